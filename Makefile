@@ -1,0 +1,39 @@
+# `make` alone lists the targets. Everything runs in .venv, which `make setup` makes and keeps current.
+
+SHELL := /bin/sh
+BIN := .venv/bin
+PYTHON ?=
+
+# Two test workers, one thread each for linear algebra: more would fight over the cores.
+ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
+
+.DEFAULT_GOAL := help
+.PHONY: help setup test lint types reproduce bench clean
+# The steps of a target run in the order written, also under `make -j`.
+.NOTPARALLEL:
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+
+setup: ## make .venv and install the package with its development tools (PYTHON=... picks the interpreter)
+	@PYTHON="$(PYTHON)" sh tools/setup.sh
+
+test: lint types ## lint, types, then the tests; stops at the first that fails
+	$(ONE_THREAD) $(BIN)/python -m pytest -n 2
+
+lint: setup ## ruff: rules and format
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: setup ## basedpyright
+	$(BIN)/basedpyright
+
+reproduce: setup ## the paper's figures and tables
+	$(BIN)/revealed reproduce
+
+bench: setup ## side-by-side measurements
+	$(BIN)/python benchmarks/bench_core.py
+
+clean: ## remove caches and build output (.venv and results stay)
+	rm -rf build dist .pytest_cache .ruff_cache .hypothesis *.egg-info src/*.egg-info
+	find src tests benchmarks tools -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
