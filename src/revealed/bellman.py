@@ -1,0 +1,299 @@
+"""Soft and hard Bellman fixed points (theory V3, B1–B4).
+
+The soft optimum V = Λ(V), Λ(V)(s) = log Σ_a exp(r + γTV)(s, a), is found by Newton's method, which is policy
+iteration in the soft sense: V ← V + (I − γT^{π_V})⁻¹(Λ(V) − V). A few relative sweeps come first. Across rewards
+(θ in a fit) the value and the factorisation are kept: while steps with the old factorisation shrink the residual fast
+they are taken (a chord step costs two triangular solves), and when one does not, it is undone and a new
+factorisation is made. Convergence is judged by the residual Λ(V) − V alone, down to rounding.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from revealed.chain import Chain
+from revealed.errors import InvalidReward, SolverFailed, ValueDoesNotExist
+from revealed.linear_solvers import EPS, Work
+from revealed.mdp import MDP, Floats
+
+SWEEPS = 10
+MAX_NEWTON = 80
+CHORD_STEPS = 12  # a factorisation costs about as much as so many chord steps
+
+
+@dataclass(frozen=True)
+class SoftOptimum:
+    """The soft optimum of an MDP and an (S, A) reward: behaviour is π(a|s) = exp(Q(s,a) − V(s)).
+
+    `residual` is ‖Λ(V) − V‖∞ relative to the size of V and r; `newton_steps` counts factorisations.
+    """
+
+    value: Floats
+    q: Floats
+    policy: Floats
+    log_policy: Floats
+    residual: float
+    newton_steps: int
+    chord_steps: int
+    mdp: MDP = field(repr=False)
+    _near: Chain | None = field(repr=False, default=None)
+    _solver: str = field(repr=False, default="auto")
+    _work: Work | None = field(repr=False, default=None)
+
+    @cached_property
+    def chain(self) -> Chain:
+        """The chain of the optimal policy; it leans on the factorisation that the solution was found with."""
+        return Chain(self.mdp, self.policy, self._solver, stale=self._near, work=self._work, check=False)
+
+
+@dataclass(frozen=True)
+class HardOptimum:
+    """The ordinary optimum (no shocks); ties in the greedy policy are split evenly."""
+
+    value: Floats
+    q: Floats
+    policy: Floats
+    iterations: int
+
+
+def solve(mdp: MDP, reward: Any, solver: str = "auto") -> SoftOptimum:
+    """The soft optimum (theory V3) for a reward of shape (S, A), (S, 1) or (S,): `.value`, `.q`, `.policy`."""
+    return SoftBellman(mdp, solver).solve(as_reward(mdp, reward))
+
+
+@dataclass(frozen=True)
+class _Point:
+    """A value V, what one sweep makes of it, and how far the two are apart."""
+
+    V: Floats
+    Q: Floats
+    LV: Floats
+
+    @cached_property
+    def residual(self) -> Floats:
+        return self.LV - self.V
+
+    @cached_property
+    def size(self) -> float:
+        return float(np.abs(self.residual).max(initial=0.0))
+
+    @cached_property
+    def scale(self) -> float:
+        finite = np.isfinite(self.Q)
+        return float(np.abs(self.LV).max(initial=0.0) + np.abs(self.Q[finite]).max(initial=0.0))
+
+    @property
+    def at_rounding(self) -> bool:
+        return self.size <= 4 * EPS * self.scale
+
+    def nearly_at_rounding(self) -> bool:
+        return self.size <= 1e3 * EPS * self.scale
+
+
+class SoftBellman:
+    """Solves the soft fixed point for one reward after another, each started from the last."""
+
+    def __init__(self, mdp: MDP, solver: str = "auto", work: Work | None = None) -> None:
+        self.mdp, self.solver = mdp, solver
+        self.work = Work() if work is None else work
+        self._last: SoftOptimum | None = None
+
+    def solve(self, reward: Floats) -> SoftOptimum:
+        """Raises `ValueDoesNotExist` where γ = 1 and the value is infinite; what earlier solves left survives."""
+        if self._last is not None:
+            try:
+                return self._keep(self._newton(reward, self._last.value, self._factor_at_hand()))
+            except (ValueDoesNotExist, SolverFailed):
+                pass  # the warm start may be to blame: try cold before giving a verdict
+        return self._keep(self._newton(reward, self._relative_sweeps(reward), None))
+
+    def _keep(self, optimum: SoftOptimum) -> SoftOptimum:
+        self._last = optimum
+        return optimum
+
+    def _factor_at_hand(self) -> Chain | None:
+        """The newest factorisation: that of the last solution's own chain if one was made since, else what found it."""
+        assert self._last is not None
+        chain = self._last.__dict__.get("chain", self._last._near)
+        return chain.with_factor() if chain is not None and chain.reusable else None
+
+    def _relative_sweeps(self, reward: Floats) -> Floats:
+        """A few sweeps V ← Λ(V) from zero; where nothing ends, each is shifted to the middle of its error bounds."""
+        mdp = self.mdp
+        shift = mdp.discount / (1.0 - mdp.discount) if mdp.discount < 1.0 and not mdp.terminal.any() else 0.0
+        V = np.zeros(mdp.n_states)
+        for _ in range(SWEEPS):
+            LV = log_sum_exp(q_values(mdp, reward, V))
+            V = LV + shift * 0.5 * float((LV - V).max() + (LV - V).min())
+        return V
+
+    def _sweep(self, reward: Floats, V: Floats) -> Floats:
+        for _ in range(SWEEPS):
+            V = log_sum_exp(q_values(self.mdp, reward, V))
+        return V
+
+    def _look(self, reward: Floats, V: Floats) -> _Point:
+        Q = q_values(self.mdp, reward, V)
+        point = _Point(V, Q, log_sum_exp(Q))
+        if not np.isfinite(point.size):
+            raise ValueDoesNotExist(_NO_VALUE)
+        return point
+
+    def _newton(self, reward: Floats, V: Floats, chain: Chain | None) -> SoftOptimum:
+        point, newton, chord = self._look(reward, V), 0, 0
+        while not point.at_rounding:
+            if chain is not None and chain.reusable:  # theory B2: the old factorisation, as long as it is quick
+                trial = self._look(reward, point.V + chain.chord_step(point.residual))
+                chord += 1
+                quick = _steps_to_rounding(point, trial) <= CHORD_STEPS
+                if quick or trial.size < 0.9 * point.size:
+                    point, chain = trial, chain if quick else None
+                    continue
+            if newton == MAX_NEWTON:
+                raise ValueDoesNotExist(_NO_VALUE) if self.mdp.discount == 1.0 else SolverFailed(_NO_PROGRESS)
+            if newton:  # sweeps carry news one move each, a Newton step carries it only to where it changes the policy
+                point = self._look(reward, self._sweep(reward, point.LV))
+            chain = Chain(self.mdp, np.exp(log_softmax(point.Q)), self.solver, work=self.work, check=False)
+            trial = self._look(reward, point.V + chain.solve(point.residual))  # theory B1
+            newton += 1
+            if trial.size >= 0.5 * point.size and point.nearly_at_rounding():
+                break
+            point = trial
+        return self._optimum(point, newton, chord, chain)
+
+    def _optimum(self, point: _Point, newton: int, chord: int, chain: Chain | None) -> SoftOptimum:
+        log_policy = log_softmax(point.Q)
+        relative = point.size / max(point.scale, EPS)
+        return SoftOptimum(
+            value=point.LV,
+            q=point.Q,
+            policy=np.exp(log_policy),
+            log_policy=log_policy,
+            residual=relative,
+            newton_steps=newton,
+            chord_steps=chord,
+            mdp=self.mdp,
+            _near=chain,
+            _solver=self.solver,
+            _work=self.work,
+        )
+
+
+def _steps_to_rounding(point: _Point, trial: _Point) -> float:
+    """How many more steps like the one from `point` to `trial` it takes to bring the residual down to rounding."""
+    if trial.at_rounding:
+        return 0.0
+    if trial.size >= point.size:
+        return np.inf
+    return float(np.log(trial.size / (4 * EPS * trial.scale)) / np.log(point.size / trial.size))
+
+
+def solve_hard(mdp: MDP, reward: Any, solver: str = "auto", max_iter: int = 1_000) -> HardOptimum:
+    """The hard optimum (theory B4) by policy iteration; ties are split evenly in the policy returned."""
+    r = as_reward(mdp, reward)
+    choice = _towards_the_end(mdp) if mdp.discount == 1.0 else _greedy_after_sweeps(mdp, r)
+    rows = np.arange(mdp.n_states)
+    for iteration in range(1, max_iter + 1):
+        policy = np.zeros(mdp.feasible.shape)
+        policy[rows, choice] = ~mdp.terminal
+        chain = Chain(mdp, policy, solver, check=False)
+        V = chain.solve(np.where(mdp.terminal, 0.0, r[rows, choice]))
+        Q = q_values(mdp, r, V)
+        slack = 64 * EPS * float(np.abs(V).max(initial=0.0) + np.abs(r).max(initial=0.0))
+        better = Q.max(axis=1) > Q[rows, choice] + slack  # strictly: equal actions must not make it cycle
+        if not better.any():
+            return HardOptimum(V, Q, split_ties(mdp, Q, 1e4 * slack), iteration)
+        choice = np.where(better, Q.argmax(axis=1), choice)
+    raise SolverFailed(f"policy iteration did not settle within {max_iter} iterations. Raise `max_iter`.")
+
+
+def split_ties(mdp: MDP, Q: Floats, slack: float) -> Floats:
+    """The greedy policy for Q that shares its weight evenly among actions within `slack` of the best."""
+    best = (Q >= Q.max(axis=1, keepdims=True) - slack) & mdp.feasible
+    return best / np.maximum(best.sum(axis=1, keepdims=True), 1)
+
+
+def _greedy_after_sweeps(mdp: MDP, r: Floats) -> npt.NDArray[np.intp]:
+    V = np.zeros(mdp.n_states)
+    for _ in range(SWEEPS):
+        V = np.where(mdp.terminal, 0.0, q_values(mdp, r, V).max(axis=1))
+    return q_values(mdp, r, V).argmax(axis=1)
+
+
+def _towards_the_end(mdp: MDP) -> npt.NDArray[np.intp]:
+    """A policy that surely ends: wherever it is, its action may lead to a state that is closer to a terminal one."""
+    if mdp.cannot_end.any():
+        s = int(np.flatnonzero(mdp.cannot_end)[0])
+        raise ValueDoesNotExist(
+            f"at discount 1 every state must be able to end, but no action leads from state {s} to a terminal state "
+            f"({int(mdp.cannot_end.sum())} such states). Mark terminal states, or use a discount below 1."
+        )
+    choice = np.zeros(mdp.n_states, dtype=np.intp)
+    reached = mdp.terminal.copy()
+    while not reached.all():
+        ways = mdp.transitions.expect(reached.astype(np.float64))
+        new = ~reached & (ways > 0.0).any(axis=1)
+        choice[new] = ways[new].argmax(axis=1)
+        reached = reached | new
+    return choice
+
+
+def q_values(mdp: MDP, reward: Floats, V: Floats) -> Floats:
+    """Q = r + γ T V (theory V2), −∞ for infeasible actions."""
+    return reward + mdp.discount * mdp.transitions.expect(V) + mdp.log_feasible
+
+
+def log_sum_exp(Q: Floats) -> Floats:
+    """log Σ_a exp Q(s, a) over the feasible actions (theory M2); 0 in terminal states, whose Q is −∞ throughout."""
+    top = Q.max(axis=1)
+    top[np.isneginf(top)] = 0.0
+    total = np.exp(Q - top[:, None]).sum(axis=1)
+    return top + np.log(total, out=np.zeros_like(total), where=total > 0.0)
+
+
+def log_softmax(Q: Floats) -> Floats:
+    """log π(a|s) = Q(s,a) − log Σ_b exp Q(s,b) (theory P1); −∞ for infeasible actions.
+
+    The largest Q is taken off before anything is summed, so that probabilities sum to one to the last digit even
+    where values are in the tens of thousands (γ near 1); adjoint solves would blow up what is missing.
+    """
+    top = Q.max(axis=1, keepdims=True)
+    top[np.isneginf(top)] = 0.0
+    below = Q - top
+    total = np.exp(below).sum(axis=1, keepdims=True)
+    return below - np.log(total, out=np.zeros_like(total), where=total > 0.0)
+
+
+def as_reward(mdp: MDP, reward: Any, name: str = "reward") -> Floats:
+    """Check a reward of shape (S, A), (S, 1) or (S,); entries of infeasible pairs are ignored and become zero."""
+    try:
+        array = np.asarray(reward, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidReward(name, "an (S, A) array of numbers", f"{type(reward).__name__}") from error
+    if array.shape == (mdp.n_states,):
+        array = array[:, None]
+    if array.shape not in ((mdp.n_states, 1), mdp.feasible.shape):
+        raise InvalidReward(
+            name,
+            f"shape {mdp.feasible.shape}, ({mdp.n_states}, 1) or ({mdp.n_states},)",
+            f"shape {array.shape}",
+            remedy="Rewards of a base MDP go through mdp.lift(reward)." if mdp.base is not None else None,
+        )
+    bad = ~np.isfinite(array) & mdp.feasible
+    if bad.any():
+        s, a = (int(i) for i in np.argwhere(bad)[0])
+        got = np.broadcast_to(array, mdp.feasible.shape)[s, a]
+        raise InvalidReward(name, "finite rewards for feasible pairs", got, f"state {s}, action {a}")
+    return np.where(mdp.feasible, array, 0.0)
+
+
+_NO_VALUE = (
+    "the soft value does not exist for this reward: at discount 1 the agent would rather go on for ever than end. "
+    "Make rewards more negative (another `start=`; NFXP may start from a CCP fit), or use a discount below 1."
+)
+_NO_PROGRESS = "Newton's method for the soft value made no progress: the reward is too large for float64."

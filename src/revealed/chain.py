@@ -1,0 +1,180 @@
+"""One policy's Markov chain (theory C1–C3): factor A = I − γT^π once, then solve with it and with its transpose.
+
+Everything the paper computes with an |S|×|A|×|S| occupancy tensor is a solve with this factorisation.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from revealed.errors import InvalidDistribution, InvalidInput, SolverFailed, ValueDoesNotExist
+from revealed.linear_solvers import EPS, LinearSolver, LUSolver, Work, make_solver, refine
+from revealed.mdp import MDP, Floats, can_reach
+
+MOST_STEPS = 1e12  # a chain that is expected to run longer than this does not end, for all that float64 can tell
+
+
+class Chain:
+    """The Markov chain of `policy` on `mdp`, with I − γT^π factored.
+
+    `solver` is "auto", "lu" or "krylov". `stale` may hand over the chain of a nearby policy: its factorisation then
+    serves as a preconditioner (theory S1) and a new one is made only where that converges too slowly. `work` counts.
+    """
+
+    def __init__(
+        self,
+        mdp: MDP,
+        policy: Any,
+        solver: str = "auto",
+        stale: Chain | None = None,
+        work: Work | None = None,
+        check: bool = True,
+    ) -> None:
+        self.mdp = mdp
+        self.policy: Floats = as_policy(mdp, policy) if check else policy
+        self.solver_choice = solver
+        self.work = Work() if work is None else work
+        self._solver: LinearSolver | None = None
+        self._stale = stale.with_factor() if stale is not None and stale.reusable else None
+        self.A: sp.csr_array = _identity_minus(mdp.transitions.mix(self.policy), mdp.discount)
+        if self._stale is None:
+            self._factor()
+
+    def _factor(self) -> LinearSolver:
+        """Factor now; at γ = 1 make sure that the chain ends (the expected number of steps is finite)."""
+        if self._solver is not None:
+            return self._solver
+        undiscounted = self.mdp.discount == 1.0
+        if undiscounted:
+            _require_ends(self.mdp, self.policy)
+        try:
+            solver = make_solver(self.A, self.mdp.structure, self.solver_choice)
+            steps = solver.solve(np.ones(self.mdp.n_states)) if undiscounted else np.ones(1)
+        except SolverFailed as error:
+            if undiscounted:
+                raise ValueDoesNotExist(_NEVER_ENDS) from error
+            raise
+        if not (np.isfinite(steps).all() and steps.min() > 0.0 and steps.max() < MOST_STEPS):
+            raise ValueDoesNotExist(_NEVER_ENDS)
+        self._solver, self._stale = solver, None
+        self.work.factorisations += 1
+        return solver
+
+    @property
+    def reusable(self) -> bool:
+        """Whether a factorisation stands behind this chain that a nearby policy could lean on."""
+        return isinstance(self.with_factor()._solver, LUSolver)
+
+    def with_factor(self) -> Chain:
+        """The chain whose factorisation this one uses: itself, or the stale one it still leans on."""
+        return self if self._stale is None else self._stale
+
+    def solve(self, b: Floats) -> Floats:
+        """(I − γT^π)⁻¹ b for b of shape (S,) or (S, K)."""
+        return self._apply(b, transpose=False)
+
+    def solve_transpose(self, b: Floats) -> Floats:
+        """(I − γT^π)^{-T} b for b of shape (S,) or (S, K)."""
+        return self._apply(b, transpose=True)
+
+    def _apply(self, b: Floats, transpose: bool) -> Floats:
+        self.work.solves += 1 if b.ndim == 1 else b.shape[1]
+        if self._stale is not None:
+            old = self._stale._factor()
+            apply_old = old.solve_transpose if transpose else old.solve
+            x, reached = refine(sp.csr_array(self.A.T) if transpose else self.A, b, apply_old)
+            if reached:
+                return x
+        solver = self._factor()
+        return solver.solve_transpose(b) if transpose else solver.solve(b)
+
+    def chord_step(self, b: Floats) -> Floats:
+        """One application of whatever factorisation is at hand, stale or not: no refinement (theory B2)."""
+        self.work.solves += 1
+        return self.with_factor()._factor().solve(b)
+
+    def soft_value(self, reward: Floats, log_policy: Floats | None = None) -> Floats:
+        """V^π (theory V1): expected reward and entropy, accumulated along the chain."""
+        return self.solve(expected_payoff(self.policy, reward, log_policy))
+
+    def occupancy(self, initial: Any = None) -> Floats:
+        """Occ(s) = p₀ᵀ(I − γT^π)⁻¹ (theory C2): expected discounted visits; `initial` defaults to the MDP's."""
+        p0 = self.mdp.initial if initial is None else np.asarray(initial, dtype=np.float64)
+        if p0 is None:
+            raise InvalidInput("initial", "a start distribution", "None", remedy="The MDP has none: pass initial=.")
+        if p0.shape != (self.mdp.n_states,):
+            raise InvalidDistribution("initial", f"shape ({self.mdp.n_states},)", f"shape {p0.shape}")
+        return self.solve_transpose(p0)
+
+    def occupancy_from(self, state: int, action: int) -> Floats:
+        """Expected discounted visits when (state, action) comes first and π after (theory C3), the first included."""
+        if not 0 <= state < self.mdp.n_states or not 0 <= action < self.mdp.n_actions:
+            raise InvalidInput("state, action", "indices of the MDP", f"({state}, {action})")
+        if not self.mdp.feasible[state, action]:
+            raise InvalidInput("state, action", "a feasible pair", f"({state}, {action})")
+        row = self.mdp.transitions.matrix[[state * self.mdp.n_actions + action]].toarray().reshape(-1)
+        visits = self.solve_transpose(self.mdp.discount * row)
+        visits[state] += 1.0
+        return visits
+
+    def residual(self, x: Floats, b: Floats) -> float:
+        """‖b − A x‖∞ relative to ‖b‖∞ + ‖x‖∞: what rounding leaves is a small multiple of 1e-16."""
+        scale = float(np.abs(b).max(initial=0.0) + np.abs(x).max(initial=0.0))
+        return float(np.abs(b - self.A @ x).max(initial=0.0)) / max(scale, EPS)
+
+
+def expected_payoff(policy: Floats, reward: Floats, log_policy: Floats | None = None) -> Floats:
+    """Σ_a π(a|s)(r(s,a) − log π(a|s)), with 0·log 0 = 0. Pass log π where π may have underflowed."""
+    used = policy > 0.0
+    if log_policy is None:
+        log_policy = np.log(policy, out=np.zeros_like(policy), where=used)
+    return np.sum(np.where(used, policy * (reward - np.where(used, log_policy, 0.0)), 0.0), axis=1)
+
+
+def as_policy(mdp: MDP, policy: Any, name: str = "policy") -> Floats:
+    """Check an (S, A) array of choice probabilities; rows of terminal states become zero."""
+    try:
+        array = np.asarray(policy, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidDistribution(name, "an (S, A) array of probabilities", f"{type(policy).__name__}") from error
+    if array.shape != mdp.feasible.shape:
+        raise InvalidDistribution(name, f"shape {mdp.feasible.shape}", f"shape {array.shape}")
+    array = np.where(mdp.terminal[:, None], 0.0, array)
+    bad = ~(array >= 0.0) | (~mdp.feasible & (array > 0.0)) | ~np.isfinite(array)
+    if bad.any():
+        s, a = (int(i) for i in np.argwhere(bad)[0])
+        what = "zero probability for infeasible actions" if array[s, a] > 0 else "finite probabilities >= 0"
+        raise InvalidDistribution(name, what, array[s, a], f"state {s}, action {a}")
+    off = ~mdp.terminal & (np.abs(array.sum(axis=1) - 1.0) > 1e-8)
+    if off.any():
+        s = int(np.flatnonzero(off)[0])
+        raise InvalidDistribution(name, "rows that sum to one", f"sum {array[s].sum():.10g}", f"state {s}")
+    return array
+
+
+_NEVER_ENDS = (
+    "at discount 1 this policy is expected to go on for ever (I − T^π is singular for all that float64 can tell). "
+    "Use a policy that gives every way out some probability, or a discount below 1."
+)
+
+
+def _require_ends(mdp: MDP, policy: Floats) -> None:
+    everything = bool(np.all((policy > 0.0) | ~mdp.feasible))
+    stuck = mdp.cannot_end if everything else ~can_reach(mdp.transitions.mix(policy), mdp.terminal)
+    if stuck.any():
+        s = int(np.flatnonzero(stuck)[0])
+        whatever = "no action leads" if mdp.cannot_end[s] else "this policy never leads"
+        raise ValueDoesNotExist(
+            f"at discount 1 every state must be able to end, but from state {s} {whatever} to a terminal state "
+            f"({int(stuck.sum())} such states). Mark terminal states, use a discount below 1, unroll a finite horizon, "
+            'or, for an estimated policy, first_step="smoothed".'
+        )
+
+
+def _identity_minus(T: sp.csr_array, gamma: float) -> sp.csr_array:
+    A = sp.csr_array(sp.eye_array(T.shape[0], format="csr") - gamma * T)
+    A.sort_indices()
+    return A

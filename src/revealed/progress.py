@@ -1,0 +1,57 @@
+"""A bar on a terminal, silence elsewhere.
+
+`progress=None` decides by itself: a bar on standard error if that is a terminal and the work takes over two seconds.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from types import TracebackType
+from typing import Any
+
+QUIET_SECONDS = 2.0
+
+
+class Progress:
+    """Context manager: `with Progress("NFXP", enabled=None) as bar: bar.update("gradient 1e-3")`."""
+
+    def __init__(self, title: str, enabled: bool | None = None, total: int | None = None) -> None:
+        self.title, self.total, self.done = title, total, 0
+        self.enabled = sys.stderr.isatty() if enabled is None else enabled
+        self._born = time.perf_counter()
+        self._bar: Any = None
+        self._task: Any = None
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def update(self, text: str = "", advance: int = 1) -> None:
+        """Count `advance` steps and show `text` beside the bar; nothing is drawn in the first two seconds."""
+        self.done += advance
+        if not self.enabled or time.perf_counter() - self._born < QUIET_SECONDS:
+            return
+        bar = self._bar if self._bar is not None else self._open()
+        bar.update(self._task, completed=self.done, note=text)
+
+    def _open(self) -> Any:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+        columns = (
+            TextColumn("[bold]{task.description}"),
+            BarColumn(bar_width=24),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[note]}"),
+            TimeElapsedColumn(),
+        )
+        self._bar = Progress(*columns, console=Console(stderr=True), transient=True)
+        self._bar.start()
+        self._task = self._bar.add_task(self.title, total=self.total, note="")
+        return self._bar
