@@ -1,0 +1,308 @@
+"""What was observed: decisions counted per agent, start states, and the moves (s, a, s') that were seen.
+
+The estimators need only counts. Where trajectories were given, the single steps are kept too, so that visits can be
+discounted by γ^t and decisions lifted to an unrolled horizon.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from revealed.checks import as_number, is_count
+from revealed.errors import InvalidDemonstrations
+from revealed.mdp import MDP, Floats
+from revealed.panels import Ints, Panel, read_panel
+from revealed.transitions import is_sparse
+
+
+@dataclass(frozen=True)
+class Steps:
+    """One entry per decision: whose, when, where, what, and where it led (−1 where not seen)."""
+
+    agent: Ints
+    time: Ints
+    state: Ints
+    action: Ints
+    next_state: Ints
+
+
+@dataclass(frozen=True, eq=False)
+class Demonstrations:
+    """Observed decisions. Build one with `from_trajectories`, `from_frame` or `from_counts`.
+
+    `counts` (S, A) visits; `by_agent` sparse (N, S*A); `starts` (S,) start states; `transition_counts` sparse
+    (S*A, S) moves seen; `weights` (S, A) what enters the objective as ρ: the counts, or visits discounted by γ^t.
+    """
+
+    n_states: int
+    n_actions: int
+    by_agent: sp.csr_array = field(repr=False)
+    starts: Floats = field(repr=False)
+    transition_counts: sp.csr_array = field(repr=False)
+    ids: tuple[Any, ...] = field(repr=False)
+    steps: Steps | None = field(repr=False, default=None)
+    visit_discount: float = field(repr=False, default=1.0)
+    state_labels: tuple[Any, ...] | None = field(repr=False, default=None)
+    action_labels: tuple[Any, ...] | None = field(repr=False, default=None)
+
+    @cached_property
+    def counts(self) -> Floats:
+        """(S, A): how often each action was taken in each state."""
+        return _sum_rows(self.by_agent).reshape(self.n_states, self.n_actions)
+
+    @cached_property
+    def weights(self) -> Floats:
+        """(S, A): ρ of the sample objective (theory O2); the counts unless visits were discounted."""
+        return _sum_rows(self.weights_by_agent).reshape(self.n_states, self.n_actions)
+
+    @cached_property
+    def weights_by_agent(self) -> sp.csr_array:
+        """Sparse (N, S*A): each agent's part of `weights`."""
+        if self.visit_discount == 1.0:
+            return self.by_agent
+        steps = self._require_steps("Visits can be discounted")
+        weight = np.float64(self.visit_discount) ** steps.time
+        return _agent_table(steps, weight, self.n_agents, self.n_states, self.n_actions)
+
+    @property
+    def n_agents(self) -> int:
+        return int(self.by_agent.shape[0])
+
+    @property
+    def n_decisions(self) -> float:
+        """The number of decisions (counts may be fractional if they were given so)."""
+        return float(self.counts.sum())
+
+    def __repr__(self) -> str:
+        seen = int((self.counts.sum(axis=1) > 0).sum())
+        return (
+            f"Demonstrations({self.n_decisions:g} decisions by {self.n_agents} agents, "
+            f"{seen} of {self.n_states} states seen, {self.n_actions} actions)"
+        )
+
+    @classmethod
+    def from_trajectories(
+        cls,
+        trajectories: Iterable[tuple[Any, Any]],
+        n_states: int,
+        n_actions: int,
+        ids: Sequence[Any] | None = None,
+        next_state: Sequence[Any] | None = None,
+    ) -> Demonstrations:
+        """From (states, actions) pairs of any lengths; `states` may hold one more entry than `actions`.
+
+        `ids` names the agent of each trajectory (the same agent may have several; by default each has its own).
+        `next_state` gives, per trajectory, where its last decision led, or one next state for every decision.
+        """
+        n_states, n_actions = _size("n_states", n_states), _size("n_actions", n_actions)
+        pairs = [_as_pair(i, t, n_states, n_actions) for i, t in enumerate(trajectories)]
+        if not pairs:
+            raise InvalidDemonstrations("trajectories", "at least one trajectory", "none")
+        names = list(range(len(pairs))) if ids is None else list(ids)
+        if len(names) != len(pairs):
+            raise InvalidDemonstrations("ids", f"one id per trajectory ({len(pairs)})", f"{len(names)}")
+        if next_state is not None and len(next_state) != len(pairs):
+            raise InvalidDemonstrations("next_state", f"one entry per trajectory ({len(pairs)})", f"{len(next_state)}")
+        code = {name: k for k, name in enumerate(dict.fromkeys(names))}
+        rows = [
+            _steps_of(i, code[names[i]], *pairs[i], None if next_state is None else next_state[i], n_states)
+            for i in range(len(pairs))
+        ]
+        steps = Steps(*(np.concatenate([getattr(r, f) for r in rows]) for f in Steps.__dataclass_fields__))
+        if steps.state.size == 0:
+            raise InvalidDemonstrations("trajectories", "at least one decision", "trajectories without actions")
+        starts = np.bincount([s[0] for s, _ in pairs if len(s)], minlength=n_states).astype(np.float64)
+        return cls._from_steps(steps, starts, n_states, n_actions, tuple(code))
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        *,
+        id: str,
+        time: str,
+        state: str,
+        action: str,
+        next_state: str | None = None,
+        n_states: int | None = None,
+        n_actions: int | None = None,
+    ) -> Demonstrations:
+        """From a data frame, or the path of a CSV or Parquet file, with one row per decision in any order.
+
+        Whole numbers are indices; strings become sorted labels. Sizes default to what the columns hold. Times that
+        are whole numbers and skip a period break the trajectory there.
+        """
+        panel = read_panel(frame, id=id, time=time, state=state, action=action, next_state=next_state)
+        most = max(int(panel.state.max()), int(panel.next_state.max())) + 1
+        n_states = _at_least("state", n_states, len(panel.state_labels or ()) or most, most)
+        most = int(panel.action.max()) + 1
+        n_actions = _at_least("action", n_actions, len(panel.action_labels or ()) or most, most)
+        demos = cls._from_panel(panel, n_states, n_actions)
+        return replace(demos, state_labels=panel.state_labels, action_labels=panel.action_labels)
+
+    @classmethod
+    def from_counts(cls, counts: Any, starts: Any = None) -> Demonstrations:
+        """From an (S, A) table of visits, as one agent. `starts` (S,) is needed only for occupancy weighting."""
+        try:
+            table = np.array(counts.toarray() if is_sparse(counts) else counts, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise InvalidDemonstrations("counts", "an (S, A) array of counts", type(counts).__name__) from error
+        if table.ndim != 2 or 0 in table.shape:
+            raise InvalidDemonstrations("counts", "an (S, A) array of counts", f"shape {table.shape}")
+        bad = ~np.isfinite(table) | (table < 0)
+        if bad.any():
+            s, a = (int(i) for i in np.argwhere(bad)[0])
+            raise InvalidDemonstrations("counts", "finite counts >= 0", table[s, a], f"state {s}, action {a}")
+        if table.sum() == 0:
+            raise InvalidDemonstrations("counts", "at least one decision", "all zero")
+        n_states, n_actions = table.shape
+        first = np.zeros(n_states) if starts is None else np.asarray(starts, dtype=np.float64)
+        if first.shape != (n_states,) or not np.isfinite(first).all() or (first < 0).any():
+            raise InvalidDemonstrations("starts", f"{n_states} counts >= 0", f"shape {first.shape}")
+        none_seen = sp.csr_array((n_states * n_actions, n_states), dtype=np.float64)
+        return cls(n_states, n_actions, sp.csr_array(table.reshape(1, -1)), first, none_seen, (0,))
+
+    @classmethod
+    def _from_panel(cls, panel: Panel, n_states: int, n_actions: int) -> Demonstrations:
+        steps = Steps(panel.agent, panel.time, panel.state, panel.action, panel.next_state)
+        starts = np.bincount(panel.state[panel.starts_here], minlength=n_states).astype(np.float64)
+        return cls._from_steps(steps, starts, n_states, n_actions, panel.ids)
+
+    @classmethod
+    def _from_steps(
+        cls, steps: Steps, starts: Floats, n_states: int, n_actions: int, ids: tuple[Any, ...]
+    ) -> Demonstrations:
+        ones = np.ones(steps.state.size)
+        seen = steps.next_state >= 0
+        pair = steps.state * n_actions + steps.action
+        moves = sp.coo_array((ones[seen], (pair[seen], steps.next_state[seen])), shape=(n_states * n_actions, n_states))
+        by_agent = _agent_table(steps, ones, len(ids), n_states, n_actions)
+        return cls(n_states, n_actions, by_agent, starts, sp.csr_array(moves), ids, steps)
+
+    def discount_visits(self, gamma: float) -> Demonstrations:
+        """The same decisions with weights γ^t in the objective (the paper's appendix); `counts` stay as they are."""
+        if not 0.0 <= as_number(gamma) <= 1.0:
+            raise InvalidDemonstrations("gamma", "a number in [0, 1]", repr(gamma))
+        self._require_steps("Visits can be discounted")
+        return replace(self, visit_discount=float(gamma))
+
+    def lift(self, mdp: MDP) -> Demonstrations:
+        """Decisions of the base MDP as decisions of the unrolled `mdp`: state s at time t becomes t·S + s."""
+        if mdp.base is None or self.n_states == mdp.n_states:
+            return self
+        steps = self._require_steps("Decisions can be lifted to a horizon")
+        horizon = int(mdp.horizon or 0)
+        if steps.time.max() >= horizon:
+            late = int(steps.time.argmax())
+            raise InvalidDemonstrations(
+                "demonstrations",
+                f"at most {horizon} decisions per trajectory (the horizon)",
+                f"a decision at time {steps.time[late]}",
+                f"agent {self.ids[steps.agent[late]]!r}",
+                f"Use mdp.base.unroll({int(steps.time.max()) + 1}) or shorter trajectories.",
+            )
+        following = np.where(steps.next_state >= 0, (steps.time + 1) * self.n_states + steps.next_state, -1)
+        lifted = replace(steps, state=steps.time * self.n_states + steps.state, next_state=following)
+        starts = np.concatenate([self.starts, np.zeros(horizon * self.n_states)])
+        other = self._from_steps(lifted, starts, mdp.n_states, self.n_actions, self.ids)
+        return replace(other, visit_discount=self.visit_discount)
+
+    def _require_steps(self, what: str) -> Steps:
+        if self.steps is None:
+            raise InvalidDemonstrations(
+                "demonstrations", "trajectories", "plain counts", remedy=f"{what} only where the times are known."
+            )
+        return self.steps
+
+
+def require_fit(mdp: MDP, demos: Demonstrations) -> None:
+    """The decisions are decisions of this MDP: same sizes, no infeasible action, none in a terminal state."""
+    if demos.counts.shape != mdp.feasible.shape:
+        raise InvalidDemonstrations(
+            "demonstrations",
+            f"{mdp.n_states} states and {mdp.n_actions} actions, as the MDP has",
+            f"{demos.n_states} and {demos.n_actions}",
+            remedy="Pass n_states= and n_actions= when building the demonstrations.",
+        )
+    wrong = (demos.counts > 0) & ~mdp.feasible
+    if wrong.any():
+        s, a = (int(i) for i in np.argwhere(wrong)[0])
+        where = "terminal state" if mdp.terminal[s] else "infeasible action"
+        raise InvalidDemonstrations(
+            "demonstrations", "feasible actions in states that are not terminal", where, f"state {s}, action {a}"
+        )
+
+
+def _sum_rows(table: sp.csr_array) -> Floats:
+    return np.asarray(table.sum(axis=0), dtype=np.float64).reshape(-1)
+
+
+def _agent_table(steps: Steps, weight: Floats, n_agents: int, n_states: int, n_actions: int) -> sp.csr_array:
+    pair = steps.state * n_actions + steps.action
+    return sp.csr_array(sp.coo_array((weight, (steps.agent, pair)), shape=(n_agents, n_states * n_actions)))
+
+
+def _size(name: str, value: Any) -> int:
+    if not is_count(value):
+        raise InvalidDemonstrations(name, "a whole number, at least 1", repr(value))
+    return int(value)
+
+
+def _at_least(role: str, given: int | None, default: int, needed: int) -> int:
+    if given is None:
+        return default
+    if _size(f"n_{role}s", given) < needed:
+        raise InvalidDemonstrations(f"n_{role}s", f"at least {needed}, which the {role} column needs", given)
+    return given
+
+
+def _as_pair(i: int, trajectory: Any, n_states: int, n_actions: int) -> tuple[Ints, Ints]:
+    try:
+        states, actions = trajectory
+    except (TypeError, ValueError) as error:
+        raise InvalidDemonstrations(
+            "trajectories", "(states, actions) pairs", type(trajectory).__name__, f"trajectory {i}"
+        ) from error
+    states = _as_indices("states", states, n_states, i)
+    actions = _as_indices("actions", actions, n_actions, i)
+    if len(states) not in (len(actions), len(actions) + 1):
+        raise InvalidDemonstrations(
+            "trajectories",
+            "as many states as actions, or one more (the last state)",
+            f"{len(states)} states and {len(actions)} actions",
+            f"trajectory {i}",
+        )
+    return states, actions
+
+
+def _as_indices(what: str, values: Any, n: int, i: int) -> Ints:
+    try:
+        array = np.asarray(values)
+    except ValueError as error:
+        raise InvalidDemonstrations(what, "a flat sequence of indices", "ragged", f"trajectory {i}") from error
+    if array.ndim != 1 or (array.size and not np.issubdtype(array.dtype, np.integer)):
+        got = f"dtype {array.dtype}, shape {array.shape}"
+        raise InvalidDemonstrations(what, "a flat sequence of whole numbers", got, f"trajectory {i}")
+    out = (array < 0) | (array >= n)
+    if out.any():
+        t = int(np.flatnonzero(out)[0])
+        raise InvalidDemonstrations(what, f"indices in 0…{n - 1}", int(array[t]), f"trajectory {i}, time {t}")
+    return array.astype(np.intp)
+
+
+def _steps_of(i: int, agent: int, states: Ints, actions: Ints, after: Any, n_states: int) -> Steps:
+    n = len(actions)
+    following = np.full(n, -1, dtype=np.intp)
+    following[: len(states) - 1] = states[1 : n + 1]
+    if after is not None:
+        given = _as_indices("next_state", np.atleast_1d(after), n_states, i)
+        if given.size not in (1, n):
+            raise InvalidDemonstrations("next_state", f"1 or {n} next states", f"{given.size}", f"trajectory {i}")
+        following[n - given.size :] = given
+    return Steps(np.full(n, agent, dtype=np.intp), np.arange(n), states[:n], actions, following)

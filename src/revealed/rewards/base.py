@@ -1,0 +1,126 @@
+"""The protocol of a reward, and how a reward of a base MDP is lifted to its unrolled horizon.
+
+A reward is a differentiable map from θ (K,) to a table (S, 1) or (S, A). The objective needs two things of it: its
+value, and the product of a cotangent with its Jacobian (theory G4). Anything with these methods is a reward.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from revealed.errors import InvalidReward
+from revealed.mdp import MDP, Floats
+
+
+@runtime_checkable
+class Reward(Protocol):
+    """`n_params` = K, `names` of the parameters, a start `init(seed)`, the table `value(theta)` and its `vjp`."""
+
+    @property
+    def n_params(self) -> int: ...
+    @property
+    def names(self) -> Sequence[str]: ...
+    def init(self, seed: int | None = None) -> Floats: ...
+    def value(self, theta: Floats) -> Floats: ...
+    def vjp(self, theta: Floats, cotangent: Floats) -> Floats: ...
+
+
+def is_linear(reward: Reward) -> bool:
+    """Whether r is linear in θ with a Jacobian at hand, so that second derivatives are exact (theory H1)."""
+    return bool(getattr(reward, "linear", False)) and hasattr(reward, "jacobian")
+
+
+class LiftedReward:
+    """A reward of the base MDP as a reward of the unrolled one: the same table at every time."""
+
+    def __init__(self, reward: Reward, index: npt.NDArray[np.intp], n_base: int) -> None:
+        self.base = reward
+        self._index, self._n_base = index, n_base
+        self._sum = sp.csr_array((np.ones(index.size), index, np.arange(index.size + 1)), shape=(index.size, n_base))
+
+    @property
+    def n_params(self) -> int:
+        return self.base.n_params
+
+    @property
+    def names(self) -> Sequence[str]:
+        return self.base.names
+
+    @property
+    def linear(self) -> bool:
+        return is_linear(self.base)
+
+    def init(self, seed: int | None = None) -> Floats:
+        return self.base.init(seed)
+
+    def value(self, theta: Floats) -> Floats:
+        return self.base.value(theta)[self._index]
+
+    def vjp(self, theta: Floats, cotangent: Floats) -> Floats:
+        return self.base.vjp(theta, np.asarray(self._sum.T @ cotangent))
+
+    def jacobian(self, theta: Floats) -> Any:
+        J = self.base.jacobian(theta)  # pyright: ignore[reportAttributeAccessIssue]
+        per_state = J.shape[0] // self._n_base
+        rows = (self._index[:, None] * per_state + np.arange(per_state)).reshape(-1)
+        return J[rows]
+
+
+def lift_reward(reward: Reward, mdp: MDP) -> Reward:
+    """The reward itself if it fits `mdp`; its lift if it fits the base of an unrolled `mdp`; else an error.
+
+    The fit is judged from the table at the reward's own start, whose shape says everything.
+    """
+    if not isinstance(reward, Reward):
+        needed = "n_params, names, init, value, vjp"
+        raise InvalidReward("reward", f"an object with {needed}", type(reward).__name__)
+    shape = np.shape(reward.value(reward.init()))
+    if shape in ((mdp.n_states, 1), (mdp.n_states, mdp.n_actions)):
+        return reward
+    base = mdp.base
+    if (
+        base is not None
+        and mdp.base_state is not None
+        and shape in ((base.n_states, 1), (base.n_states, mdp.n_actions))
+    ):
+        return LiftedReward(reward, mdp.base_state, base.n_states)
+    raise InvalidReward(
+        "reward",
+        f"a table of shape ({mdp.n_states}, 1) or ({mdp.n_states}, {mdp.n_actions}), as the MDP has states and actions",
+        f"shape {shape}",
+        remedy="Check the first axes of the features.",
+    )
+
+
+def check_features(features: Any, name: str = "features") -> Floats:
+    """Dense features (S, K) or (S, A, K) as float64, all finite."""
+    try:
+        array = np.array(features, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidReward(name, "numbers of shape (S, K) or (S, A, K)", type(features).__name__) from error
+    if array.ndim not in (2, 3) or 0 in array.shape:
+        raise InvalidReward(name, "shape (S, K) or (S, A, K)", f"shape {array.shape}")
+    require_finite(array, name)
+    return array
+
+
+def require_finite(array: Floats, name: str = "features") -> None:
+    if not np.isfinite(array).all():
+        where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
+        axes = ("state", "feature") if array.ndim == 2 else ("state", "action", "feature")
+        offender = ", ".join(f"{a} {i}" for a, i in zip(axes, where, strict=True))
+        raise InvalidReward(name, "finite numbers", array[where], offender)
+
+
+def check_names(names: Sequence[str] | None, k: int, default: str = "theta") -> tuple[str, ...]:
+    if names is None:
+        return tuple(f"{default}{i}" for i in range(k))
+    names = tuple(str(n) for n in names)
+    if len(names) != k or len(set(names)) != k:
+        raise InvalidReward("names", f"{k} names that differ", f"{len(names)}: {', '.join(names[:6])}")
+    return names

@@ -1,0 +1,42 @@
+"""One weight per state: one-hot features that are never built."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from revealed.checks import is_count
+from revealed.errors import InvalidReward
+from revealed.mdp import Floats
+
+
+class TabularReward:
+    """r(s, a) = θ(s). Choices see only differences, so most of it is found in the minimum-norm sense (theory I1)."""
+
+    linear = True
+
+    def __init__(self, n_states: int) -> None:
+        if not is_count(n_states):
+            raise InvalidReward("n_states", "a whole number, at least 1", repr(n_states))
+        self.n_states = int(n_states)
+
+    @property
+    def n_params(self) -> int:
+        return self.n_states
+
+    @property
+    def names(self) -> Sequence[str]:
+        return tuple(f"state{s}" for s in range(self.n_states))
+
+    def init(self, seed: int | None = None) -> Floats:
+        return np.zeros(self.n_states)
+
+    def value(self, theta: Floats) -> Floats:
+        return theta[:, None]
+
+    def vjp(self, theta: Floats, cotangent: Floats) -> Floats:
+        return cotangent.sum(axis=1)
+
+    def __repr__(self) -> str:
+        return f"TabularReward({self.n_states} states)"

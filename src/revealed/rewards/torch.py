@@ -1,0 +1,89 @@
+"""Rewards in PyTorch: any `nn.Module` (optional extra `revealed[torch]`)."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+
+from revealed.errors import InvalidReward, MissingDependency
+from revealed.mdp import Floats
+
+
+class TorchReward:
+    """A reward from a module: `module(features)` gives (S,), (S, 1), (S, A), or (S, A, 1).
+
+    The module is copied in float64 and evaluation mode; yours stays as it is. Estimation starts at its parameters.
+    `module_at(theta)` gives a copy that carries fitted parameters.
+    """
+
+    linear = False
+
+    def __init__(self, module: Any, features: Any) -> None:
+        try:
+            import torch
+        except ImportError as error:
+            raise MissingDependency('TorchReward needs PyTorch: pip install "revealed[torch]"') from error
+        if not isinstance(module, torch.nn.Module):
+            raise InvalidReward("module", "a torch.nn.Module", type(module).__name__)
+        self._module = copy.deepcopy(module).to(torch.float64).eval()
+        self._features = torch.as_tensor(np.array(features, dtype=np.float64))
+        self._shapes = {name: tuple(p.shape) for name, p in self._module.named_parameters()}
+        if not self._shapes:
+            raise InvalidReward("module", "a module with parameters", "none")
+        with torch.no_grad():
+            start = [p.detach().reshape(-1) for p in self._module.parameters()]
+            self._start = torch.cat(start).numpy().copy()
+        self._columns = self.value(self._start).shape[1]
+
+    @property
+    def n_params(self) -> int:
+        return self._start.size
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(f"{n}[{i}]" for n, shape in self._shapes.items() for i in range(int(np.prod(shape))))
+
+    def init(self, seed: int | None = None) -> Floats:
+        return self._start.copy()
+
+    def value(self, theta: Floats) -> Floats:
+        import torch
+
+        with torch.no_grad():
+            return self._table(torch.tensor(theta)).numpy()
+
+    def vjp(self, theta: Floats, cotangent: Floats) -> Floats:
+        import torch
+
+        if self._columns == 1:
+            cotangent = cotangent.sum(axis=1, keepdims=True)
+        with torch.enable_grad():
+            leaf = torch.tensor(theta, requires_grad=True)
+            (gradient,) = torch.autograd.grad(self._table(leaf), leaf, torch.tensor(cotangent))
+        return gradient.numpy()
+
+    def module_at(self, theta: Floats) -> Any:
+        """A copy of the module with the parameters `theta`, for use elsewhere."""
+        import torch
+
+        module = copy.deepcopy(self._module)
+        with torch.no_grad():
+            for name, part in self._split(torch.tensor(theta)).items():
+                module.get_parameter(name).copy_(part)
+        return module
+
+    def _split(self, theta: Any) -> dict[str, Any]:
+        sizes = [int(np.prod(shape)) for shape in self._shapes.values()]
+        parts = theta.split(sizes)
+        return {n: p.reshape(shape) for (n, shape), p in zip(self._shapes.items(), parts, strict=True)}
+
+    def _table(self, theta: Any) -> Any:
+        import torch
+
+        out = torch.func.functional_call(self._module, self._split(theta), (self._features,))
+        return out.reshape(out.shape[0], -1)
+
+    def __repr__(self) -> str:
+        return f"TorchReward({type(self._module).__name__}, {self.n_params} weights)"

@@ -1,0 +1,67 @@
+"""Draw trajectories from a policy, all agents at once: for tests, Monte Carlo and `fit.simulate`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from revealed.chain import as_policy
+from revealed.checks import is_count
+from revealed.demonstrations import Demonstrations
+from revealed.errors import InvalidInput
+from revealed.mdp import MDP, Floats
+
+
+def simulate(
+    mdp: MDP, policy: Any, n: int, length: int, seed: int | None = None, initial: Any = None
+) -> Demonstrations:
+    """`n` trajectories of at most `length` decisions under an (S, A) policy; each ends where it meets a terminal state.
+
+    Starts are drawn from `initial`, else from the MDP's start distribution, else evenly from the states that are not
+    terminal. The last state is kept, so that the demonstrations know where the last decision led.
+    """
+    for name, value in (("n", n), ("length", length)):
+        if not is_count(value):
+            raise InvalidInput(name, "a whole number, at least 1", repr(value))
+    policy = as_policy(mdp, policy)
+    rng = np.random.default_rng(seed)
+    cumulative = np.cumsum(policy, axis=1)
+    state = rng.choice(mdp.n_states, size=n, p=_start(mdp, initial))
+    states, actions = np.full((n, length + 1), -1, dtype=np.intp), np.full((n, length), -1, dtype=np.intp)
+    states[:, 0] = state
+    alive = np.flatnonzero(~mdp.terminal[state])
+    for t in range(length):
+        if alive.size == 0:
+            break
+        here = states[alive, t]
+        actions[alive, t] = _draw_actions(cumulative[here], policy[here], rng)
+        states[alive, t + 1] = _draw_moves(mdp, here * mdp.n_actions + actions[alive, t], rng)
+        alive = alive[~mdp.terminal[states[alive, t + 1]]]
+    lengths = (actions >= 0).sum(axis=1)
+    pairs = [(s[: k + 1], a[:k]) for s, a, k in zip(states, actions, lengths, strict=True)]
+    return Demonstrations.from_trajectories(pairs, mdp.n_states, mdp.n_actions)
+
+
+def _start(mdp: MDP, initial: Any) -> Floats:
+    if initial is not None:
+        return np.asarray(initial, dtype=np.float64) / np.sum(initial)
+    return mdp.initial if mdp.initial is not None else ~mdp.terminal / np.sum(~mdp.terminal)
+
+
+def _draw_actions(cumulative: Floats, policy: Floats, rng: np.random.Generator) -> Any:
+    """Invert the distribution function; actions without probability are never drawn, even at the rounding's edge."""
+    u = rng.random(len(cumulative)) * cumulative[:, -1]
+    drawn = (u[:, None] >= cumulative).sum(axis=1)
+    last = policy.shape[1] - 1 - np.argmax(policy[:, ::-1] > 0.0, axis=1)
+    return np.minimum(drawn, last)
+
+
+def _draw_moves(mdp: MDP, pair: Any, rng: np.random.Generator) -> Any:
+    """One next state per (s, a) row: a bisection inside each row of the cumulated transition probabilities."""
+    matrix = mdp.transitions.matrix
+    cumulative = mdp.transitions.cumulative
+    low, high = matrix.indptr[pair], matrix.indptr[pair + 1] - 1
+    before = np.where(low > 0, cumulative[np.maximum(low, 1) - 1], 0.0)
+    target = before + rng.random(len(pair)) * (cumulative[high] - before)
+    return matrix.indices[np.clip(np.searchsorted(cumulative, target, side="right"), low, high)]
