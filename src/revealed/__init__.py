@@ -1,0 +1,74 @@
+"""revealed: recover what agents want from what they do.
+
+One objective, four methods: NFXP = MCE-IRL, CCP and NPL differ in a single policy π̃. Read the files in the order of
+their imports (errors, transitions, mdp, chain, bellman, demonstrations, rewards, objective, optimize, first_step, fit,
+estimators): it is the derivation in docs/theory.md.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from revealed import errors, first_step
+from revealed.bellman import solve, solve_hard
+from revealed.chain import Chain
+from revealed.demonstrations import Demonstrations
+from revealed.estimators import CCP, MCEIRL, NFXP, NPL
+from revealed.fit import Fit
+from revealed.mdp import MDP
+from revealed.rewards.linear import LinearReward
+from revealed.rewards.tabular import TabularReward
+from revealed.simulation import simulate
+
+if TYPE_CHECKING:
+    from revealed import environments, plots
+    from revealed.rewards.neural import JaxReward, NeuralReward
+    from revealed.rewards.torch import TorchReward
+
+__version__ = "0.1.0"
+
+# loaded on first use, so that `import revealed` takes hardly longer than importing NumPy and scipy.sparse
+_LATE = {
+    "JaxReward": "revealed.rewards.neural",
+    "NeuralReward": "revealed.rewards.neural",
+    "TorchReward": "revealed.rewards.torch",
+    "environments": "revealed.environments",
+    "plots": "revealed.plots",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATE:
+        raise AttributeError(f"module 'revealed' has no attribute {name!r}")
+    module = importlib.import_module(_LATE[name])
+    return module if name in ("environments", "plots") else getattr(module, name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_LATE])
+
+
+__all__ = [
+    "CCP",
+    "MCEIRL",
+    "MDP",
+    "NFXP",
+    "NPL",
+    "Chain",
+    "Demonstrations",
+    "Fit",
+    "JaxReward",
+    "LinearReward",
+    "NeuralReward",
+    "TabularReward",
+    "TorchReward",
+    "__version__",
+    "environments",
+    "errors",
+    "first_step",
+    "plots",
+    "simulate",
+    "solve",
+    "solve_hard",
+]

@@ -1,0 +1,120 @@
+"""What a data set can tell: directions that choices cannot see (theory I1), and likelihoods without a maximum (I2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from revealed.mdp import Floats
+from revealed.objective import Evaluation, Objective
+
+NULL_EIGENVALUE = 1e-10  # of the information, scaled to unit diagonal; collinear features give some 1e-16
+NULL_COLUMN = 1e-9  # standard deviation of ∂Q/∂θ_k across actions, relative to its size
+RUN_AWAY = 15.0  # log-odds: odds of three million to one
+
+
+@dataclass(frozen=True)
+class Status:
+    """How a fit ended. `code` is one of converged, iteration_limit, separated, unidentified, inner_solve_failed,
+    cycling; `message` says what to do; `notes` are facts beside a good end.
+    """
+
+    code: str
+    message: str
+    notes: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.code}: {self.message}" + "".join(f" Note: {note}" for note in self.notes)
+
+
+def invisible_directions(point: Evaluation) -> Floats:
+    """Orthonormal rows (n, K) along which the observed choices do not change; n = 0 where θ is identified.
+
+    Read off the information Σρ(s)Cov_s(∂Q/∂θ), scaled to unit diagonal so that units of features do not matter.
+    """
+    information = point.information
+    K = information.shape[0]
+    spread = np.sqrt(np.maximum(np.diag(information), 0.0))
+    size = np.max([np.abs(point.value_jacobian(i)).max(axis=(0, 1)) for i in range(len(point.parts))], axis=0)
+    constant = spread <= NULL_COLUMN * size
+    live = np.flatnonzero(~constant)
+    rows = list(np.eye(K)[constant])
+    if live.size:
+        scaled = information[np.ix_(live, live)] / np.outer(spread[live], spread[live])
+        values, vectors = np.linalg.eigh(scaled)
+        for vector in vectors[:, values < NULL_EIGENVALUE * live.size].T:
+            direction = np.zeros(K)
+            direction[live] = vector / spread[live]
+            rows.append(direction / np.linalg.norm(direction))
+    if not rows:
+        return np.zeros((0, K))
+    return np.linalg.svd(np.array(rows), full_matrices=False)[2]
+
+
+def without(theta: Floats, directions: Floats) -> Floats:
+    """θ with its part along the (orthonormal) directions taken off: the minimum-norm choice among equals."""
+    return theta - directions.T @ (directions @ theta)
+
+
+def describe_directions(directions: Floats, names: Iterable[str]) -> str:
+    """In words: "a + b − 2·c" for each direction, features that do not take part left out."""
+    names = list(names)
+    return "; ".join(_in_words(row, names) for row in _reduced(directions))
+
+
+def _reduced(rows: Floats) -> Floats:
+    """The same span in reduced echelon form: as many zeros as can be had, which reads best."""
+    rows = rows.copy()
+    for i in range(len(rows)):
+        pivot = int(np.argmax(np.abs(rows[i])))
+        rows[i] /= rows[i, pivot]
+        for j in range(len(rows)):
+            if j != i:
+                rows[j] -= rows[j, pivot] * rows[i]
+    return rows
+
+
+def _in_words(row: Floats, names: list[str]) -> str:
+    row = row / row[np.argmax(np.abs(row))]
+    parts = []
+    for k in np.flatnonzero(np.abs(row) > 1e-6):
+        weight = f"{abs(row[k]):.3g}·" if abs(abs(row[k]) - 1.0) > 1e-6 else ""
+        parts.append(("− " if row[k] < 0 else "+ " if parts else "") + f"{weight}`{names[k]}`")
+    return " ".join(parts)
+
+
+def is_separated(objective: Objective, best: Evaluation, directions: Iterable[Floats]) -> bool:
+    """Whether the likelihood keeps rising for ever along one of the directions (theory I2).
+
+    From the end of the search go on along each direction, doubling the distance, until the log-odds of observed
+    choices have moved by 15. At a maximum, however flat, some observed choice becomes a surprise on the way and the
+    log likelihood falls by several nats; where it loses less than one observation's weight, there is no maximum.
+    """
+    if objective.l2 > 0.0:
+        return False  # the penalty bounds every direction
+    weights = np.concatenate([case.rho[case.rho > 0.0] for case in objective.cases])
+    allowance = float(weights.min()) / objective.total
+    return any(_runs_away(objective, best, d, allowance) for d in directions if np.linalg.norm(d) > 0.0)
+
+
+def _runs_away(objective: Objective, best: Evaluation, direction: Floats, allowance: float) -> bool:
+    length = 1.0
+    while length < 1e9:
+        trial = objective.at(best.theta + length * direction)
+        if not trial.value > best.value - allowance:
+            return False
+        if _shift(objective, best, trial) >= RUN_AWAY:
+            return True
+        length *= 2.0
+    return False  # nothing moves at all: a direction that choices cannot see, not one that runs away
+
+
+def _shift(objective: Objective, best: Evaluation, trial: Evaluation) -> float:
+    """The largest change of a log choice probability in an observed state."""
+    most = 0.0
+    for case, old, new in zip(objective.cases, best.parts, trial.parts, strict=True):
+        seen = (case.rho_state > 0.0)[:, None] & case.mdp.feasible
+        most = max(most, float(np.abs(new.log_policy[seen] - old.log_policy[seen]).max(initial=0.0)))
+    return most

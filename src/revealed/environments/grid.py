@@ -1,0 +1,38 @@
+"""Moves on a rectangular grid, sparse: state = row · columns + column."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+
+from revealed.checks import as_number, is_count
+from revealed.errors import InvalidInput
+
+ACTIONS = ("up", "down", "left", "right", "stay")
+_MOVES = ((-1, 0), (1, 0), (0, -1), (0, 1), (0, 0))
+
+
+def grid_transitions(rows: int, columns: int, wind: float = 0.0, stay: bool = False) -> sp.csr_array:
+    """Sparse (S*A, S) for four directions, and a fifth action that stays if `stay`.
+
+    With probability `wind` the agent is carried to a random one of the four neighbouring cells instead of where it
+    wanted to go. A move off the grid stays put.
+    """
+    if not (is_count(rows) and is_count(columns)):
+        raise InvalidInput("rows, columns", "whole numbers, at least 1", f"({rows}, {columns})")
+    if not 0.0 <= as_number(wind) <= 1.0:
+        raise InvalidInput("wind", "a probability", wind)
+    S, A = rows * columns, 5 if stay else 4
+    target = np.stack([_target(rows, columns, *move) for move in _MOVES[:A]], axis=1)  # (S, A)
+    moves = [(np.arange(S * A), target.reshape(-1), np.full(S * A, 1.0 - wind))]
+    if wind > 0.0:
+        for b in range(4):
+            moves.append((np.arange(S * A), np.repeat(target[:, b], A), np.full(S * A, wind / 4)))
+    row, column, p = (np.concatenate(part) for part in zip(*moves, strict=True))
+    return sp.csr_array(sp.coo_array((p, (row, column)), shape=(S * A, S)))
+
+
+def _target(rows: int, columns: int, down: int, right: int) -> np.ndarray:
+    r, c = np.divmod(np.arange(rows * columns), columns)
+    inside = (0 <= r + down) & (r + down < rows) & (0 <= c + right) & (c + right < columns)
+    return np.where(inside, (r + down) * columns + c + right, np.arange(rows * columns))
