@@ -110,7 +110,12 @@ class SoftBellman:
                 return self._keep(self._newton(reward, self._last.value, self._factor_at_hand()))
             except (ValueDoesNotExist, SolverFailed):
                 pass  # the warm start may be to blame: try cold before giving a verdict
-        return self._keep(self._newton(reward, self._relative_sweeps(reward), None))
+        try:
+            return self._keep(self._newton(reward, self._relative_sweeps(reward), None))
+        except ValueDoesNotExist as problem:
+            if self.mdp.cannot_end.any():
+                raise  # no reward would help: the message names a state that cannot end
+            raise ValueDoesNotExist(_NO_VALUE) from problem
 
     def _keep(self, optimum: SoftOptimum) -> SoftOptimum:
         self._last = optimum
@@ -294,6 +299,6 @@ def as_reward(mdp: MDP, reward: Any, name: str = "reward") -> Floats:
 
 _NO_VALUE = (
     "the soft value does not exist for this reward: at discount 1 the agent would rather go on for ever than end. "
-    "Make rewards more negative (another `start=`; NFXP may start from a CCP fit), or use a discount below 1."
+    'Make rewards more negative (another `start=`, or start="ccp"), or use a discount below 1.'
 )
 _NO_PROGRESS = "Newton's method for the soft value made no progress: the reward is too large for float64."

@@ -39,7 +39,7 @@ class Chain:
         self.work = Work() if work is None else work
         self._solver: LinearSolver | None = None
         self._stale = stale.with_factor() if stale is not None and stale.reusable else None
-        self.A: sp.csr_array = _identity_minus(mdp.transitions.mix(self.policy), mdp.discount)
+        self.A: sp.csr_array = mdp.transitions.identity_minus(mdp.discount, self.policy)
         if self._stale is None:
             self._factor()
 
@@ -172,9 +172,3 @@ def _require_ends(mdp: MDP, policy: Floats) -> None:
             f"({int(stuck.sum())} such states). Mark terminal states, use a discount below 1, unroll a finite horizon, "
             'or, for an estimated policy, first_step="smoothed".'
         )
-
-
-def _identity_minus(T: sp.csr_array, gamma: float) -> sp.csr_array:
-    A = sp.csr_array(sp.eye_array(T.shape[0], format="csr") - gamma * T)
-    A.sort_indices()
-    return A

@@ -85,6 +85,17 @@ def _in_words(row: Floats, names: list[str]) -> str:
     return " ".join(parts)
 
 
+def is_settled(best: Evaluation, newton_step: Floats | None) -> bool:
+    """Whether Newton's next step would hardly move any log-odds: then a maximum is near, and no weight runs away.
+
+    Where weights run away, slope and curvature fade together and Newton's step moves log-odds by about one, for ever.
+    """
+    if newton_step is None:
+        return False
+    moved = (np.ptp(best.value_jacobian(i) @ newton_step, axis=1) for i in range(len(best.parts)))
+    return all(float(shift.max(initial=0.0)) < 1e-2 for shift in moved)
+
+
 def is_separated(objective: Objective, best: Evaluation, directions: Iterable[Floats]) -> bool:
     """Whether the likelihood keeps rising for ever along one of the directions (theory I2).
 

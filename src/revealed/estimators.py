@@ -19,7 +19,14 @@ import numpy as np
 from revealed.chain import Chain
 from revealed.checks import as_number, is_count
 from revealed.demonstrations import Demonstrations, require_fit
-from revealed.diagnosis import Status, describe_directions, invisible_directions, is_separated, without
+from revealed.diagnosis import (
+    Status,
+    describe_directions,
+    invisible_directions,
+    is_separated,
+    is_settled,
+    without,
+)
 from revealed.errors import InvalidDemonstrations, InvalidInput, InvalidOption
 from revealed.first_step import estimate_policy
 from revealed.fit import Fit
@@ -100,7 +107,9 @@ class NFXP(Estimator):
     optimizer : "auto", "newton" (linear rewards), "lbfgs", "adam".
     tol, patience : stop when the gradient's 2-norm is at most `tol` for `patience` iterations in a row
         (newton 1e-9, lbfgs 1e-6, adam 1e-4 five times).
-    max_iter, learning_rate, start : iterations at most, Adam's step, θ to start from (K,).
+    max_iter, learning_rate : iterations at most, Adam's step.
+    start : θ to start from (K,), or "ccp" for the CCP estimate (at γ = 1 there may be no value at zero; CCP and NPL
+        begin there anyway).
     solver : "auto", "lu" or "krylov" for the linear systems.
     progress : None shows a bar on a terminal; True and False force it.
     """
@@ -108,7 +117,8 @@ class NFXP(Estimator):
     method = "NFXP"
 
     def _search(self, run: _Run) -> Search:
-        return run.maximise(OwnPolicy(run.mdp, run.options.solver, run.work), run.start)
+        start = run.maximise(run.given(run.expert), run.start).best.theta if run.from_ccp else run.start
+        return run.maximise(OwnPolicy(run.mdp, run.options.solver, run.work), start)
 
 
 class MCEIRL(NFXP):
@@ -161,7 +171,8 @@ class _Run:
         require_fit(mdp, self.demos)
         self.reward = lift_reward(reward, mdp)
         self.reward_model = reward
-        self.start = _as_start(options.start, self.reward)
+        self.from_ccp = isinstance(options.start, str) and options.start == "ccp"
+        self.start = _as_start(None if self.from_ccp else options.start, self.reward)
         self.work = Work()
         self._born = time.perf_counter()
         self.moves: list[float] = []
@@ -171,7 +182,7 @@ class _Run:
     def expert(self) -> Floats:
         """π̂_E, estimated once."""
         if self._expert is None:
-            self._expert = estimate_policy(self.mdp, self.demos.weights, self.options.first_step, self.reward)
+            self._expert = estimate_policy(self.mdp, self.demos.counts, self.options.first_step, self.reward)
         return self._expert
 
     def rho(self) -> Floats:
@@ -220,23 +231,26 @@ class _Run:
     def cycling(self) -> bool:
         """π̃ has not come closer to rest over the last eight updates: it circles, or runs away."""
         window = self.moves[-9:]
-        return len(window) == 9 and min(window[1:]) > 0.9 * window[0] and window[-1] > 1e-6
+        return len(window) == 9 and min(window[1:]) > 0.99 * window[0] and window[-1] > 1e-6
 
     def _diagnose(self, found: Search) -> tuple[Evaluation, Status]:
         """The truth about a search (theory I1, I2): what makes an estimate meaningless, then what qualifies it."""
         best, notes = found.best, []
         hidden = np.zeros((0, 0))
         exact = self.objective.has_hessian and self.reward.n_params <= 400 and hasattr(self.reward, "jacobian")
-        if is_separated(self.objective, best, [found.best.theta - found.earlier, found.best.theta]):
-            return best, Status("separated", _SEPARATED)
+        if found.interrupted:
+            return best, Status("iteration_limit", f"{found.reason}; what was reached is kept.")
+        if not is_settled(best, found.newton_step):
+            travel = [best.theta - found.earlier, best.theta]
+            travel += [] if found.newton_step is None else [found.newton_step]
+            if is_separated(self.objective, best, travel):
+                return best, Status("separated", _SEPARATED)
         if exact:
             hidden = invisible_directions(best)
             if len(hidden) and self.options.l2 == 0.0:
                 best = _minimum_norm(self.objective, best, hidden)
         elif self.options.l2 == 0.0:
             notes.append("directions that choices cannot see were left at their start (minimum norm from zero).")
-        if found.interrupted:
-            return best, Status("iteration_limit", f"{found.reason}; what was reached is kept.")
         if found.failed:
             return best, Status("inner_solve_failed", f'{found.reason}. Try solver="lu", or l2=1e-4.')
         if not found.reached:
@@ -315,7 +329,7 @@ def _as_start(start: Any, reward: Reward) -> Floats:
     try:
         theta = np.array(start, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise InvalidOption("start", f"{reward.n_params} numbers", type(start).__name__) from error
+        raise InvalidOption("start", f'{reward.n_params} numbers, or "ccp"', repr(start)) from error
     if theta.shape != (reward.n_params,) or not np.isfinite(theta).all():
         raise InvalidOption("start", f"{reward.n_params} finite numbers", f"shape {theta.shape}")
     return theta

@@ -21,7 +21,7 @@ from revealed.progress import Progress
 
 OPTIMIZERS = ("auto", "newton", "lbfgs", "adam")
 MOST_NEWTON_PARAMS = 400
-MOST_NEWTON_ENTRIES = 200_000_000  # of the value Jacobian (S, A, K)
+MOST_NEWTON_ENTRIES = 40_000_000  # of the value Jacobian (S, A, K): 320 MB
 
 
 @dataclass(frozen=True)
@@ -80,13 +80,17 @@ class Trace:
 
 @dataclass(frozen=True, eq=False)
 class Search:
-    """Where a search ended. `reached` is the stopping rule; `earlier` an iterate from its second half."""
+    """Where a search ended. `reached` is the stopping rule; `earlier` an iterate from its second half.
+
+    `newton_step` is what Newton's method would do next, for objectives with a Hessian: next to nothing at a maximum.
+    """
 
     best: Evaluation
     reached: bool
     reason: str
     iterations: int
     earlier: Floats
+    newton_step: Floats | None = None
     failed: bool = False
     interrupted: bool = False
 
@@ -159,7 +163,8 @@ class _Walk:
     def result(self) -> Search:
         stop: dict[str, Any] = {"reached": False} | (self._stop or {"reason": "not finished"})
         earlier = self.trail[len(self.trail) // 2] if len(self.trail) > 1 else np.zeros_like(self.point.theta)
-        return Search(best=self.point, iterations=self.iterations, earlier=earlier, **stop)
+        step = _Spectrum(self.point).step(np.inf)[0] if self.settings.optimizer == "newton" else None
+        return Search(best=self.point, iterations=self.iterations, earlier=earlier, newton_step=step, **stop)
 
 
 def _newton(objective: Objective, walk: _Walk) -> None:
@@ -228,23 +233,27 @@ class _Spectrum:
             return np.where(self.dead, 0.0, slope / np.where(self.dead, 1.0, self.values + shift))
 
         low = max(0.0, -lowest) + 1e-14 * max(1.0, abs(lowest))
-        shift = 0.0 if lowest > 1e-14 and np.linalg.norm(at(0.0)) <= radius else _bisect(at, low, radius)
+        shift = 0.0 if lowest > 1e-14 and np.linalg.norm(at(0.0)) <= radius else _shift_for(at, low, radius)
         u = at(shift)
         predicted = float(slope @ u - 0.5 * u @ (self.values * u))
         return (self.vectors @ u) / self.scale, predicted
 
 
-def _bisect(at: Callable[[float], Floats], low: float, radius: float) -> float:
-    """The shift at which the step is as long as the radius (steps shrink as the shift grows)."""
-    if np.linalg.norm(at(low)) <= radius:
-        return low
-    high = max(2.0 * low, 1e-8)
-    while np.linalg.norm(at(high)) > radius:
-        high *= 4.0
+def _shift_for(at: Callable[[float], Floats], low: float, radius: float) -> float:
+    """The shift at which the step is as long as the radius: Newton on 1/‖u‖, which is nearly linear in the shift."""
+    length = float(np.linalg.norm(at(low)))
+    high, shift = np.inf, low
     for _ in range(60):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if np.linalg.norm(at(middle)) > radius else (low, middle)
-    return high
+        if abs(length - radius) <= 1e-3 * radius or (shift == low and length <= radius):
+            return shift
+        low, high = (shift, high) if length > radius else (low, shift)
+        ahead = max(1e-6 * shift, 1e-12)
+        slope = (1.0 / float(np.linalg.norm(at(shift + ahead))) - 1.0 / length) / ahead
+        guess = shift + (1.0 / radius - 1.0 / length) / slope if slope > 0.0 else np.inf
+        inside = low < guess < high
+        shift = guess if inside else (0.5 * (low + high) if np.isfinite(high) else max(2.0 * low, 1e-8))
+        length = float(np.linalg.norm(at(shift)))
+    return shift
 
 
 def _lbfgs(objective: Objective, walk: _Walk, memory: int = 20) -> None:
@@ -334,5 +343,5 @@ def _bad_start(first: Evaluation) -> Exception:
     reason = first.problem or "an observed decision has probability zero there."
     return ValueDoesNotExist(
         f"the search cannot start: {reason} Pass start= with parameters at which the value exists "
-        "(more negative rewards; NFXP may start from a CCP fit's theta)."
+        '(more negative rewards), or start NFXP from the CCP estimate with start="ccp".'
     )

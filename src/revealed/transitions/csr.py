@@ -49,6 +49,26 @@ class CsrTransitions:
         weights = sp.csr_array((policy.reshape(-1), np.arange(pairs), starts), shape=(self.n_states, pairs))
         return sp.csr_array(weights @ self.matrix)
 
+    def identity_minus(self, gamma: float, policy: Floats) -> sp.csr_array:
+        """I − γT^π, sparse (S, S): one product with T and I stacked, so that nothing is merged afterwards."""
+        S, A = self.n_states, self.n_actions
+        weights = np.empty((S, A + 1))
+        np.multiply(policy, -gamma, out=weights[:, :A])
+        weights[:, A] = 1.0
+        columns, starts = self._stacked_columns
+        return sp.csr_array(sp.csr_array((weights.reshape(-1), columns, starts), shape=(S, S * A + S)) @ self._stacked)
+
+    @cached_property
+    def _stacked(self) -> sp.csr_array:
+        return sp.csr_array(sp.vstack([self.matrix, sp.eye_array(self.n_states)], format="csr"))
+
+    @cached_property
+    def _stacked_columns(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        S, A = self.n_states, self.n_actions
+        pairs = np.arange(S * A).reshape(S, A)
+        columns = np.column_stack([pairs, np.arange(S * A, S * A + S)]).reshape(-1)
+        return columns, np.arange(0, S * (A + 1) + 1, A + 1)
+
 
 def as_csr(transitions: Any) -> tuple[sp.csr_array, int, int]:
     """The three accepted forms as (CSR (S·A, S), S, A); shapes are checked, probabilities are not."""
