@@ -91,6 +91,7 @@ class _Point:
     def at_rounding(self) -> bool:
         return self.size <= 4 * EPS * self.scale
 
+    @property
     def nearly_at_rounding(self) -> bool:
         return self.size <= 1e3 * EPS * self.scale
 
@@ -111,7 +112,7 @@ class SoftBellman:
             except (ValueDoesNotExist, SolverFailed):
                 pass  # the warm start may be to blame: try cold before giving a verdict
         try:
-            return self._keep(self._newton(reward, self._relative_sweeps(reward), None))
+            return self._keep(self._newton(reward, self._cold_start(reward), None))
         except ValueDoesNotExist as problem:
             if self.mdp.cannot_end.any():
                 raise  # no reward would help: the message names a state that cannot end
@@ -127,9 +128,16 @@ class SoftBellman:
         chain = self._last.__dict__.get("chain", self._last._near)
         return chain.with_factor() if chain is not None and chain.reusable else None
 
-    def _relative_sweeps(self, reward: Floats) -> Floats:
-        """A few sweeps V ← Λ(V) from zero; where nothing ends, each is shifted to the middle of its error bounds."""
+    def _cold_start(self, reward: Floats) -> Floats:
+        """A few sweeps V ← Λ(V) from zero; where nothing ends, each is shifted to the middle of its error bounds.
+
+        At γ = 1 zero may lie far above the optimum, where nobody would ever end; there the start is the value of a
+        policy that walks to the end, which lies below it, as do the sweeps from there.
+        """
         mdp = self.mdp
+        if mdp.discount == 1.0:
+            walk = one_hot(mdp, _towards_the_end(mdp))
+            return self._sweep(reward, Chain(mdp, walk, self.solver, work=self.work, check=False).soft_value(reward))
         shift = mdp.discount / (1.0 - mdp.discount) if mdp.discount < 1.0 and not mdp.terminal.any() else 0.0
         V = np.zeros(mdp.n_states)
         for _ in range(SWEEPS):
@@ -151,7 +159,7 @@ class SoftBellman:
 
     def _newton(self, reward: Floats, V: Floats, chain: Chain | None) -> SoftOptimum:
         point, newton, chord = self._look(reward, V), 0, 0
-        while not point.at_rounding:
+        while not self._at_rounding(reward, point):
             if chain is not None and chain.reusable:  # theory B2: the old factorisation, as long as it is quick
                 trial = self._look(reward, point.V + chain.chord_step(point.residual))
                 chord += 1
@@ -166,10 +174,33 @@ class SoftBellman:
             chain = Chain(self.mdp, np.exp(log_softmax(point.Q)), self.solver, work=self.work, check=False)
             trial = self._look(reward, point.V + chain.solve(point.residual))  # theory B1
             newton += 1
-            if trial.size >= 0.5 * point.size and point.nearly_at_rounding():
+            if trial.size >= 0.5 * point.size and point.nearly_at_rounding:
                 break
             point = trial
+        self._require_value(reward, point, chain)
         return self._optimum(point, newton, chord, chain)
+
+    def _at_rounding(self, reward: Floats, point: _Point) -> bool:
+        """Whether the residual is what rounding leaves: overall for γ < 1, and in every single state for γ = 1."""
+        if not point.at_rounding or self.mdp.discount < 1.0:
+            return point.at_rounding
+        return bool(np.all(np.abs(point.residual) <= self._rounding(reward, point)))
+
+    def _rounding(self, reward: Floats, point: _Point) -> Floats:
+        """(S,): what rounding may leave of Λ(V) − V in each state, from the numbers that were added up there."""
+        terms = np.abs(reward) + self.mdp.discount * self.mdp.transitions.expect(np.abs(point.V))
+        return 8 * EPS * (np.abs(point.LV) + terms.max(axis=1))
+
+    def _require_value(self, reward: Floats, point: _Point, chain: Chain | None) -> None:
+        """At γ = 1 a residual at rounding is not enough: on its way to infinity V climbs while the residual fades.
+
+        There each step still lifts V by about one, so that (I − T^π)⁻¹ times the rounding that hides the residual is
+        at least one; it is also how well V is known where it exists.
+        """
+        if self.mdp.discount == 1.0:
+            now = Chain(self.mdp, np.exp(log_softmax(point.Q)), self.solver, stale=chain, work=self.work, check=False)
+            if float(now.solve(self._rounding(reward, point)).max(initial=0.0)) > 0.3:
+                raise ValueDoesNotExist(_NO_VALUE)
 
     def _optimum(self, point: _Point, newton: int, chord: int, chain: Chain | None) -> SoftOptimum:
         log_policy = log_softmax(point.Q)
@@ -204,9 +235,7 @@ def solve_hard(mdp: MDP, reward: Any, solver: str = "auto", max_iter: int = 1_00
     choice = _towards_the_end(mdp) if mdp.discount == 1.0 else _greedy_after_sweeps(mdp, r)
     rows = np.arange(mdp.n_states)
     for iteration in range(1, max_iter + 1):
-        policy = np.zeros(mdp.feasible.shape)
-        policy[rows, choice] = ~mdp.terminal
-        chain = Chain(mdp, policy, solver, check=False)
+        chain = Chain(mdp, one_hot(mdp, choice), solver, check=False)
         V = chain.solve(np.where(mdp.terminal, 0.0, r[rows, choice]))
         Q = q_values(mdp, r, V)
         slack = 64 * EPS * float(np.abs(V).max(initial=0.0) + np.abs(r).max(initial=0.0))
@@ -215,6 +244,13 @@ def solve_hard(mdp: MDP, reward: Any, solver: str = "auto", max_iter: int = 1_00
             return HardOptimum(V, Q, split_ties(mdp, Q, 1e4 * slack), iteration)
         choice = np.where(better, Q.argmax(axis=1), choice)
     raise SolverFailed(f"policy iteration did not settle within {max_iter} iterations. Raise `max_iter`.")
+
+
+def one_hot(mdp: MDP, choice: npt.NDArray[np.intp]) -> Floats:
+    """The policy that surely takes `choice[s]` in every state s that is not terminal."""
+    policy = np.zeros(mdp.feasible.shape)
+    policy[np.arange(mdp.n_states), choice] = ~mdp.terminal
+    return policy
 
 
 def split_ties(mdp: MDP, Q: Floats, slack: float) -> Floats:

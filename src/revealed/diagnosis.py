@@ -9,6 +9,7 @@ import numpy as np
 
 from revealed.mdp import Floats
 from revealed.objective import Evaluation, Objective
+from revealed.optimize import Curvature, can_use_hessian
 
 NULL_EIGENVALUE = 1e-10  # of the information, scaled to unit diagonal; collinear features give some 1e-16
 NULL_COLUMN = 1e-9  # standard deviation of ∂Q/∂θ_k across actions, relative to its size
@@ -18,12 +19,13 @@ RUN_AWAY = 15.0  # log-odds: odds of three million to one
 @dataclass(frozen=True)
 class Status:
     """How a fit ended. `code` is one of converged, iteration_limit, separated, unidentified, inner_solve_failed,
-    cycling; `message` says what to do; `notes` are facts beside a good end.
+    cycling; `message` says what to do; `notes` are facts beside a good end; `interrupted` tells of Ctrl-C.
     """
 
     code: str
     message: str
     notes: tuple[str, ...] = ()
+    interrupted: bool = False
 
     def __str__(self) -> str:
         return f"{self.code}: {self.message}" + "".join(f" Note: {note}" for note in self.notes)
@@ -85,15 +87,23 @@ def _in_words(row: Floats, names: list[str]) -> str:
     return " ".join(parts)
 
 
-def is_settled(best: Evaluation, newton_step: Floats | None) -> bool:
-    """Whether Newton's next step would hardly move any log-odds: then a maximum is near, and no weight runs away.
+def suspects(best: Evaluation, travel: list[Floats]) -> list[Floats]:
+    """Directions along which weights may be running away; none where the search has plainly come to rest.
 
-    Where weights run away, slope and curvature fade together and Newton's step moves log-odds by about one, for ever.
+    Where weights run away, slope and curvature fade together and Newton's next step moves log-odds by about one, for
+    ever; at a maximum it moves nothing. Where there are too many weights for a Hessian, those that stand out are
+    suspects one by one, beside the directions in which the search went.
     """
-    if newton_step is None:
-        return False
-    moved = (np.ptp(best.value_jacobian(i) @ newton_step, axis=1) for i in range(len(best.parts)))
-    return all(float(shift.max(initial=0.0)) < 1e-2 for shift in moved)
+    if can_use_hessian(best.objective):
+        step = Curvature(best).step(np.inf)[0]
+        moved = (np.ptp(best.value_jacobian(i) @ step, axis=1) for i in range(len(best.parts)))
+        return [] if all(float(shift.max(initial=0.0)) < 1e-2 for shift in moved) else [step, *travel]
+    if not getattr(best.objective.reward, "linear", False):
+        return travel
+    out = best.theta - np.median(best.theta)
+    extremes = np.argsort(-np.abs(out))[:8]
+    joint = np.where(np.abs(out) >= np.abs(out[extremes[-1]]), out, 0.0)
+    return [*(4.0 * np.sign(out[k]) * np.eye(1, out.size, k)[0] for k in extremes), joint, *travel]
 
 
 def is_separated(objective: Objective, best: Evaluation, directions: Iterable[Floats]) -> bool:
@@ -101,10 +111,9 @@ def is_separated(objective: Objective, best: Evaluation, directions: Iterable[Fl
 
     From the end of the search go on along each direction, doubling the distance, until the log-odds of observed
     choices have moved by 15. At a maximum, however flat, some observed choice becomes a surprise on the way and the
-    log likelihood falls by several nats; where it loses less than one observation's weight, there is no maximum.
+    log likelihood falls by several nats; where it loses less than one observation's weight, there is no maximum. (With
+    a penalty there always is one.)
     """
-    if objective.l2 > 0.0:
-        return False  # the penalty bounds every direction
     weights = np.concatenate([case.rho[case.rho > 0.0] for case in objective.cases])
     allowance = float(weights.min()) / objective.total
     return any(_runs_away(objective, best, d, allowance) for d in directions if np.linalg.norm(d) > 0.0)
@@ -116,16 +125,16 @@ def _runs_away(objective: Objective, best: Evaluation, direction: Floats, allowa
         trial = objective.at(best.theta + length * direction)
         if not trial.value > best.value - allowance:
             return False
-        if _shift(objective, best, trial) >= RUN_AWAY:
+        if _shift(best, trial) >= RUN_AWAY:
             return True
         length *= 2.0
     return False  # nothing moves at all: a direction that choices cannot see, not one that runs away
 
 
-def _shift(objective: Objective, best: Evaluation, trial: Evaluation) -> float:
+def _shift(best: Evaluation, trial: Evaluation) -> float:
     """The largest change of a log choice probability in an observed state."""
     most = 0.0
-    for case, old, new in zip(objective.cases, best.parts, trial.parts, strict=True):
+    for case, old, new in zip(best.objective.cases, best.parts, trial.parts, strict=True):
         seen = (case.rho_state > 0.0)[:, None] & case.mdp.feasible
         most = max(most, float(np.abs(new.log_policy[seen] - old.log_policy[seen]).max(initial=0.0)))
     return most

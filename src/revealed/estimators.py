@@ -24,7 +24,7 @@ from revealed.diagnosis import (
     describe_directions,
     invisible_directions,
     is_separated,
-    is_settled,
+    suspects,
     without,
 )
 from revealed.errors import InvalidDemonstrations, InvalidInput, InvalidOption
@@ -33,7 +33,7 @@ from revealed.fit import Fit
 from revealed.linear_solvers import SOLVERS, Work
 from revealed.mdp import MDP, Floats
 from revealed.objective import Case, Evaluation, GivenPolicy, Objective, OwnPolicy, PiTilde, weighted_log
-from revealed.optimize import OPTIMIZERS, Search, Settings, Trace, maximise
+from revealed.optimize import OPTIMIZERS, Search, Settings, Trace, can_use_hessian, maximise
 from revealed.progress import Progress
 from revealed.rewards.base import Reward, lift_reward
 
@@ -176,6 +176,7 @@ class _Run:
         self.work = Work()
         self._born = time.perf_counter()
         self.moves: list[float] = []
+        self.earlier: list[Floats] = []
         self._expert: Floats | None = None
 
     @property
@@ -209,7 +210,10 @@ class _Run:
         self.objective = Objective(self.reward, [Case(self.mdp, self._rho, pi_tilde)], self.options.l2)
         o = self.options
         settings = Settings(o.optimizer, o.tol, o.max_iter, o.patience, o.learning_rate)
-        return maximise(self.objective, start, settings, self.trace)
+        found = maximise(self.objective, start, settings, self.trace)
+        if found.iterations:
+            self.earlier.append(found.earlier)
+        return found
 
     def fit(self, search: Callable[[_Run], Search]) -> Fit:
         self._rho = self.rho()
@@ -237,14 +241,12 @@ class _Run:
         """The truth about a search (theory I1, I2): what makes an estimate meaningless, then what qualifies it."""
         best, notes = found.best, []
         hidden = np.zeros((0, 0))
-        exact = self.objective.has_hessian and self.reward.n_params <= 400 and hasattr(self.reward, "jacobian")
+        exact = can_use_hessian(self.objective) and not getattr(self.reward, "tabular", False)
         if found.interrupted:
-            return best, Status("iteration_limit", f"{found.reason}; what was reached is kept.")
-        if not is_settled(best, found.newton_step):
-            travel = [best.theta - found.earlier, best.theta]
-            travel += [] if found.newton_step is None else [found.newton_step]
-            if is_separated(self.objective, best, travel):
-                return best, Status("separated", _SEPARATED)
+            return best, Status("iteration_limit", f"{found.reason}; what was reached is kept.", interrupted=True)
+        travel = [best.theta - earlier for earlier in self.earlier[-3:]] + [best.theta]
+        if self.options.l2 == 0.0 and is_separated(self.objective, best, suspects(best, travel)):
+            return best, Status("separated", _SEPARATED)
         if exact:
             hidden = invisible_directions(best)
             if len(hidden) and self.options.l2 == 0.0:

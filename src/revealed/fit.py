@@ -128,7 +128,7 @@ class Fit:
         Starts come from `initial`, else from the MDP's start distribution, else from where the data started.
         """
         if initial is None and self.mdp.initial is None and self.demonstrations.starts.sum() > 0:
-            initial = self.demonstrations.starts
+            initial = self.demonstrations.starts / self.demonstrations.starts.sum()
         return simulate(self.mdp, self.policy, n, length, seed, initial)
 
     def summary(self) -> Summary:

@@ -67,7 +67,7 @@ class MDP:
         self._set(
             transitions=CsrTransitions(matrix, n_states, n_actions),
             discount=_as_discount(discount),
-            initial=None if initial is None else _as_distribution("initial", initial, n_states),
+            initial=None if initial is None else as_distribution("initial", initial, n_states),
             feasible=_frozen(feasible),
             terminal=_frozen(terminal),
             state_labels=_as_labels("state_labels", state_labels, n_states),
@@ -262,7 +262,7 @@ def _require_an_action(feasible: Bools, terminal: Bools) -> None:
         )
 
 
-def _as_distribution(name: str, values: Any, n: int) -> Floats:
+def as_distribution(name: str, values: Any, n: int) -> Floats:
     try:
         p = np.array(values, dtype=np.float64)
     except (TypeError, ValueError) as error:

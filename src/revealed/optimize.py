@@ -80,28 +80,29 @@ class Trace:
 
 @dataclass(frozen=True, eq=False)
 class Search:
-    """Where a search ended. `reached` is the stopping rule; `earlier` an iterate from its second half.
-
-    `newton_step` is what Newton's method would do next, for objectives with a Hessian: next to nothing at a maximum.
-    """
+    """Where a search ended. `reached` is the stopping rule; `earlier` an iterate from its second half."""
 
     best: Evaluation
     reached: bool
     reason: str
     iterations: int
     earlier: Floats
-    newton_step: Floats | None = None
     failed: bool = False
     interrupted: bool = False
 
 
 def choose_optimizer(objective: Objective) -> str:
-    """Newton for linear rewards of moderate size, L-BFGS for other linear ones (tabular), Adam for networks."""
+    """Newton for linear rewards of moderate size, L-BFGS for tabular and other linear ones, Adam for networks."""
+    if not getattr(objective.reward, "linear", False):
+        return "adam"
+    return "newton" if can_use_hessian(objective) and not getattr(objective.reward, "tabular", False) else "lbfgs"
+
+
+def can_use_hessian(objective: Objective) -> bool:
+    """Whether second derivatives are exact and small enough to be held: K² and the value Jacobian (S, A, K)."""
     K = objective.reward.n_params
     entries = K * max(case.mdp.feasible.size for case in objective.cases)
-    if objective.has_hessian and K <= MOST_NEWTON_PARAMS and entries <= MOST_NEWTON_ENTRIES:
-        return "newton"
-    return "lbfgs" if getattr(objective.reward, "linear", False) else "adam"
+    return objective.has_hessian and K <= MOST_NEWTON_PARAMS and entries <= MOST_NEWTON_ENTRIES
 
 
 def maximise(objective: Objective, start: Floats, settings: Settings, trace: Trace) -> Search:
@@ -163,8 +164,7 @@ class _Walk:
     def result(self) -> Search:
         stop: dict[str, Any] = {"reached": False} | (self._stop or {"reason": "not finished"})
         earlier = self.trail[len(self.trail) // 2] if len(self.trail) > 1 else np.zeros_like(self.point.theta)
-        step = _Spectrum(self.point).step(np.inf)[0] if self.settings.optimizer == "newton" else None
-        return Search(best=self.point, iterations=self.iterations, earlier=earlier, newton_step=step, **stop)
+        return Search(best=self.point, iterations=self.iterations, earlier=earlier, **stop)
 
 
 def _newton(objective: Objective, walk: _Walk) -> None:
@@ -174,7 +174,7 @@ def _newton(objective: Objective, walk: _Walk) -> None:
     can see. Once the rule is met one more full step is tried: it costs little and squares the error.
     """
     radius = 4.0
-    spectrum = _Spectrum(walk.point)
+    spectrum = Curvature(walk.point)
     while walk.running:
         point = walk.point
         step, predicted = spectrum.step(radius)
@@ -182,7 +182,7 @@ def _newton(objective: Objective, walk: _Walk) -> None:
         gain, length = trial.value - point.value, spectrum.length(step)
         if gain >= 0.1 * predicted > 0.0 or _better_at_rounding(point, trial, predicted):
             radius = max(radius, 2.5 * length) if gain > 0.7 * predicted else radius
-            spectrum = _Spectrum(trial)
+            spectrum = Curvature(trial)
             walk.move(trial)
         else:
             radius = 0.25 * min(radius, length)
@@ -194,7 +194,7 @@ def _newton(objective: Objective, walk: _Walk) -> None:
 def _polish(objective: Objective, walk: _Walk) -> None:
     if walk.point.gradient_norm == 0.0 or not walk._stop or not walk._stop.get("reached"):
         return
-    step, _ = _Spectrum(walk.point).step(np.inf)
+    step, _ = Curvature(walk.point).step(np.inf)
     trial = objective.at(walk.point.theta + step)
     if np.isfinite(trial.value) and trial.gradient_norm < walk.point.gradient_norm:
         walk.point = trial
@@ -207,13 +207,13 @@ def _better_at_rounding(point: Evaluation, trial: Evaluation, predicted: float) 
     return trial.gradient_norm < 0.9 * point.gradient_norm
 
 
-class _Spectrum:
+class Curvature:
     """Eigenvalues of the scaled curvature −H; the trust-region step for any radius is then a one-dimensional search."""
 
     def __init__(self, point: Evaluation) -> None:
         curvature = -point.hessian
         diagonal = np.abs(np.diag(curvature))
-        self.scale = np.sqrt(np.where(diagonal > EPS * diagonal.max(initial=0.0), diagonal, 1.0))
+        self.scale = np.sqrt(np.where(diagonal > 1e-28 * diagonal.max(initial=0.0), diagonal, 1.0))
         scaled = curvature / np.outer(self.scale, self.scale)
         self.values, self.vectors = np.linalg.eigh(0.5 * (scaled + scaled.T))
         self.slope = self.vectors.T @ (point.gradient / self.scale)

@@ -10,7 +10,7 @@ from revealed.chain import as_policy
 from revealed.checks import is_count
 from revealed.demonstrations import Demonstrations
 from revealed.errors import InvalidInput
-from revealed.mdp import MDP, Floats
+from revealed.mdp import MDP, Floats, as_distribution
 
 
 def simulate(
@@ -45,7 +45,7 @@ def simulate(
 
 def _start(mdp: MDP, initial: Any) -> Floats:
     if initial is not None:
-        return np.asarray(initial, dtype=np.float64) / np.sum(initial)
+        return as_distribution("initial", initial, mdp.n_states)
     return mdp.initial if mdp.initial is not None else ~mdp.terminal / np.sum(~mdp.terminal)
 
 

@@ -53,7 +53,11 @@ class LiftedReward:
 
     @property
     def linear(self) -> bool:
-        return is_linear(self.base)
+        return bool(getattr(self.base, "linear", False))
+
+    @property
+    def tabular(self) -> bool:
+        return bool(getattr(self.base, "tabular", False))
 
     def init(self, seed: int | None = None) -> Floats:
         return self.base.init(seed)

@@ -108,6 +108,7 @@ class NeuralReward(JaxReward):
             return (x @ weight + bias)[..., 0]
 
         super().__init__(network, _he_start(sizes, seed), X)
+        self.features = X
 
     def init(self, seed: int | None = None) -> Floats:
         if seed is None or seed == self.seed:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import scipy.sparse as sp
 
 from revealed.checks import is_count
 from revealed.errors import InvalidReward
@@ -15,6 +16,7 @@ class TabularReward:
     """r(s, a) = θ(s). Choices see only differences, so most of it is found in the minimum-norm sense (theory I1)."""
 
     linear = True
+    tabular = True
 
     def __init__(self, n_states: int) -> None:
         if not is_count(n_states):
@@ -37,6 +39,9 @@ class TabularReward:
 
     def vjp(self, theta: Floats, cotangent: Floats) -> Floats:
         return cotangent.sum(axis=1)
+
+    def jacobian(self, theta: Floats) -> sp.csr_array:
+        return sp.csr_array(sp.eye_array(self.n_states))
 
     def __repr__(self) -> str:
         return f"TabularReward({self.n_states} states)"
