@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from revealed.chain import Chain
+from revealed.checks import as_floats
 from revealed.errors import InvalidReward, SolverFailed, ValueDoesNotExist
 from revealed.linear_solvers import EPS, Work
 from revealed.mdp import MDP, Floats
@@ -160,7 +161,7 @@ class SoftBellman:
     def _newton(self, reward: Floats, V: Floats, chain: Chain | None) -> SoftOptimum:
         point, newton, chord = self._look(reward, V), 0, 0
         while not self._at_rounding(reward, point):
-            if chain is not None and chain.reusable:  # theory B2: the old factorisation, as long as it is quick
+            if chain is not None and chain.reusable and chord < MAX_NEWTON * (newton + 1):  # theory B2
                 trial = self._look(reward, point.V + chain.chord_step(point.residual))
                 chord += 1
                 quick = _steps_to_rounding(point, trial) <= CHORD_STEPS
@@ -199,7 +200,8 @@ class SoftBellman:
         """
         if self.mdp.discount == 1.0:
             now = Chain(self.mdp, np.exp(log_softmax(point.Q)), self.solver, stale=chain, work=self.work, check=False)
-            if float(now.solve(self._rounding(reward, point)).max(initial=0.0)) > 0.3:
+            hidden = np.maximum(self._rounding(reward, point), np.abs(point.residual))
+            if float(now.solve(hidden).max(initial=0.0)) > 0.3:
                 raise ValueDoesNotExist(_NO_VALUE)
 
     def _optimum(self, point: _Point, newton: int, chord: int, chain: Chain | None) -> SoftOptimum:
@@ -222,10 +224,10 @@ class SoftBellman:
 
 def _steps_to_rounding(point: _Point, trial: _Point) -> float:
     """How many more steps like the one from `point` to `trial` it takes to bring the residual down to rounding."""
-    if trial.at_rounding:
-        return 0.0
     if trial.size >= point.size:
         return np.inf
+    if trial.at_rounding:
+        return 0.0
     return float(np.log(trial.size / (4 * EPS * trial.scale)) / np.log(point.size / trial.size))
 
 
@@ -312,10 +314,9 @@ def log_softmax(Q: Floats) -> Floats:
 
 def as_reward(mdp: MDP, reward: Any, name: str = "reward") -> Floats:
     """Check a reward of shape (S, A), (S, 1) or (S,); entries of infeasible pairs are ignored and become zero."""
-    try:
-        array = np.asarray(reward, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InvalidReward(name, "an (S, A) array of numbers", f"{type(reward).__name__}") from error
+    array = as_floats(reward)
+    if array is None:
+        raise InvalidReward(name, "an (S, A) array of numbers", f"{type(reward).__name__}")
     if array.shape == (mdp.n_states,):
         array = array[:, None]
     if array.shape not in ((mdp.n_states, 1), mdp.feasible.shape):

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from revealed.checks import as_floats, is_index
 from revealed.errors import InvalidDistribution, InvalidInput, SolverFailed, ValueDoesNotExist
 from revealed.linear_solvers import EPS, LinearSolver, LUSolver, Work, make_solver, refine
-from revealed.mdp import MDP, Floats, can_reach
+from revealed.mdp import MDP, Floats, as_distribution, can_reach
 
 MOST_STEPS = 1e12  # a chain that is expected to run longer than this does not end, for all that float64 can tell
 
@@ -102,17 +103,17 @@ class Chain:
 
     def occupancy(self, initial: Any = None) -> Floats:
         """Occ(s) = p₀ᵀ(I − γT^π)⁻¹ (theory C2): expected discounted visits; `initial` defaults to the MDP's."""
-        p0 = self.mdp.initial if initial is None else np.asarray(initial, dtype=np.float64)
-        if p0 is None:
+        if initial is not None:
+            return self.solve_transpose(as_distribution("initial", initial, self.mdp.n_states))
+        if self.mdp.initial is None:
             raise InvalidInput("initial", "a start distribution", "None", remedy="The MDP has none: pass initial=.")
-        if p0.shape != (self.mdp.n_states,):
-            raise InvalidDistribution("initial", f"shape ({self.mdp.n_states},)", f"shape {p0.shape}")
-        return self.solve_transpose(p0)
+        return self.solve_transpose(self.mdp.initial)
 
     def occupancy_from(self, state: int, action: int) -> Floats:
         """Expected discounted visits when (state, action) comes first and π after (theory C3), the first included."""
-        if not 0 <= state < self.mdp.n_states or not 0 <= action < self.mdp.n_actions:
-            raise InvalidInput("state, action", "indices of the MDP", f"({state}, {action})")
+        whole = is_index(state) and is_index(action)
+        if not whole or not 0 <= state < self.mdp.n_states or not 0 <= action < self.mdp.n_actions:
+            raise InvalidInput("state, action", "indices of the MDP", f"({state!r}, {action!r})")
         if not self.mdp.feasible[state, action]:
             raise InvalidInput("state, action", "a feasible pair", f"({state}, {action})")
         row = self.mdp.transitions.matrix[[state * self.mdp.n_actions + action]].toarray().reshape(-1)
@@ -136,10 +137,9 @@ def expected_payoff(policy: Floats, reward: Floats, log_policy: Floats | None = 
 
 def as_policy(mdp: MDP, policy: Any, name: str = "policy") -> Floats:
     """Check an (S, A) array of choice probabilities; rows of terminal states become zero."""
-    try:
-        array = np.asarray(policy, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InvalidDistribution(name, "an (S, A) array of probabilities", f"{type(policy).__name__}") from error
+    array = as_floats(policy)
+    if array is None:
+        raise InvalidDistribution(name, "an (S, A) array of probabilities", f"{type(policy).__name__}")
     if array.shape != mdp.feasible.shape:
         raise InvalidDistribution(name, f"shape {mdp.feasible.shape}", f"shape {array.shape}")
     array = np.where(mdp.terminal[:, None], 0.0, array)

@@ -1,22 +1,45 @@
-"""The two questions that every door asks: is this a whole number of things, and is this a number at all?"""
+"""The questions that every door asks: is this a whole number of things, a number at all, an array of numbers?"""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 
 def is_count(value: Any) -> bool:
     """A whole number, at least 1; True and 3.0 are not."""
-    return isinstance(value, int | np.integer) and not isinstance(value, bool) and int(value) >= 1
+    return is_index(value) and int(value) >= 1
+
+
+def is_index(value: Any) -> bool:
+    """A whole number; True and 3.0 are not."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
 def as_number(value: Any) -> float:
     """The value as a float; NaN where it is none (text, bools, arrays, None)."""
-    if isinstance(value, bool | str | bytes):
+    if isinstance(value, bool | str | bytes) or np.ndim(value) != 0:
         return float("nan")
     try:
         return float(value)
     except (TypeError, ValueError, OverflowError):
         return float("nan")
+
+
+def as_floats(values: Any) -> npt.NDArray[np.float64] | None:
+    """A float64 copy of an array, nested sequence or sparse matrix; None where it is not one of real numbers."""
+    try:
+        raw = np.asarray(values.toarray() if hasattr(values, "toarray") else values)
+        return np.array(raw, dtype=np.float64) if raw.dtype.kind in "biufO" else None
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def as_list(values: Any) -> list[Any] | None:
+    """The values of a sequence, the letters of a text; None where it is neither."""
+    try:
+        return list(values)
+    except TypeError:
+        return None

@@ -6,30 +6,31 @@ discounted by γ^t and decisions lifted to an unrolled horizon.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse as sp
 
-from revealed.checks import as_number, is_count
+from revealed.checks import as_floats, as_list, as_number, is_count, is_index
 from revealed.errors import InvalidDemonstrations
 from revealed.mdp import MDP, Floats
 from revealed.panels import Ints, Panel, read_panel
-from revealed.transitions import is_sparse
 
 
 @dataclass(frozen=True)
 class Steps:
-    """One entry per decision: whose, when, where, what, and where it led (−1 where not seen)."""
+    """One entry per decision: whose, when, where, what, where it led (−1: not seen), whether a trajectory starts."""
 
     agent: Ints
     time: Ints
     state: Ints
     action: Ints
     next_state: Ints
+    first: npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,19 +102,17 @@ class Demonstrations:
         `next_state` gives, per trajectory, where its last decision led, or one next state for every decision.
         """
         n_states, n_actions = _size("n_states", n_states), _size("n_actions", n_actions)
-        pairs = [_as_pair(i, t, n_states, n_actions) for i, t in enumerate(trajectories)]
+        pairs = [_as_pair(i, t, n_states, n_actions) for i, t in enumerate(as_list(trajectories) or ())]
         if not pairs:
-            raise InvalidDemonstrations("trajectories", "at least one trajectory", "none")
-        names = list(range(len(pairs))) if ids is None else list(ids)
-        if len(names) != len(pairs):
-            raise InvalidDemonstrations("ids", f"one id per trajectory ({len(pairs)})", f"{len(names)}")
-        if next_state is not None and len(next_state) != len(pairs):
-            raise InvalidDemonstrations("next_state", f"one entry per trajectory ({len(pairs)})", f"{len(next_state)}")
+            raise InvalidDemonstrations(
+                "trajectories", "at least one trajectory, a (states, actions) pair", repr(trajectories)[:60]
+            )
+        names = _one_each("ids", range(len(pairs)) if ids is None else ids, len(pairs))
+        after = _one_each("next_state", [None] * len(pairs) if next_state is None else next_state, len(pairs))
+        if not all(isinstance(name, Hashable) for name in names):
+            raise InvalidDemonstrations("ids", "names or numbers", repr(names[:3]))
         code = {name: k for k, name in enumerate(dict.fromkeys(names))}
-        rows = [
-            _steps_of(i, code[names[i]], *pairs[i], None if next_state is None else next_state[i], n_states)
-            for i in range(len(pairs))
-        ]
+        rows = [_steps_of(i, code[names[i]], *pairs[i], after[i], n_states) for i in range(len(pairs))]
         steps = Steps(*(np.concatenate([getattr(r, f) for r in rows]) for f in Steps.__dataclass_fields__))
         if steps.state.size == 0:
             raise InvalidDemonstrations("trajectories", "at least one decision", "trajectories without actions")
@@ -149,10 +148,9 @@ class Demonstrations:
     @classmethod
     def from_counts(cls, counts: Any, starts: Any = None) -> Demonstrations:
         """From an (S, A) table of visits, as one agent. `starts` (S,) is needed only for occupancy weighting."""
-        try:
-            table = np.array(counts.toarray() if is_sparse(counts) else counts, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise InvalidDemonstrations("counts", "an (S, A) array of counts", type(counts).__name__) from error
+        table = as_floats(counts)
+        if table is None:
+            raise InvalidDemonstrations("counts", "an (S, A) array of counts", type(counts).__name__)
         if table.ndim != 2 or 0 in table.shape:
             raise InvalidDemonstrations("counts", "an (S, A) array of counts", f"shape {table.shape}")
         bad = ~np.isfinite(table) | (table < 0)
@@ -162,15 +160,15 @@ class Demonstrations:
         if table.sum() == 0:
             raise InvalidDemonstrations("counts", "at least one decision", "all zero")
         n_states, n_actions = table.shape
-        first = np.zeros(n_states) if starts is None else np.asarray(starts, dtype=np.float64)
-        if first.shape != (n_states,) or not np.isfinite(first).all() or (first < 0).any():
-            raise InvalidDemonstrations("starts", f"{n_states} counts >= 0", f"shape {first.shape}")
+        first = as_floats(np.zeros(n_states) if starts is None else starts)
+        if first is None or first.shape != (n_states,) or not np.isfinite(first).all() or (first < 0).any():
+            raise InvalidDemonstrations("starts", f"{n_states} counts >= 0", repr(starts)[:60])
         none_seen = sp.csr_array((n_states * n_actions, n_states), dtype=np.float64)
         return cls(n_states, n_actions, sp.csr_array(table.reshape(1, -1)), first, none_seen, (0,))
 
     @classmethod
     def _from_panel(cls, panel: Panel, n_states: int, n_actions: int) -> Demonstrations:
-        steps = Steps(panel.agent, panel.time, panel.state, panel.action, panel.next_state)
+        steps = Steps(panel.agent, panel.time, panel.state, panel.action, panel.next_state, panel.starts_here)
         starts = np.bincount(panel.state[panel.starts_here], minlength=n_states).astype(np.float64)
         return cls._from_steps(steps, starts, n_states, n_actions, panel.ids)
 
@@ -196,6 +194,13 @@ class Demonstrations:
         """Decisions of the base MDP as decisions of the unrolled `mdp`: state s at time t becomes t·S + s."""
         if mdp.base is None or self.n_states == mdp.n_states:
             return self
+        if self.n_states != mdp.base.n_states:
+            raise InvalidDemonstrations(
+                "demonstrations",
+                f"{mdp.base.n_states} states, as the MDP has before unrolling",
+                f"{self.n_states}",
+                remedy="Pass n_states= when building the demonstrations.",
+            )
         steps = self._require_steps("Decisions can be lifted to a horizon")
         horizon = int(mdp.horizon or 0)
         if steps.time.max() >= horizon:
@@ -209,9 +214,17 @@ class Demonstrations:
             )
         following = np.where(steps.next_state >= 0, (steps.time + 1) * self.n_states + steps.next_state, -1)
         lifted = replace(steps, state=steps.time * self.n_states + steps.state, next_state=following)
-        starts = np.concatenate([self.starts, np.zeros(horizon * self.n_states)])
+        starts = self._lifted_starts(lifted, mdp.n_states)
         other = self._from_steps(lifted, starts, mdp.n_states, self.n_actions, self.ids)
         return replace(other, visit_discount=self.visit_discount)
+
+    def _lifted_starts(self, lifted: Steps, n_states: int) -> Floats:
+        """Starts at time 0, but for trajectories that begin later (after a gap in time)."""
+        late = lifted.first & (lifted.time > 0)
+        starts = np.bincount(lifted.state[late], minlength=n_states).astype(np.float64)
+        later = np.bincount(lifted.state[late] % self.n_states, minlength=self.n_states)
+        starts[: self.n_states] += self.starts - later
+        return starts
 
     def _require_steps(self, what: str) -> Steps:
         if self.steps is None:
@@ -262,6 +275,14 @@ def _at_least(role: str, given: int | None, default: int, needed: int) -> int:
     return given
 
 
+def _one_each(name: str, values: Any, n: int) -> list[Any]:
+    listed = as_list(values)
+    if listed is None or len(listed) != n:
+        got = repr(values)[:60] if listed is None else f"{len(listed)}"
+        raise InvalidDemonstrations(name, f"one entry per trajectory ({n})", got)
+    return listed
+
+
 def _as_pair(i: int, trajectory: Any, n_states: int, n_actions: int) -> tuple[Ints, Ints]:
     try:
         states, actions = trajectory
@@ -284,7 +305,7 @@ def _as_pair(i: int, trajectory: Any, n_states: int, n_actions: int) -> tuple[In
 def _as_indices(what: str, values: Any, n: int, i: int) -> Ints:
     try:
         array = np.asarray(values)
-    except ValueError as error:
+    except (ValueError, TypeError) as error:
         raise InvalidDemonstrations(what, "a flat sequence of indices", "ragged", f"trajectory {i}") from error
     if array.ndim != 1 or (array.size and not np.issubdtype(array.dtype, np.integer)):
         got = f"dtype {array.dtype}, shape {array.shape}"
@@ -300,9 +321,16 @@ def _steps_of(i: int, agent: int, states: Ints, actions: Ints, after: Any, n_sta
     n = len(actions)
     following = np.full(n, -1, dtype=np.intp)
     following[: len(states) - 1] = states[1 : n + 1]
-    if after is not None:
-        given = _as_indices("next_state", np.atleast_1d(after), n_states, i)
+    if after is not None and n > 0:
+        given = _as_indices("next_state", [after] if is_index(after) else after, n_states, i)
         if given.size not in (1, n):
             raise InvalidDemonstrations("next_state", f"1 or {n} next states", f"{given.size}", f"trajectory {i}")
+        known = following[n - given.size :]
+        clash = (known >= 0) & (known != given)
+        if clash.any():
+            got = f"{given[clash][0]} where {known[clash][0]} follows"
+            raise InvalidDemonstrations(
+                "next_state", "the states that follow in the trajectory", got, f"trajectory {i}"
+            )
         following[n - given.size :] = given
-    return Steps(np.full(n, agent, dtype=np.intp), np.arange(n), states[:n], actions, following)
+    return Steps(np.full(n, agent, dtype=np.intp), np.arange(n), states[:n], actions, following, np.arange(n) == 0)

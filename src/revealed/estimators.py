@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from revealed.chain import Chain
-from revealed.checks import as_number, is_count
+from revealed.checks import as_floats, as_number, is_count
 from revealed.demonstrations import Demonstrations, require_fit
 from revealed.diagnosis import (
     Status,
@@ -177,6 +177,7 @@ class _Run:
         self._born = time.perf_counter()
         self.moves: list[float] = []
         self.earlier: list[Floats] = []
+        self.iterations = 0
         self._expert: Floats | None = None
 
     @property
@@ -211,6 +212,7 @@ class _Run:
         o = self.options
         settings = Settings(o.optimizer, o.tol, o.max_iter, o.patience, o.learning_rate)
         found = maximise(self.objective, start, settings, self.trace)
+        self.iterations += found.iterations
         if found.iterations:
             self.earlier.append(found.earlier)
         return found
@@ -289,12 +291,12 @@ class _Run:
             status=status,
             settled=self.settled if self.moves else None,
             updates=self.trace.update,
-            iterations=len(self.trace.rows) - self.trace.update,
+            iterations=self.iterations,
             seconds=time.perf_counter() - self._born,
             mdp=self.mdp,
             demonstrations=self.demos,
             reward_model=self.reward_model,
-            options=asdict(self.options),
+            options={name: getattr(self.options, name) for name in Options.__dataclass_fields__},
             rows=self.trace.rows,
         )
 
@@ -328,12 +330,9 @@ def _require_count(name: str, value: Any) -> None:
 def _as_start(start: Any, reward: Reward) -> Floats:
     if start is None:
         return np.asarray(reward.init(), dtype=np.float64)
-    try:
-        theta = np.array(start, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InvalidOption("start", f'{reward.n_params} numbers, or "ccp"', repr(start)) from error
-    if theta.shape != (reward.n_params,) or not np.isfinite(theta).all():
-        raise InvalidOption("start", f"{reward.n_params} finite numbers", f"shape {theta.shape}")
+    theta = as_floats(start)
+    if theta is None or theta.shape != (reward.n_params,) or not np.isfinite(theta).all():
+        raise InvalidOption("start", f'{reward.n_params} finite numbers, or "ccp"', repr(start)[:60])
     return theta
 
 

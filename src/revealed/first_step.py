@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from revealed.chain import as_policy
-from revealed.checks import as_number
+from revealed.checks import as_floats, as_number
 from revealed.errors import InvalidInput, InvalidOption
 from revealed.linear_solvers import Work
 from revealed.mdp import MDP, Floats
@@ -76,9 +76,13 @@ class Kernel:
         return _shares(mdp, _kernel_average(X / width, counts))
 
     def _by_distance(self, mdp: MDP, counts: Floats) -> Floats:
-        d = sp.csr_array(self.distance, dtype=np.float64, copy=True)
-        if d.shape != (mdp.n_states, mdp.n_states):
-            raise InvalidInput("distance", f"shape ({mdp.n_states}, {mdp.n_states})", f"shape {d.shape}")
+        shape = (mdp.n_states, mdp.n_states)
+        given = self.distance if is_sparse(self.distance) else as_floats(self.distance)
+        if given is None or given.shape != shape or given.dtype.kind not in "biuf":
+            raise InvalidInput("distance", f"numbers of shape {shape}, sparse or dense", repr(self.distance)[:60])
+        d = sp.csr_array(given, dtype=np.float64, copy=True)
+        if not (d.data >= 0.0).all():
+            raise InvalidInput("distance", "distances >= 0", float(d.data[~(d.data >= 0.0)][0]))
         d.data = np.exp(-0.5 * (d.data / (self.bandwidth or 1.0)) ** 2)
         d.setdiag(1.0)
         return np.asarray(d @ counts)
@@ -96,7 +100,11 @@ class Logit:
     l2: float = 1e-4
 
     def estimate(self, mdp: MDP, counts: Floats, reward: Reward | None = None) -> Floats:
+        if not 0.0 <= as_number(self.l2) < np.inf:
+            raise InvalidOption("l2", "a number >= 0", repr(self.l2))
         X = _features(self.features, reward, mdp, "logit")
+        if mdp.n_actions == 1:
+            return mdp.uniform_policy()
         myopic = mdp.replace(discount=0.0)
         model = LinearReward(X if X.ndim == 3 else _by_action(X, mdp.n_actions))
         now = GivenPolicy(myopic, mdp.uniform_policy(), solver="lu")

@@ -104,13 +104,17 @@ class Fit:
         `obs` is a state index or an array of them. Actions are drawn from the estimated policy, or are its most
         likely ones with `deterministic=True`. `state` and `episode_start` are passed through: behaviour is Markov.
         """
-        states = np.asarray(obs)
+        try:
+            states = np.asarray(obs)
+        except ValueError as error:
+            raise InvalidInput("obs", "state indices", "a ragged sequence") from error
         if not np.issubdtype(states.dtype, np.integer) or states.size == 0:
             raise InvalidInput("obs", "state indices", f"dtype {states.dtype}, shape {states.shape}")
         flat = states.reshape(-1)
-        for bad, what in (((flat < 0) | (flat >= self.mdp.n_states), f"indices in 0…{self.mdp.n_states - 1}"),):
-            if bad.any():
-                raise InvalidInput("obs", what, int(flat[bad][0]), f"position {int(np.flatnonzero(bad)[0])}")
+        bad = (flat < 0) | (flat >= self.mdp.n_states)
+        if bad.any():
+            where = f"position {int(np.flatnonzero(bad)[0])}"
+            raise InvalidInput("obs", f"indices in 0…{self.mdp.n_states - 1}", int(flat[bad][0]), where)
         ended = self.mdp.terminal[flat]
         if ended.any():
             raise InvalidInput("obs", "states that are not terminal", int(flat[ended][0]))

@@ -69,6 +69,8 @@ class KrylovSolver:
     def __init__(self, A: sp.csr_array, rtol: float = 1e-13, max_products: int = 5_000) -> None:
         self.A, self.At = A, sp.csr_array(A.T)
         self.rtol, self.max_products = rtol, max_products
+        if not np.all(A.diagonal() > 0.0):
+            raise SolverFailed("I − γT^π has a zero on its diagonal: a state that never moves on never ends.")
         diagonal = A.diagonal()
         self._jacobi = spla.LinearOperator(A.shape, matvec=lambda x: x / diagonal, dtype=np.float64)
 
@@ -90,14 +92,7 @@ class KrylovSolver:
         for method in (spla.bicgstab, spla.bicgstab, spla.gmres, spla.gmres):
             if best <= goal:
                 return x
-            step, _ = method(
-                A,
-                residual,
-                rtol=0.1 * self.rtol * np.linalg.norm(b) / best,
-                atol=0.0,
-                M=self._jacobi,
-                maxiter=self.max_products if method is spla.bicgstab else self.max_products // 20,
-            )
+            step = self._iterate(method, A, residual, 0.1 * goal / best)
             trial = b - A @ (x + step)
             size = float(np.linalg.norm(trial))
             if np.isfinite(size) and size < best:
@@ -109,6 +104,11 @@ class KrylovSolver:
             f"the Krylov solver stopped at a relative residual of {best / np.linalg.norm(b):.1e}. "
             'Use solver="lu", or a smaller discount.'
         )
+
+    def _iterate(self, method: Any, A: sp.csr_array, b: Floats, rtol: float) -> Floats:
+        most = self.max_products if method is spla.bicgstab else self.max_products // 20
+        with np.errstate(all="ignore"):  # a breakdown shows in the true residual
+            return method(A, b, rtol=rtol, atol=0.0, M=self._jacobi, maxiter=most)[0]
 
 
 def make_solver(A: sp.csr_array, structure: Structure, choice: str = "auto") -> LinearSolver:

@@ -8,7 +8,7 @@ states are (time, state) pairs (theory F1).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -16,9 +16,9 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from revealed.checks import as_number, is_count
+from revealed.checks import as_floats, as_list, as_number, is_count
 from revealed.errors import InvalidDiscount, InvalidDistribution, InvalidInput, InvalidMask, InvalidTransitions
-from revealed.transitions import CsrTransitions, Structure, as_csr, is_sparse
+from revealed.transitions import CsrTransitions, Structure, as_csr
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
@@ -81,6 +81,9 @@ class MDP:
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"an MDP is frozen; use mdp.replace({name}=...) to make another")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"an MDP is frozen: {name} cannot be deleted")
 
     def __repr__(self) -> str:
         extras = [f"{int(self.terminal.sum())} terminal"] if self.terminal.any() else []
@@ -239,15 +242,15 @@ def _as_discount(discount: Any) -> float:
 def _as_mask(name: str, mask: Any, shape: tuple[int, ...], default: bool) -> Bools:
     if mask is None:
         return np.full(shape, default)
-    try:
-        array = np.asarray(mask.toarray() if is_sparse(mask) else mask)
-    except ValueError as error:
-        raise InvalidMask(name, f"a bool array of shape {shape}", "a ragged sequence") from error
+    array = as_floats(mask)
+    if array is None:
+        raise InvalidMask(name, f"a bool array of shape {shape}", f"{type(mask).__name__} of something else")
     if array.shape != shape:
         raise InvalidMask(name, f"a bool array of shape {shape}", f"shape {array.shape}")
-    if array.dtype != np.bool_ and not (np.issubdtype(array.dtype, np.number) and np.isin(array, (0, 1)).all()):
-        raise InvalidMask(name, "True and False (or 1 and 0)", f"dtype {array.dtype} with other values")
-    return array.astype(np.bool_)
+    other = ~np.isin(array, (0.0, 1.0))
+    if other.any():
+        raise InvalidMask(name, "True and False (or 1 and 0)", array[other][0], f"position {np.argwhere(other)[0]}")
+    return array == 1.0
 
 
 def _require_an_action(feasible: Bools, terminal: Bools) -> None:
@@ -263,10 +266,9 @@ def _require_an_action(feasible: Bools, terminal: Bools) -> None:
 
 
 def as_distribution(name: str, values: Any, n: int) -> Floats:
-    try:
-        p = np.array(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InvalidDistribution(name, f"{n} probabilities", f"{type(values).__name__} that is not numeric") from error
+    p = as_floats(values)
+    if p is None:
+        raise InvalidDistribution(name, f"{n} probabilities", f"{type(values).__name__} of something else")
     if p.shape != (n,):
         raise InvalidDistribution(name, f"an array of shape ({n},)", f"shape {p.shape}")
     bad = ~np.isfinite(p) | (p < 0)
@@ -281,13 +283,15 @@ def as_distribution(name: str, values: Any, n: int) -> Floats:
 def _as_labels(name: str, labels: Sequence[Any] | None, n: int) -> tuple[Any, ...] | None:
     if labels is None:
         return None
-    labels = tuple(labels)
-    if len(labels) != n:
-        raise InvalidInput(name, f"{n} labels", f"{len(labels)}")
-    if len(set(labels)) != n:
-        twice = next(x for i, x in enumerate(labels) if x in labels[:i])
+    listed = as_list(labels)
+    if listed is None or len(listed) != n:
+        raise InvalidInput(name, f"a sequence of {n} labels", repr(labels) if listed is None else f"{len(listed)}")
+    if not all(isinstance(x, Hashable) for x in listed):
+        raise InvalidInput(name, "labels that are names or numbers", repr(listed[:3]))
+    if len(set(listed)) != n:
+        twice = next(x for i, x in enumerate(listed) if x in listed[:i])
         raise InvalidInput(name, "labels that differ", f"{twice!r} twice")
-    return labels
+    return tuple(listed)
 
 
 def _frozen(array: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -15,6 +15,7 @@ from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from revealed.bellman import SoftBellman, log_softmax, log_sum_exp, q_values
 from revealed.chain import Chain, expected_payoff
@@ -178,6 +179,12 @@ class Evaluation:
     def information(self) -> Floats:
         """Σ_s ρ(s) Cov_s(∂Q/∂θ)/Σρ, without the penalty: what the observed choices tell about θ."""
         return self._covariances([case.rho_state for case in self.objective.cases])
+
+    @cached_property
+    def blind(self) -> npt.NDArray[np.bool_]:
+        """(K,) bool: parameters whose effect on choices is nothing but rounding (a constant where nothing ends)."""
+        size = np.max([np.abs(self.value_jacobian(i)).max(axis=(0, 1)) for i in range(len(self.parts))], axis=0)
+        return np.diag(self.information) <= (1e-11 * size) ** 2
 
     def value_jacobian(self, index: int = 0) -> Floats:
         """F = ∂Q^π̃/∂θ (S, A, K) of one case (theory V5); kept while π̃ stays."""

@@ -211,12 +211,13 @@ class Curvature:
     """Eigenvalues of the scaled curvature −H; the trust-region step for any radius is then a one-dimensional search."""
 
     def __init__(self, point: Evaluation) -> None:
-        curvature = -point.hessian
+        blind = point.blind & (point.objective.l2 == 0.0)
+        curvature = np.where(blind[:, None] | blind, 0.0, -point.hessian)
         diagonal = np.abs(np.diag(curvature))
-        self.scale = np.sqrt(np.where(diagonal > 1e-28 * diagonal.max(initial=0.0), diagonal, 1.0))
+        self.scale = np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0))
         scaled = curvature / np.outer(self.scale, self.scale)
         self.values, self.vectors = np.linalg.eigh(0.5 * (scaled + scaled.T))
-        self.slope = self.vectors.T @ (point.gradient / self.scale)
+        self.slope = self.vectors.T @ (np.where(blind, 0.0, point.gradient) / self.scale)
         self.dead = (np.abs(self.values) < 1e-12) & (np.abs(self.slope) <= 1e-12 * np.abs(self.slope).max(initial=0.0))
 
     def length(self, step: Floats) -> float:

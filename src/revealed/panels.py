@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from revealed.errors import InvalidDemonstrations, InvalidInput
+from revealed.errors import InvalidDemonstrations, InvalidInput, MissingDependency
 
 Ints = npt.NDArray[np.intp]
+MOST_INDEX = 2**31 - 2
 
 
 @dataclass(frozen=True)
@@ -44,8 +45,6 @@ def read_panel(
 ) -> Panel:
     """Sort, check and code the columns of a frame or file."""
     columns = _columns(frame, {"id": id, "time": time, "state": state, "action": action, "next_state": next_state})
-    for role, values in columns.items():
-        _require_complete(role, values)
     ids, agent = np.unique(columns["id"], return_inverse=True)
     order = np.lexsort((columns["time"], agent))
     agent = agent[order]
@@ -84,17 +83,17 @@ def _columns(frame: Any, wanted: dict[str, str | None]) -> dict[str, npt.NDArray
         raise InvalidInput(
             "frame", "a data frame or the path of a CSV or Parquet file", type(frame).__name__
         ) from error
+    except ValueError as error:  # columns of one name
+        raise InvalidInput("frame", "a data frame whose columns have names that differ", str(error)) from error
     if isinstance(table, nw.LazyFrame):
         table = table.collect()
     found = {}
     for role, name in wanted.items():
-        if name is None:
+        if name is None and role == "next_state":
             continue
-        if name not in table.columns:
+        if not isinstance(name, str) or name not in table.columns:
             raise InvalidInput(role, f"the name of a column among {', '.join(map(repr, table.columns))}", repr(name))
-        found[role] = table.get_column(name).to_numpy()
-    if found["id"].size == 0:
-        raise InvalidDemonstrations("frame", "at least one decision", "no rows")
+        found[role] = _plain(role, table.get_column(name).to_numpy())
     return found
 
 
@@ -103,18 +102,35 @@ def _read_file(path: Path) -> Any:
 
     if not path.is_file():
         raise InvalidInput("path", "a CSV or Parquet file that exists", str(path))
-    if path.suffix.lower() == ".parquet":
-        return pd.read_parquet(path)
-    return pd.read_csv(path)
+    try:
+        return pd.read_parquet(path) if path.suffix.lower() == ".parquet" else pd.read_csv(path)
+    except ImportError as error:
+        raise MissingDependency(f"reading {path.name} needs pyarrow: pip install pyarrow") from error
+    except (ValueError, OSError) as error:  # parser, encoding and Parquet errors are among them
+        raise InvalidInput("path", "a CSV or Parquet file that can be read", f"{path.name}: {error}") from error
 
 
-def _require_complete(role: str, values: npt.NDArray[Any]) -> None:
-    missing = np.array([v is None or v != v for v in values]) if values.dtype == object else values != values
-    if np.any(missing):
-        row = int(np.flatnonzero(missing)[0])
-        raise InvalidDemonstrations(
-            role, "no missing values", f"{int(np.sum(missing))} missing", f"row {row}", "Drop or fill those rows."
-        )
+def _plain(role: str, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """A column without holes, of one plain type: whole numbers, other numbers, dates or text."""
+    import pandas as pd
+
+    if values.size == 0:
+        raise InvalidDemonstrations("frame", "at least one decision", "no rows")
+    missing = np.asarray(pd.isna(values))
+    if missing.any():
+        row, n = int(np.flatnonzero(missing)[0]), int(missing.sum())
+        raise InvalidDemonstrations(role, "no missing values", f"{n} missing", f"row {row}", "Drop or fill those rows.")
+    if values.dtype != object:
+        return values
+    for kind, dtype in ((str, np.str_), (int | np.integer, np.int64), (float | np.number, np.float64)):
+        if all(isinstance(v, kind) and not isinstance(v, bool | np.complexfloating) for v in values):
+            try:
+                return values.astype(dtype)
+            except OverflowError as error:
+                raise InvalidDemonstrations(role, "numbers of moderate size", str(error)) from error
+    odd = next((i for i, v in enumerate(values) if type(v) is not type(values[0])), 0)
+    got = f"{type(values[0]).__name__} and {type(values[odd]).__name__}" if odd else type(values[0]).__name__
+    raise InvalidDemonstrations(role, "one kind of values: numbers, dates or text", got, f"row {odd}")
 
 
 def _require_distinct_times(
@@ -124,7 +140,10 @@ def _require_distinct_times(
     if twice.any():
         i = int(np.flatnonzero(twice)[0]) + 1
         raise InvalidDemonstrations(
-            "time", "one row per id and time", f"id {ids[agent[i]]!r} twice at time {clock[i]!r}", f"row {order[i]}"
+            "time",
+            "one row per id and time",
+            f"id {ids[agent[i]].item()!r} twice at time {clock[i]}",
+            f"row {order[i]}",
         )
 
 
@@ -145,13 +164,17 @@ def _code(role: str, *columns: npt.NDArray[Any] | None) -> tuple[tuple[Any, ...]
     given = [c for c in columns if c is not None]
     if all(np.issubdtype(c.dtype, np.integer) for c in given):
         for column in given:
-            if column.min() < 0:
-                row = int(np.flatnonzero(column < 0)[0])
+            bad = (column < 0) | (column > MOST_INDEX)
+            if bad.any():
+                row = int(np.flatnonzero(bad)[0])
                 raise InvalidDemonstrations(role, "indices from 0", int(column[row]), f"row {row}")
         return None, [c.astype(np.intp) for c in given]
-    if any(np.issubdtype(c.dtype, np.floating) for c in given):
+    if any(c.dtype.kind not in "UTb" for c in given):
         raise InvalidDemonstrations(
-            role, "whole numbers or strings", "real numbers", remedy="Make states of them first: bins, or labels."
+            role,
+            "whole numbers or strings",
+            f"dtype {given[0].dtype}",
+            remedy="Make states of them first: bins, or labels.",
         )
     labels = np.unique(np.concatenate([c.astype(str) for c in given]))
     return tuple(labels.tolist()), [np.searchsorted(labels, c.astype(str)) for c in given]

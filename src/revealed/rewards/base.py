@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from revealed.checks import as_floats, as_list
 from revealed.errors import InvalidReward
 from revealed.mdp import MDP, Floats
 
@@ -103,28 +104,23 @@ def lift_reward(reward: Reward, mdp: MDP) -> Reward:
 
 def check_features(features: Any, name: str = "features") -> Floats:
     """Dense features (S, K) or (S, A, K) as float64, all finite."""
-    try:
-        array = np.array(features, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InvalidReward(name, "numbers of shape (S, K) or (S, A, K)", type(features).__name__) from error
+    array = as_floats(features)
+    if array is None:
+        raise InvalidReward(name, "numbers of shape (S, K) or (S, A, K)", type(features).__name__)
     if array.ndim not in (2, 3) or 0 in array.shape:
         raise InvalidReward(name, "shape (S, K) or (S, A, K)", f"shape {array.shape}")
-    require_finite(array, name)
-    return array
-
-
-def require_finite(array: Floats, name: str = "features") -> None:
     if not np.isfinite(array).all():
         where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
         axes = ("state", "feature") if array.ndim == 2 else ("state", "action", "feature")
         offender = ", ".join(f"{a} {i}" for a, i in zip(axes, where, strict=True))
         raise InvalidReward(name, "finite numbers", array[where], offender)
+    return array
 
 
 def check_names(names: Sequence[str] | None, k: int, default: str = "theta") -> tuple[str, ...]:
     if names is None:
         return tuple(f"{default}{i}" for i in range(k))
-    names = tuple(str(n) for n in names)
-    if len(names) != k or len(set(names)) != k:
-        raise InvalidReward("names", f"{k} names that differ", f"{len(names)}: {', '.join(names[:6])}")
-    return names
+    listed = [str(n) for n in as_list(names) or ()]
+    if len(listed) != k or len(set(listed)) != k:
+        raise InvalidReward("names", f"a sequence of {k} names that differ", repr(names)[:80])
+    return tuple(listed)

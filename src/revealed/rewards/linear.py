@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from revealed.checks import is_count
 from revealed.errors import InvalidReward
 from revealed.mdp import Floats
-from revealed.rewards.base import check_features, check_names, require_finite
+from revealed.rewards.base import check_features, check_names
 from revealed.transitions import is_sparse
 
 
@@ -65,15 +65,15 @@ def _as_matrix(features: Any, n_actions: int | None) -> tuple[Any, int, int]:
         return dense.reshape(-1, dense.shape[-1]), dense.shape[0], columns
     if len(features.shape) == 3:
         S, A, K = features.shape
-        s, a, k = features.coords
-        return _csr(sp.coo_array((features.data, (s * A + a, k)), shape=(S * A, K))), S, A
-    matrix = _csr(features)
-    rows = int(matrix.shape[0])
+        entries = features.tocoo()
+        s, a, k = entries.coords
+        return _csr(sp.coo_array((entries.data, (s * A + a, k)), shape=(S * A, K)), A), S, A
     if n_actions is None:
-        return matrix, rows, 1
-    if not is_count(n_actions) or rows % n_actions:
-        raise InvalidReward("n_actions", f"a divisor of the {rows} rows of the features", n_actions)
-    return matrix, rows // n_actions, n_actions
+        matrix = _csr(features)
+        return matrix, int(matrix.shape[0]), 1
+    if not is_count(n_actions) or features.shape[0] % n_actions:
+        raise InvalidReward("n_actions", f"a divisor of the {features.shape[0]} rows of the features", repr(n_actions))
+    return _csr(features, n_actions), features.shape[0] // n_actions, n_actions
 
 
 def _is_list_of_sparse(features: Any) -> bool:
@@ -83,16 +83,22 @@ def _is_list_of_sparse(features: Any) -> bool:
 def _from_list(blocks: Sequence[Any]) -> tuple[Any, int, int]:
     shape = blocks[0].shape
     for a, block in enumerate(blocks):
-        if block.shape != shape:
-            raise InvalidReward("features", f"{len(blocks)} matrices of one shape {shape}", block.shape, f"action {a}")
+        if block.shape != shape or len(shape) != 2:
+            raise InvalidReward("features", f"{len(blocks)} matrices (S, K) of one shape", block.shape, f"action {a}")
     S, A = shape[0], len(blocks)
     order = np.arange(S * A).reshape(A, S).T.reshape(-1)
-    return _csr(sp.csr_array(sp.vstack([_csr(b) for b in blocks]))[order]), S, A
+    return _csr(sp.csr_array(sp.vstack(blocks))[order], A), S, A
 
 
-def _csr(matrix: Any) -> Any:
-    copy = sp.csr_array(matrix, dtype=np.float64)
-    if 0 in copy.shape:
-        raise InvalidReward("features", "at least one state and one feature", f"shape {copy.shape}")
-    require_finite(copy.data[:, None])
+def _csr(matrix: Any, n_actions: int | None = None) -> Any:
+    """A float64 copy in CSR, checked; rows stand for states, or for pairs s*A + a."""
+    if len(matrix.shape) != 2 or 0 in matrix.shape or matrix.dtype.kind not in "biuf":
+        got = f"shape {matrix.shape}, dtype {matrix.dtype}"
+        raise InvalidReward("features", "real numbers of at least one state and one feature", got)
+    copy = sp.csr_array(matrix, dtype=np.float64, copy=True)
+    bad = np.flatnonzero(~np.isfinite(copy.data))
+    if bad.size:
+        row = int(np.searchsorted(copy.indptr, bad[0], side="right")) - 1
+        where = f"state {row}" if n_actions is None else f"state {row // n_actions}, action {row % n_actions}"
+        raise InvalidReward("features", "finite numbers", copy.data[bad[0]], f"{where}, feature {copy.indices[bad[0]]}")
     return copy

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from revealed.checks import is_count
+from revealed.checks import as_list, is_count
 from revealed.errors import InvalidOption, InvalidReward
 from revealed.mdp import Floats
 from revealed.rewards.base import check_features, check_names
@@ -95,10 +95,11 @@ class NeuralReward(JaxReward):
         if activation not in ACTIVATIONS:
             raise InvalidOption("activation", f"one of {', '.join(ACTIVATIONS)}", repr(activation))
         X = check_features(features)
-        sizes = [X.shape[-1], *hidden, 1]
-        if not all(is_count(n) for n in sizes):
-            raise InvalidReward("hidden", "layer sizes that are whole numbers, at least 1", tuple(hidden))
-        self.hidden, self.activation, self.seed, self._sizes = tuple(hidden), activation, seed, sizes
+        layers = as_list(hidden)
+        if layers is None or not all(is_count(n) for n in layers):
+            raise InvalidReward("hidden", "layer sizes that are whole numbers, at least 1", repr(hidden))
+        sizes = [X.shape[-1], *layers, 1]
+        self.hidden, self.activation, self.seed, self._sizes = tuple(layers), activation, seed, sizes
         bend = getattr(jax.nn, activation) if activation != "tanh" else jax.numpy.tanh
 
         def network(layers: list[tuple[Any, Any]], x: Any) -> Any:

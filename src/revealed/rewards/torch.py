@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from revealed.checks import as_floats
 from revealed.errors import InvalidReward, MissingDependency
 from revealed.mdp import Floats
 
@@ -28,14 +29,21 @@ class TorchReward:
         if not isinstance(module, torch.nn.Module):
             raise InvalidReward("module", "a torch.nn.Module", type(module).__name__)
         self._module = copy.deepcopy(module).to(torch.float64).eval()
-        self._features = torch.as_tensor(np.array(features, dtype=np.float64))
+        array = as_floats(features)
+        if array is None or not np.isfinite(array).all():
+            raise InvalidReward("features", "an array of finite numbers", type(features).__name__)
+        self._features = torch.as_tensor(array)
         self._shapes = {name: tuple(p.shape) for name, p in self._module.named_parameters()}
         if not self._shapes:
             raise InvalidReward("module", "a module with parameters", "none")
         with torch.no_grad():
             start = [p.detach().reshape(-1) for p in self._module.parameters()]
             self._start = torch.cat(start).numpy().copy()
-        self._columns = self.value(self._start).shape[1]
+        try:
+            self._columns = self.value(self._start).shape[1]
+        except (RuntimeError, IndexError, TypeError) as error:
+            got = f"features of shape {tuple(array.shape)}, which it refuses: {error}"
+            raise InvalidReward("module", "a module that takes the features", got) from error
 
     @property
     def n_params(self) -> int:

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from revealed.checks import as_floats
 from revealed.errors import InvalidTransitions
 
 Floats = npt.NDArray[np.float64]
@@ -80,7 +81,7 @@ def as_csr(transitions: Any) -> tuple[sp.csr_array, int, int]:
 
 
 def _from_stacked(matrix: Any) -> tuple[sp.csr_array, int, int]:
-    rows, n_states = matrix.shape
+    rows, n_states = matrix.shape if len(matrix.shape) == 2 else (0, 0)
     if n_states == 0 or rows == 0 or rows % n_states:
         raise InvalidTransitions(
             "transitions",
@@ -92,7 +93,7 @@ def _from_stacked(matrix: Any) -> tuple[sp.csr_array, int, int]:
 
 
 def _from_list(blocks: Sequence[Any]) -> tuple[sp.csr_array, int, int]:
-    n_states, n_actions = blocks[0].shape[0], len(blocks)
+    n_states, n_actions = int(blocks[0].shape[0]), len(blocks)
     for a, block in enumerate(blocks):
         if block.shape != (n_states, n_states) or n_states == 0:
             raise InvalidTransitions(
@@ -107,14 +108,13 @@ def _from_list(blocks: Sequence[Any]) -> tuple[sp.csr_array, int, int]:
 
 
 def _from_dense(array: Any) -> tuple[sp.csr_array, int, int]:
-    try:
-        dense = np.asarray(array, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+    dense = as_floats(array)
+    if dense is None:
         raise InvalidTransitions(
             "transitions",
             "scipy.sparse (S*A, S), a dense (S, A, S) array, or a list of A sparse (S, S)",
-            f"{type(array).__name__} that is not numeric",
-        ) from error
+            f"{type(array).__name__} of {getattr(array, 'dtype', 'something else')}",
+        )
     if dense.ndim != 3 or dense.shape[0] != dense.shape[2] or 0 in dense.shape:
         raise InvalidTransitions(
             "transitions",
@@ -127,7 +127,7 @@ def _from_dense(array: Any) -> tuple[sp.csr_array, int, int]:
 
 
 def _to_float_csr(matrix: Any) -> Any:
-    if np.iscomplexobj(matrix.data) or (not np.issubdtype(matrix.dtype, np.number) and matrix.dtype != bool):
+    if matrix.dtype.kind not in "biuf":
         raise InvalidTransitions("transitions", "real numbers", f"dtype {matrix.dtype}")
     copy = sp.csr_array(matrix, dtype=np.float64, copy=True)
     copy.sum_duplicates()

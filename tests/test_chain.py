@@ -1,0 +1,219 @@
+"""One policy's chain: solves with I − γT^π and its transpose, against dense linear algebra."""
+
+import numpy as np
+import pytest
+
+import revealed as rv
+from models import bus, corridor, dense_matrix, loop, random_graph, random_mdp, random_policy, random_reward
+from revealed.chain import expected_payoff
+from revealed.linear_solvers import KrylovSolver, LUSolver, Work
+
+CASES = {
+    "discounted": {},
+    "near one": {"discount": 0.9999},
+    "masked": {"masked": True},
+    "ends": {"terminal": 2, "discount": 1.0, "masked": True},
+    "myopic": {"discount": 0.0},
+}
+
+
+@pytest.mark.parametrize("solver", ["lu", "krylov"])
+@pytest.mark.parametrize("case", CASES)
+def test_solves_agree_with_dense_ones(case, solver):
+    mdp = random_mdp(15, 3, seed=2, **CASES[case])
+    policy = random_policy(mdp, 1)
+    A = dense_matrix(mdp, policy)
+    chain = rv.Chain(mdp, policy, solver=solver)
+    rng = np.random.default_rng(0)
+    for b in (rng.normal(size=15), rng.normal(size=(15, 4))):
+        accuracy = 1e-12 * np.linalg.cond(A)
+        np.testing.assert_allclose(chain.solve(b), np.linalg.solve(A, b), rtol=accuracy, atol=accuracy)
+        np.testing.assert_allclose(chain.solve_transpose(b), np.linalg.solve(A.T, b), rtol=accuracy, atol=accuracy)
+
+
+def test_one_column_is_solved_as_it_would_be_alone():
+    mdp = random_mdp(15, 3)
+    chain = rv.Chain(mdp, random_policy(mdp))
+    b = np.random.default_rng(0).normal(size=(15, 3))
+    np.testing.assert_allclose(chain.solve(b)[:, 1], chain.solve(b[:, 1]), rtol=1e-14)
+
+
+@pytest.mark.parametrize("mdp", [random_graph(3_000), bus(3_000)], ids=["random graph", "hub"])
+def test_lu_and_krylov_agree(mdp):
+    policy = random_policy(mdp)
+    b = np.random.default_rng(0).normal(size=3_000)
+    lu, krylov = (rv.Chain(mdp, policy, solver=name) for name in ("lu", "krylov"))
+    for solve in ("solve", "solve_transpose"):
+        x = getattr(lu, solve)(b)
+        np.testing.assert_allclose(getattr(krylov, solve)(b), x, rtol=0, atol=1e-11 * np.abs(x).max())
+
+
+def test_auto_picks_by_the_structure_and_the_user_can_overrule():
+    big = random_graph(10_000)
+    assert isinstance(rv.Chain(big, big.uniform_policy())._solver, KrylovSolver)
+    small = random_mdp(10, 2)
+    assert isinstance(rv.Chain(small, small.uniform_policy())._solver, LUSolver)
+    assert isinstance(rv.Chain(small, small.uniform_policy(), solver="krylov")._solver, KrylovSolver)
+
+
+def test_a_right_side_of_zeros_gives_zeros():
+    mdp = random_mdp(10, 2)
+    for solver in ("lu", "krylov"):
+        np.testing.assert_array_equal(rv.Chain(mdp, random_policy(mdp), solver).solve(np.zeros(10)), 0.0)
+
+
+# occupancies
+
+
+def test_occupancy_sums_the_discounted_visits():
+    mdp = random_mdp(8, 2, discount=0.7, initial=True)
+    policy = random_policy(mdp)
+    p, total = np.full(8, 1 / 8), np.zeros(8)
+    step = np.eye(8) - dense_matrix(mdp, policy)  # γT^π
+    for _ in range(200):
+        total, p = total + p, step.T @ p
+    chain = rv.Chain(mdp, policy)
+    np.testing.assert_allclose(chain.occupancy(), total, rtol=1e-13)
+    assert chain.occupancy().sum() == pytest.approx(1 / 0.3, rel=1e-13)
+
+
+def test_occupancy_from_a_given_start_overrules_the_models():
+    mdp = random_mdp(8, 2, discount=0.7, initial=True)
+    start = np.eye(8)[3]
+    expected = np.linalg.solve(dense_matrix(mdp, random_policy(mdp)).T, start)
+    np.testing.assert_allclose(rv.Chain(mdp, random_policy(mdp)).occupancy(start), expected, rtol=1e-12)
+
+
+def test_occupancy_without_a_start_says_what_to_pass():
+    mdp = random_mdp(8, 2)
+    with pytest.raises(rv.errors.InvalidInput, match="pass initial="):
+        rv.Chain(mdp, random_policy(mdp)).occupancy()
+
+
+def test_occupancy_from_a_pair_is_the_first_visit_and_the_row_of_the_papers_tensor():
+    mdp = random_mdp(8, 3, discount=0.8, terminal=1, masked=True)
+    policy = random_policy(mdp)
+    T = mdp.transitions.matrix.toarray().reshape(8, 3, 8)
+    tensor = 0.8 * T @ np.linalg.inv(dense_matrix(mdp, policy))  # dense, in tests only
+    chain = rv.Chain(mdp, policy)
+    for s, a in np.argwhere(mdp.feasible):
+        np.testing.assert_allclose(chain.occupancy_from(int(s), int(a)), np.eye(8)[s] + tensor[s, a], atol=1e-13)
+
+
+def test_occupancy_from_an_infeasible_or_unknown_pair_is_refused():
+    mdp = random_mdp(8, 3, masked=True)
+    chain = rv.Chain(mdp, random_policy(mdp))
+    s, a = (int(i) for i in np.argwhere(~mdp.feasible)[0])
+    for pair in ((s, a), (8, 0), (0, 3), (-1, 0)):
+        with pytest.raises(rv.errors.InvalidInput):
+            chain.occupancy_from(*pair)
+
+
+# stale factorisations
+
+
+@pytest.mark.parametrize("discount", [0.9, 0.999, 1.0])
+@pytest.mark.parametrize("distance", [1e-6, 0.01, 0.3, 1.0])
+def test_a_stale_factorisation_gives_the_right_answer(discount, distance):
+    mdp = random_mdp(20, 3, discount=discount, terminal=1 if discount == 1.0 else 0)
+    old, other = random_policy(mdp, 1), random_policy(mdp, 2)
+    near = (1 - distance) * old + distance * other
+    chain = rv.Chain(mdp, near, stale=rv.Chain(mdp, old))
+    fresh = rv.Chain(mdp, near)
+    b = np.random.default_rng(0).normal(size=20)
+    for solve in ("solve", "solve_transpose"):
+        x = getattr(fresh, solve)(b)
+        np.testing.assert_allclose(getattr(chain, solve)(b), x, rtol=0, atol=1e-11 * np.abs(x).max())
+
+
+def test_a_near_policy_is_solved_without_a_new_factorisation_and_a_far_one_with():
+    mdp = random_mdp(20, 3, discount=0.99)
+    old, other = random_policy(mdp, 1), random_policy(mdp, 2)
+    work = Work()
+    first = rv.Chain(mdp, old, work=work)
+    rv.Chain(mdp, (1 - 1e-6) * old + 1e-6 * other, stale=first, work=work).solve(np.ones(20))
+    assert work.factorisations == 1
+    greedy = np.eye(3)[np.arange(20) % 3]
+    rv.Chain(mdp, greedy, stale=first, work=work).solve(np.random.default_rng(0).normal(size=20))
+    assert work.factorisations == 2
+
+
+def test_columns_of_very_different_size_are_each_solved_to_rounding_with_a_stale_factorisation():
+    mdp = random_mdp(20, 3, discount=0.9)
+    old = random_policy(mdp, 1)
+    near = 0.999 * old + 0.001 * random_policy(mdp, 2)
+    b = np.random.default_rng(0).normal(size=(20, 2)) * [1.0, 1e-9]
+    x = rv.Chain(mdp, near, stale=rv.Chain(mdp, old)).solve(b)
+    expected = np.linalg.solve(dense_matrix(mdp, near), b)
+    np.testing.assert_allclose(x / [1.0, 1e-9], expected / [1.0, 1e-9], rtol=0, atol=1e-12)
+
+
+def test_a_chain_of_stale_chains_leans_on_the_one_that_was_factored():
+    mdp = random_mdp(20, 3)
+    policies = [0.999**k * random_policy(mdp, 1) + (1 - 0.999**k) * random_policy(mdp, 2) for k in range(4)]
+    chain = rv.Chain(mdp, policies[0])
+    for policy in policies[1:]:
+        chain = rv.Chain(mdp, policy, stale=chain)
+    expected = np.linalg.solve(dense_matrix(mdp, policies[3]), np.ones(20))
+    np.testing.assert_allclose(chain.solve(np.ones(20)), expected, rtol=1e-12)
+
+
+# discount one
+
+
+def test_at_discount_one_a_policy_that_never_ends_has_no_value():
+    mdp = corridor(4, discount=1.0, end=True)
+    always_left = np.tile([1.0, 0.0], (4, 1))
+    with pytest.raises(rv.errors.ValueDoesNotExist, match="from state 0 this policy never leads"):
+        rv.Chain(mdp, always_left)
+
+
+def test_at_discount_one_without_terminal_states_nothing_ends():
+    mdp = random_mdp(5, 2, discount=1.0)
+    with pytest.raises(rv.errors.ValueDoesNotExist, match="no action leads"):
+        rv.Chain(mdp, mdp.uniform_policy())
+
+
+@pytest.mark.parametrize("solver", ["lu", "krylov"])
+def test_at_discount_one_a_policy_that_practically_never_ends_has_no_value(solver):
+    with pytest.raises(rv.errors.ValueDoesNotExist):
+        rv.Chain(loop(), [[1.0, 1e-15], [0, 0]], solver=solver)
+
+
+@pytest.mark.parametrize("solver", ["lu", "krylov"])
+def test_at_discount_one_a_policy_that_ends_late_has_its_value(solver):
+    chain = rv.Chain(loop(), [[1 - 1e-6, 1e-6], [0, 0]], solver=solver)
+    assert chain.solve(np.array([1.0, 0.0]))[0] == pytest.approx(1e6, rel=1e-9)
+
+
+@pytest.mark.parametrize("leaves", [0.0, 1e-15])
+def test_a_stale_factorisation_does_not_hide_that_a_policy_never_ends(leaves):
+    good = rv.Chain(loop(), [[0.5, 0.5], [0, 0]])
+    with pytest.raises(rv.errors.ValueDoesNotExist):
+        rv.Chain(loop(), [[1.0 - leaves, leaves], [0, 0]], stale=good).solve(np.ones(2))
+
+
+# the value of a policy
+
+
+def test_the_soft_value_counts_reward_and_entropy():
+    mdp = random_mdp(9, 3, discount=0.95, masked=True, terminal=1)
+    policy, reward = random_policy(mdp), random_reward(mdp)
+    used = np.where(policy > 0, policy, 1.0)
+    payoff = (policy * (reward - np.log(used))).sum(axis=1)
+    expected = np.linalg.solve(dense_matrix(mdp, policy), payoff)
+    np.testing.assert_allclose(rv.Chain(mdp, policy).soft_value(reward), expected, rtol=1e-12)
+    assert rv.Chain(mdp, policy).soft_value(reward)[mdp.terminal] == 0.0
+
+
+def test_entropy_of_probabilities_that_are_zero_is_zero():
+    policy = np.array([[1.0, 0.0], [0.5, 0.5]])
+    np.testing.assert_allclose(expected_payoff(policy, np.zeros((2, 2))), [0.0, np.log(2)], rtol=1e-15)
+
+
+def test_the_residual_of_a_solution_is_at_rounding_and_of_another_vector_is_not():
+    mdp = random_mdp(30, 3, discount=0.9999)
+    chain = rv.Chain(mdp, random_policy(mdp))
+    b = np.random.default_rng(0).normal(size=30)
+    assert chain.residual(chain.solve(b), b) < 1e-15
+    assert chain.residual(b, b) > 1e-3

@@ -1,0 +1,180 @@
+"""What was observed, from trajectories and counts. Frames and files: test_panels.py; bad input: test_errors.py."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import revealed as rv
+from models import corridor, random_mdp
+from revealed.demonstrations import require_fit
+
+TRAJECTORIES = [([0, 1, 2], [1, 1, 0]), ([2, 1, 0], [0, 0]), ([3], [1])]
+
+
+def demos(**options) -> rv.Demonstrations:
+    return rv.Demonstrations.from_trajectories(TRAJECTORIES, n_states=4, n_actions=2, **options)
+
+
+def moves(d: rv.Demonstrations) -> set[tuple[int, int, int, float]]:
+    """(s, a, s', how often)."""
+    seen = d.transition_counts.tocoo()
+    pair, following = seen.coords
+    return {
+        (int(p) // d.n_actions, int(p) % d.n_actions, int(t), float(v)) for p, t, v in zip(pair, following, seen.data)
+    }
+
+
+def test_counts_are_how_often_each_action_was_taken():
+    np.testing.assert_array_equal(demos().counts, [[0, 1], [1, 1], [2, 0], [0, 1]])
+    assert demos().n_decisions == 6
+
+
+def test_a_last_state_without_action_is_no_decision_but_tells_where_the_last_one_led():
+    d = demos()
+    assert moves(d) == {(0, 1, 1, 1.0), (1, 1, 2, 1.0), (2, 0, 1, 1.0), (1, 0, 0, 1.0)}
+    assert d.transition_counts.sum() == 4  # the last moves of the first and third trajectory were not seen
+
+
+def test_next_state_tells_where_the_last_decision_led():
+    d = demos(next_state=[1, 0, 3])
+    assert d.transition_counts.sum() == 6
+    assert (2, 0, 1, 2.0) in moves(d)
+    assert (3, 1, 3, 1.0) in moves(d)
+
+
+def test_next_state_may_be_given_for_every_decision():
+    assert moves(demos(next_state=[[1, 2, 1], [1, 0], [3]])) == moves(demos(next_state=[1, 0, 3]))
+
+
+def test_next_states_that_contradict_the_trajectory_are_refused():
+    with pytest.raises(rv.errors.InvalidDemonstrations, match="next_state"):
+        demos(next_state=[1, 3, 3])  # the second trajectory itself says that its last decision led to 0
+    with pytest.raises(rv.errors.InvalidDemonstrations, match="next_state"):
+        demos(next_state=[[3, 2, 1], [1, 0], [3]])
+
+
+def test_starts_are_the_first_states():
+    np.testing.assert_array_equal(demos().starts, [1, 0, 1, 1])
+
+
+def test_agents_are_rows_and_the_rows_add_up_to_the_counts():
+    d = demos(ids=["ann", "bob", "ann"])
+    assert d.ids == ("ann", "bob")
+    assert d.n_agents == 2
+    assert d.by_agent.shape == (2, 8)
+    np.testing.assert_array_equal(d.by_agent.toarray()[0].reshape(4, 2), [[0, 1], [0, 1], [1, 0], [0, 1]])
+    np.testing.assert_array_equal(d.by_agent.toarray().sum(axis=0).reshape(4, 2), d.counts)
+    np.testing.assert_array_equal(d.starts, demos().starts)  # each trajectory starts, whoever made it
+
+
+def test_without_ids_each_trajectory_is_its_own_agent():
+    assert demos().ids == (0, 1, 2)
+
+
+def test_empty_trajectories_start_but_decide_nothing():
+    d = rv.Demonstrations.from_trajectories([([1], []), ([], []), ([0, 1], [0, 0])], n_states=2, n_actions=1)
+    np.testing.assert_array_equal(d.starts, [1, 1])
+    assert d.n_decisions == 2
+    assert d.n_agents == 3
+
+
+def test_any_sequence_of_whole_numbers_will_do():
+    pairs = [(np.array([0, 1], dtype=np.uint8), (1, 0)), ([2, 3], np.array([1, 1], dtype=np.int16))]
+    d = rv.Demonstrations.from_trajectories((p for p in pairs), n_states=4, n_actions=2)
+    np.testing.assert_array_equal(d.counts, [[0, 1], [1, 0], [0, 1], [0, 1]])
+
+
+def test_discounted_visits_weigh_by_time_and_leave_the_counts():
+    d = demos().discount_visits(0.5)
+    np.testing.assert_array_equal(d.counts, demos().counts)
+    np.testing.assert_allclose(d.weights, [[0, 1], [0.5, 0.5], [0.25 + 1, 0], [0, 1]])
+    np.testing.assert_allclose(d.weights_by_agent.toarray().sum(axis=0).reshape(4, 2), d.weights)
+    np.testing.assert_array_equal(demos().weights, demos().counts)
+
+
+def test_visits_discounted_by_zero_leave_the_first_decisions():
+    np.testing.assert_array_equal(demos().discount_visits(0.0).weights, [[0, 1], [0, 0], [1, 0], [0, 1]])
+
+
+def test_lift_puts_each_decision_at_its_time():
+    unrolled = corridor(4).unroll(3)
+    d = demos(next_state=[1, 0, 3]).lift(unrolled)
+    expected = np.zeros((4, 4, 2))
+    for t, s, a in [(0, 0, 1), (1, 1, 1), (2, 2, 0), (0, 2, 0), (1, 1, 0), (0, 3, 1)]:
+        expected[t, s, a] += 1
+    np.testing.assert_array_equal(d.counts.reshape(4, 4, 2), expected)
+    np.testing.assert_array_equal(d.starts, [*demos().starts, *np.zeros(12)])
+    assert (0, 1, 5, 1.0) in moves(d)
+    assert (10, 0, 13, 1.0) in moves(d)
+
+
+def test_lift_keeps_discounted_visits_and_agents():
+    unrolled = corridor(4).unroll(3)
+    d = demos(ids=["ann", "bob", "ann"]).discount_visits(0.5).lift(unrolled)
+    assert d.ids == ("ann", "bob")
+    np.testing.assert_allclose(d.weights.reshape(4, 4, 2).sum(axis=0), demos().discount_visits(0.5).weights)
+
+
+def test_lift_to_a_plain_model_changes_nothing():
+    d = demos()
+    assert d.lift(corridor(4)) is d
+    lifted = d.lift(corridor(4).unroll(3))
+    assert lifted.lift(corridor(4).unroll(3)) is lifted
+
+
+def test_decisions_beyond_the_horizon_are_refused():
+    with pytest.raises(rv.errors.InvalidDemonstrations, match=r"unroll\(3\)"):
+        demos().lift(corridor(4).unroll(2))
+
+
+def test_demonstrations_of_another_number_of_states_are_not_lifted():
+    with pytest.raises(rv.errors.InvalidDemonstrations, match="states"):
+        demos().lift(corridor(5).unroll(3))
+    with pytest.raises(rv.errors.InvalidDemonstrations, match="states"):
+        rv.NFXP(rv.TabularReward(5)).fit(corridor(5).unroll(3), demos())
+
+
+def test_counts_cannot_be_lifted_or_discounted():
+    d = rv.Demonstrations.from_counts(np.ones((4, 2)))
+    for act in (lambda: d.lift(corridor(4).unroll(3)), lambda: d.discount_visits(0.9)):
+        with pytest.raises(rv.errors.InvalidDemonstrations, match="plain counts"):
+            act()
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array, lambda x: x.tolist()])
+def test_plain_counts_are_one_agent(form):
+    table = np.array([[1.0, 2.5], [0.0, 3.0]])
+    d = rv.Demonstrations.from_counts(form(table))
+    np.testing.assert_array_equal(d.counts, table)
+    np.testing.assert_array_equal(d.weights, table)
+    assert d.n_agents == 1
+    assert d.n_decisions == 6.5
+    assert d.starts.sum() == 0.0
+    assert d.transition_counts.nnz == 0
+
+
+def test_counts_may_come_with_starts():
+    np.testing.assert_array_equal(rv.Demonstrations.from_counts(np.ones((2, 2)), starts=[3, 1]).starts, [3, 1])
+
+
+def test_counts_are_a_copy():
+    table = np.ones((2, 2))
+    d = rv.Demonstrations.from_counts(table)
+    table[:] = 7.0
+    np.testing.assert_array_equal(d.counts, 1.0)
+
+
+def test_decisions_must_be_decisions_of_the_model():
+    with pytest.raises(rv.errors.InvalidDemonstrations, match="n_states="):
+        require_fit(corridor(5), demos())
+    with pytest.raises(rv.errors.InvalidDemonstrations, match=r"terminal state \(first at state 3, action 1\)"):
+        require_fit(corridor(4, end=True), demos())
+    mdp = random_mdp(4, 2)
+    closed = mdp.replace(feasible=[[True, True], [True, False], [True, True], [True, True]])
+    with pytest.raises(rv.errors.InvalidDemonstrations, match=r"infeasible action \(first at state 1, action 1\)"):
+        require_fit(closed, demos())
+    require_fit(mdp, demos())
+
+
+def test_repr_says_how_much_was_seen():
+    assert repr(demos()) == "Demonstrations(6 decisions by 3 agents, 4 of 4 states seen, 2 actions)"
