@@ -1,0 +1,93 @@
+"""The documentation runs: every Python block of a page, in order and in one namespace, prints what the page shows.
+
+A block's output is the ```text block right after it. `python tests/test_docs.py` writes the outputs anew.
+"""
+
+import contextlib
+import io
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PAGES = ("README.md", "docs/rewards.md")
+BLOCK = re.compile(r"```python\n(?P<code>.*?)```\n(?:\n```text\n(?P<output>.*?)```\n)?", re.DOTALL)
+LINK = re.compile(r"\]\(([^)#\s]+)?(?:#([^)\s]+))?\)|<img src=\"([^\"]+)\"")
+# what may differ between machines: times, and numbers at the level of rounding
+VARYING = re.compile(r"(Seconds: +|Iterations: +|gradient norm )\S+")
+
+
+def blocks(page: str, torch: bool) -> list[re.Match[str]]:
+    """The blocks of a page; those that need PyTorch only if `torch`."""
+    found = BLOCK.finditer((ROOT / page).read_text(encoding="utf-8"))
+    return [block for block in found if torch or "torch" not in block["code"]]
+
+
+def run(page: str, block: re.Match[str], namespace: dict[str, object]) -> str:
+    """Execute a block; what it printed. Line numbers in a traceback are those of the page."""
+    line = block.string[: block.start("code")].count("\n")
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile("\n" * line + block["code"], page, "exec"), namespace)
+    return printed.getvalue()
+
+
+def check(page: str, torch: bool) -> None:
+    namespace: dict[str, object] = {"__name__": "__main__"}
+    for block in blocks(page, torch):
+        printed = run(page, block, namespace)
+        assert VARYING.sub(r"\1…", printed) == VARYING.sub(r"\1…", block["output"] or ""), f"{page}:\n{block['code']}"
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_block_runs_and_prints_what_the_page_shows(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    check(page, torch=False)
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("page", [page for page in PAGES if len(blocks(page, True)) > len(blocks(page, False))])
+def test_blocks_with_torch_run_after_the_others(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    check(page, torch=True)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_there_is_something_to_run(page):
+    assert len(blocks(page, torch=False)) >= 2
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_lead_somewhere(page):
+    text = (ROOT / page).read_text(encoding="utf-8")
+    for target, anchor, image in LINK.findall(text):
+        if target.startswith("http"):
+            continue
+        path = (ROOT / page).parent / (target or image) if target or image else ROOT / page
+        assert path.exists(), f"{page} points to {target or image}, which is not there"
+        if anchor and path.suffix == ".md":
+            assert anchor in anchors(path.read_text(encoding="utf-8")), f"{page} points to #{anchor} of {path.name}"
+
+
+def anchors(markdown: str) -> set[str]:
+    """The anchors of a page's headings, as GitHub makes them."""
+    titles = re.findall(r"^#+ +(.*)$", re.sub(r"```.*?```", "", markdown, flags=re.DOTALL), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def refresh(page: str) -> None:
+    """Write the outputs into the page."""
+    namespace: dict[str, object] = {"__name__": "__main__"}
+
+    def with_output(block: re.Match[str]) -> str:
+        printed = run(page, block, namespace)
+        return f"```python\n{block['code']}```\n" + (f"\n```text\n{printed}```\n" if printed else "")
+
+    path = ROOT / page
+    path.write_text(BLOCK.sub(with_output, path.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    for name in PAGES:
+        refresh(name)
