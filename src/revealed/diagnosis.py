@@ -95,7 +95,7 @@ def suspects(best: Evaluation, travel: list[Floats]) -> list[Floats]:
     suspects one by one, beside the directions in which the search went.
     """
     if can_use_hessian(best.objective):
-        step = Curvature(best).step(np.inf)[0]
+        step = Curvature(best, floor=0.0).step(np.inf)[0]
         moved = (np.ptp(best.value_jacobian(i) @ step, axis=1) for i in range(len(best.parts)))
         return [] if all(float(shift.max(initial=0.0)) < 1e-2 for shift in moved) else [step, *travel]
     if not getattr(best.objective.reward, "linear", False):

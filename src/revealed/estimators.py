@@ -154,8 +154,10 @@ class NPL(Estimator):
         while True:
             search = run.maximise(run.given(pi_tilde, log_pi_tilde), theta)
             part = search.best.parts[0]
-            run.note_update(pi_tilde, part.policy)
+            run.note_update(pi_tilde, part.policy, search.reached)
             if run.trace.update >= self.updates or run.settled or run.cycling or search.interrupted:
+                return search
+            if run.runs_away(search.best):
                 return search
             pi_tilde, log_pi_tilde, theta = part.policy, part.log_policy, search.best.theta
             run.trace.update += 1
@@ -225,9 +227,14 @@ class _Run:
             best, status = self._diagnose(found)
         return self._result(best, status)
 
-    def note_update(self, before: Floats, after: Floats) -> None:
-        """How far π̃ moved in this update of NPL, in states that behaviour or data can reach."""
-        self.moves.append(float(np.abs(after - before).max(initial=0.0)))
+    def note_update(self, before: Floats, after: Floats, reached: bool) -> None:
+        """How far π̃ moved in this update of NPL; a maximisation that did not get to its end does not count as rest."""
+        self.moves.append(float(np.abs(after - before).max(initial=0.0)) if reached else np.inf)
+
+    def runs_away(self, best: Evaluation) -> bool:
+        """Whether weights run away (theory I2); with a penalty they cannot."""
+        travel = [best.theta - earlier for earlier in self.earlier[-3:]] + [best.theta]
+        return self.options.l2 == 0.0 and is_separated(self.objective, best, suspects(best, travel))
 
     @property
     def settled(self) -> bool:
@@ -246,10 +253,9 @@ class _Run:
         exact = can_use_hessian(self.objective) and not getattr(self.reward, "tabular", False)
         if found.interrupted:
             return best, Status("iteration_limit", f"{found.reason}; what was reached is kept.", interrupted=True)
-        travel = [best.theta - earlier for earlier in self.earlier[-3:]] + [best.theta]
-        if self.options.l2 == 0.0 and is_separated(self.objective, best, suspects(best, travel)):
+        if self.runs_away(best):
             return best, Status("separated", _SEPARATED)
-        if exact:
+        if exact and found.reached:
             hidden = invisible_directions(best)
             if len(hidden) and self.options.l2 == 0.0:
                 best = _minimum_norm(self.objective, best, hidden)

@@ -15,7 +15,6 @@ from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from revealed.bellman import SoftBellman, log_softmax, log_sum_exp, q_values
 from revealed.chain import Chain, expected_payoff
@@ -181,10 +180,20 @@ class Evaluation:
         return self._covariances([case.rho_state for case in self.objective.cases])
 
     @cached_property
-    def blind(self) -> npt.NDArray[np.bool_]:
-        """(K,) bool: parameters whose effect on choices is nothing but rounding (a constant where nothing ends)."""
-        size = np.max([np.abs(self.value_jacobian(i)).max(axis=(0, 1)) for i in range(len(self.parts))], axis=0)
-        return np.diag(self.information) <= (1e-11 * size) ** 2
+    def spread(self) -> Floats:
+        """(K,): by how much a unit of each parameter can move the log-odds of an observed choice; 0 if by nothing.
+
+        What is below rounding is nothing: a constant, for one, moves no choice where nothing ends.
+        """
+        spread, size = np.zeros(self.theta.size), np.zeros(self.theta.size)
+        for index, case in enumerate(self.objective.cases):
+            F = self.value_jacobian(index)
+            seen = np.flatnonzero(case.rho_state)
+            feasible = case.mdp.feasible[seen][:, :, None]
+            top = np.where(feasible, F[seen], -np.inf).max(axis=1)
+            gap = top - np.where(feasible, F[seen], np.inf).min(axis=1)
+            spread, size = np.maximum(spread, gap.max(axis=0)), np.maximum(size, np.abs(F).max(axis=(0, 1)))
+        return np.where(spread > 1e-11 * size, spread, 0.0)
 
     def value_jacobian(self, index: int = 0) -> Floats:
         """F = ∂Q^π̃/∂θ (S, A, K) of one case (theory V5); kept while π̃ stays."""

@@ -208,13 +208,17 @@ def _better_at_rounding(point: Evaluation, trial: Evaluation, predicted: float) 
 
 
 class Curvature:
-    """Eigenvalues of the scaled curvature −H; the trust-region step for any radius is then a one-dimensional search."""
+    """Eigenvalues of the scaled curvature −H; the trust-region step for any radius is then a one-dimensional search.
 
-    def __init__(self, point: Evaluation) -> None:
-        blind = point.blind & (point.objective.l2 == 0.0)
+    Parameters are scaled to unit curvature, but not below `floor` of what they can do to log-odds: far out, where
+    choices are all but certain, curvature says nothing about how far to go.
+    """
+
+    def __init__(self, point: Evaluation, floor: float = 0.05) -> None:
+        blind = (point.spread == 0.0) & (point.objective.l2 == 0.0)
         curvature = np.where(blind[:, None] | blind, 0.0, -point.hessian)
-        diagonal = np.abs(np.diag(curvature))
-        self.scale = np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0))
+        scale = np.sqrt(np.maximum(np.abs(np.diag(curvature)), (floor * point.spread) ** 2))
+        self.scale = np.where(scale > 0.0, scale, 1.0)
         scaled = curvature / np.outer(self.scale, self.scale)
         self.values, self.vectors = np.linalg.eigh(0.5 * (scaled + scaled.T))
         self.slope = self.vectors.T @ (np.where(blind, 0.0, point.gradient) / self.scale)

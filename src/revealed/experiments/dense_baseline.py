@@ -119,7 +119,7 @@ class DenseCCP:
     def step(self, reward: Floats, rho: Floats) -> DenseStep:
         """Q = R + O·L, π_θ = softmax Q, and ∂g/∂r = D + π̃ ⊙ OᵀD with D = ρ − ρ(s)π_θ (theory G1, G3)."""
         expected = (self.pi_tilde * reward).sum(axis=1) + self._entropy
-        Q = reward + (self.O @ expected).reshape(reward.shape) + self.log_feasible
+        Q = reward + (self.O @ expected).reshape(self.pi_tilde.shape) + self.log_feasible
         log_policy = log_softmax(Q)
         D = rho - rho.sum(axis=1)[:, None] * np.exp(log_policy)
         gradient = D + self.pi_tilde * (D.reshape(-1) @ self.O)[:, None]
