@@ -211,18 +211,24 @@ class Curvature:
     """Eigenvalues of the scaled curvature −H; the trust-region step for any radius is then a one-dimensional search.
 
     Parameters are scaled to unit curvature, but not below `floor` of what they can do to log-odds: far out, where
-    choices are all but certain, curvature says nothing about how far to go.
+    choices are all but certain, curvature says nothing about how far to go. Where −H is indefinite (NFXP far from its
+    maximum) the information takes its place: always positive, and equal to −H on average over data from the model.
     """
 
     def __init__(self, point: Evaluation, floor: float = 0.05) -> None:
         blind = (point.spread == 0.0) & (point.objective.l2 == 0.0)
-        curvature = np.where(blind[:, None] | blind, 0.0, -point.hessian)
-        scale = np.sqrt(np.maximum(np.abs(np.diag(curvature)), (floor * point.spread) ** 2))
+        self._decompose(np.where(blind[:, None] | blind, 0.0, -point.hessian), floor * point.spread)
+        if self.values.min(initial=0.0) < -1e-8 and floor > 0.0:
+            expected = point.information + point.objective.l2 * np.eye(blind.size)
+            self._decompose(np.where(blind[:, None] | blind, 0.0, expected), floor * point.spread)
+        self.slope = self.vectors.T @ (np.where(blind, 0.0, point.gradient) / self.scale)
+        self.dead = (np.abs(self.values) < 1e-12) & (np.abs(self.slope) <= 1e-12 * np.abs(self.slope).max(initial=0.0))
+
+    def _decompose(self, curvature: Floats, least: Floats) -> None:
+        scale = np.sqrt(np.maximum(np.abs(np.diag(curvature)), least**2))
         self.scale = np.where(scale > 0.0, scale, 1.0)
         scaled = curvature / np.outer(self.scale, self.scale)
         self.values, self.vectors = np.linalg.eigh(0.5 * (scaled + scaled.T))
-        self.slope = self.vectors.T @ (np.where(blind, 0.0, point.gradient) / self.scale)
-        self.dead = (np.abs(self.values) < 1e-12) & (np.abs(self.slope) <= 1e-12 * np.abs(self.slope).max(initial=0.0))
 
     def length(self, step: Floats) -> float:
         return float(np.linalg.norm(self.scale * step))
