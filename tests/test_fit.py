@@ -97,7 +97,8 @@ def test_ccp_uses_the_first_step_as_it_is():
     fit = rv.CCP(REWARD, first_step="smoothed").fit(MDP, DEMOS)
     shares = (DEMOS.counts + 1) * MDP.feasible
     going = ~MDP.terminal
-    np.testing.assert_allclose(fit.pi_tilde[going], (shares / shares.sum(axis=1, keepdims=True))[going], rtol=1e-14)
+    expected = shares[going] / shares[going].sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(fit.pi_tilde[going], expected, rtol=1e-14)
     assert fit.settled is None
 
 

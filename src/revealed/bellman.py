@@ -24,7 +24,7 @@ from revealed.mdp import MDP, Floats
 
 SWEEPS = 10
 MAX_NEWTON = 80
-CHORD_STEPS = 12  # a factorisation costs about as much as so many chord steps
+CHORD_STEPS = 6  # a factorisation costs about as much as so many chord steps, each of which an adjoint repeats
 
 
 @dataclass(frozen=True)
@@ -74,6 +74,7 @@ class _Point:
     V: Floats
     Q: Floats
     LV: Floats
+    reward_size: float
 
     @cached_property
     def residual(self) -> Floats:
@@ -85,8 +86,7 @@ class _Point:
 
     @cached_property
     def scale(self) -> float:
-        finite = np.isfinite(self.Q)
-        return float(np.abs(self.LV).max(initial=0.0) + np.abs(self.Q[finite]).max(initial=0.0))
+        return 2.0 * float(np.abs(self.LV).max(initial=0.0)) + self.reward_size
 
     @property
     def at_rounding(self) -> bool:
@@ -104,6 +104,7 @@ class SoftBellman:
         self.mdp, self.solver = mdp, solver
         self.work = Work() if work is None else work
         self._last: SoftOptimum | None = None
+        self._reward_size = 0.0
 
     def solve(self, reward: Floats) -> SoftOptimum:
         """Raises `ValueDoesNotExist` where γ = 1 and the value is infinite; what earlier solves left survives."""
@@ -153,12 +154,13 @@ class SoftBellman:
 
     def _look(self, reward: Floats, V: Floats) -> _Point:
         Q = q_values(self.mdp, reward, V)
-        point = _Point(V, Q, log_sum_exp(Q))
+        point = _Point(V, Q, log_sum_exp(Q), self._reward_size)
         if not np.isfinite(point.size):
             raise ValueDoesNotExist(_NO_VALUE)
         return point
 
     def _newton(self, reward: Floats, V: Floats, chain: Chain | None) -> SoftOptimum:
+        self._reward_size = float(np.abs(reward).max(initial=0.0))
         point, newton, chord = self._look(reward, V), 0, 0
         while not self._at_rounding(reward, point):
             if chain is not None and chain.reusable and chord < MAX_NEWTON * (newton + 1):  # theory B2
@@ -172,7 +174,7 @@ class SoftBellman:
                 raise ValueDoesNotExist(_NO_VALUE) if self.mdp.discount == 1.0 else SolverFailed(_NO_PROGRESS)
             if newton:  # sweeps carry news one move each, a Newton step carries it only to where it changes the policy
                 point = self._look(reward, self._sweep(reward, point.LV))
-            chain = Chain(self.mdp, np.exp(log_softmax(point.Q)), self.solver, work=self.work, check=False)
+            chain = Chain(self.mdp, soft_maximum(point.Q)[1], self.solver, work=self.work, check=False)
             trial = self._look(reward, point.V + chain.solve(point.residual))  # theory B1
             newton += 1
             if trial.size >= 0.5 * point.size and point.nearly_at_rounding:
@@ -199,18 +201,18 @@ class SoftBellman:
         at least one; it is also how well V is known where it exists.
         """
         if self.mdp.discount == 1.0:
-            now = Chain(self.mdp, np.exp(log_softmax(point.Q)), self.solver, stale=chain, work=self.work, check=False)
+            now = Chain(self.mdp, soft_maximum(point.Q)[1], self.solver, stale=chain, work=self.work, check=False)
             hidden = np.maximum(self._rounding(reward, point), np.abs(point.residual))
             if float(now.solve(hidden).max(initial=0.0)) > 0.3:
                 raise ValueDoesNotExist(_NO_VALUE)
 
     def _optimum(self, point: _Point, newton: int, chord: int, chain: Chain | None) -> SoftOptimum:
-        log_policy = log_softmax(point.Q)
+        value, policy, log_policy = soft_maximum(point.Q)
         relative = point.size / max(point.scale, EPS)
         return SoftOptimum(
-            value=point.LV,
+            value=value,
             q=point.Q,
-            policy=np.exp(log_policy),
+            policy=policy,
             log_policy=log_policy,
             residual=relative,
             newton_steps=newton,
@@ -293,23 +295,36 @@ def q_values(mdp: MDP, reward: Floats, V: Floats) -> Floats:
 
 def log_sum_exp(Q: Floats) -> Floats:
     """log Σ_a exp Q(s, a) over the feasible actions (theory M2); 0 in terminal states, whose Q is −∞ throughout."""
-    top = Q.max(axis=1)
-    top[np.isneginf(top)] = 0.0
-    total = np.exp(Q - top[:, None]).sum(axis=1)
-    return top + np.log(total, out=np.zeros_like(total), where=total > 0.0)
+    top, odds = _odds(Q)
+    total = odds @ np.ones(Q.shape[1])
+    np.log(total, out=total, where=total > 0.0)
+    total += top
+    return total
 
 
-def log_softmax(Q: Floats) -> Floats:
-    """log π(a|s) = Q(s,a) − log Σ_b exp Q(s,b) (theory P1); −∞ for infeasible actions.
+def soft_maximum(Q: Floats) -> tuple[Floats, Floats, Floats]:
+    """(V, π, log π) with V = log Σ_a exp Q and π = exp(Q − V) (theory P1); log π is −∞ for infeasible actions.
 
     The largest Q is taken off before anything is summed, so that probabilities sum to one to the last digit even
     where values are in the tens of thousands (γ near 1); adjoint solves would blow up what is missing.
     """
-    top = Q.max(axis=1, keepdims=True)
+    top, odds = _odds(Q)
+    total = odds @ np.ones(Q.shape[1])
+    total[total == 0.0] = 1.0  # terminal
+    policy = odds / total[:, None]
+    np.log(total, out=total)
+    return total + top, policy, Q - top[:, None] - total[:, None]
+
+
+def _odds(Q: Floats) -> tuple[Floats, Floats]:
+    """The largest Q(s, ·) (0 where there is none) and exp(Q − it). Column by column: rows are short."""
+    top = Q[:, 0].copy()
+    for a in range(1, Q.shape[1]):
+        np.maximum(top, Q[:, a], out=top)
     top[np.isneginf(top)] = 0.0
-    below = Q - top
-    total = np.exp(below).sum(axis=1, keepdims=True)
-    return below - np.log(total, out=np.zeros_like(total), where=total > 0.0)
+    odds = Q - top[:, None]
+    np.exp(odds, out=odds)
+    return top, odds
 
 
 def as_reward(mdp: MDP, reward: Any, name: str = "reward") -> Floats:

@@ -5,6 +5,7 @@ Everything the paper computes with an |S|×|A|×|S| occupancy tensor is a solve 
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from revealed.errors import InvalidDistribution, InvalidInput, SolverFailed, Val
 from revealed.linear_solvers import EPS, LinearSolver, LUSolver, Work, make_solver, refine
 from revealed.mdp import MDP, Floats, as_distribution, can_reach
 
+MANY_COLUMNS = 4  # for so many right-hand sides a new factorisation costs less than refining each
 MOST_STEPS = 1e12  # a chain that is expected to run longer than this does not end, for all that float64 can tell
 
 
@@ -82,15 +84,20 @@ class Chain:
         return self._apply(b, transpose=True)
 
     def _apply(self, b: Floats, transpose: bool) -> Floats:
-        self.work.solves += 1 if b.ndim == 1 else b.shape[1]
-        if self._stale is not None:
+        columns = 1 if b.ndim == 1 else b.shape[1]
+        self.work.solves += columns
+        if self._stale is not None and columns < MANY_COLUMNS:
             old = self._stale._factor()
             apply_old = old.solve_transpose if transpose else old.solve
-            x, reached = refine(sp.csr_array(self.A.T) if transpose else self.A, b, apply_old)
+            x, reached = refine(self._transposed if transpose else self.A, b, apply_old)
             if reached:
                 return x
         solver = self._factor()
         return solver.solve_transpose(b) if transpose else solver.solve(b)
+
+    @cached_property
+    def _transposed(self) -> sp.csr_array:
+        return sp.csr_array(self.A.T)
 
     def chord_step(self, b: Floats) -> Floats:
         """One application of whatever factorisation is at hand, stale or not: no refinement (theory B2)."""

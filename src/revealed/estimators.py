@@ -254,7 +254,7 @@ class _Run:
         if found.interrupted:
             return best, Status("iteration_limit", f"{found.reason}; what was reached is kept.", interrupted=True)
         if self.runs_away(best):
-            return best, Status("separated", _SEPARATED)
+            return best, Status("separated", _SEPARATED + ("" if self.moves_with_theta else _PSEUDO))
         if exact and found.reached:
             hidden = invisible_directions(best)
             if len(hidden) and self.options.l2 == 0.0:
@@ -275,6 +275,10 @@ class _Run:
                 return best, Status("unidentified", _UNIDENTIFIED.format(words=words))
             notes.append(f"choices do not change along {words}; there the penalty alone decides.")
         return best, Status("converged", found.reason + self._settled_words() + ".", tuple(notes))
+
+    @property
+    def moves_with_theta(self) -> bool:
+        return all(case.pi_tilde.moves for case in self.objective.cases)
 
     def _settled_words(self) -> str:
         return f"; π̃ settled after {len(self.moves)} updates" if len(self.moves) > 1 and self.settled else ""
@@ -346,6 +350,7 @@ _SEPARATED = (
     "the likelihood has no maximum: some weights run away because they explain the few choices perfectly. "
     "Add a penalty (l2=1e-3), more data, or fewer features."
 )
+_PSEUDO = " It is the likelihood under the estimated π̃ that has none; NFXP's may have one."
 _UNIDENTIFIED = (
     "choices do not change along {words}; the estimate of smallest norm is reported. "
     "Drop a feature, or read only differences."

@@ -47,7 +47,7 @@ class LUSolver:
         transposed = sp.csc_array((A.data, A.indices, A.indptr), shape=A.shape)
         try:
             self._lu: Any = spla.splu(
-                transposed, permc_spec=order, diag_pivot_thresh=0.0, options={"SymmetricMode": True}
+                transposed, permc_spec=order, diag_pivot_thresh=0.0, panel_size=4, options={"SymmetricMode": True}
             )
         except RuntimeError as error:  # SuperLU: "Factor is exactly singular"
             raise SolverFailed("I − γT^π is singular: under this policy some states never end.") from error

@@ -15,8 +15,9 @@ from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
-from revealed.bellman import SoftBellman, log_softmax, log_sum_exp, q_values
+from revealed.bellman import SoftBellman, q_values, soft_maximum
 from revealed.chain import Chain, expected_payoff
 from revealed.errors import SolverFailed, ValueDoesNotExist
 from revealed.linear_solvers import Work
@@ -83,8 +84,8 @@ class GivenPolicy:
     def soft_value(self, reward: Floats) -> SoftValue:
         V = self.chain.solve((self.pi_tilde * reward).sum(axis=1) + self._entropy)  # V1
         Q = q_values(self.mdp, reward, V)  # V2
-        log_policy = log_softmax(Q)  # P1
-        return SoftValue(Q, log_sum_exp(Q), np.exp(log_policy), log_policy, self.pi_tilde, lambda: self.chain)
+        value, policy, log_policy = soft_maximum(Q)  # P1
+        return SoftValue(Q, value, policy, log_policy, self.pi_tilde, lambda: self.chain)
 
 
 @dataclass(frozen=True)
@@ -99,6 +100,17 @@ class Case:
     def rho_state(self) -> Floats:
         return self.rho.sum(axis=1)
 
+    @cached_property
+    def seen(self) -> tuple[npt.NDArray[np.intp], Floats]:
+        """Positions and weights of the pairs with weight: the others may be infeasible, and 0·log 0 = 0."""
+        where = np.flatnonzero(self.rho)
+        return where, self.rho.reshape(-1)[where]
+
+    def log_likelihood(self, log_policy: Floats) -> float:
+        """Σ ρ log π (theory O1)."""
+        where, weight = self.seen
+        return float(weight @ log_policy.reshape(-1)[where])
+
 
 class Objective:
     """g/Σρ − (l2/2)‖θ‖² for a reward and cases; `at(theta)` evaluates it."""
@@ -106,7 +118,8 @@ class Objective:
     def __init__(self, reward: Reward, cases: Sequence[Case], l2: float = 0.0) -> None:
         self.reward, self.cases, self.l2 = reward, tuple(cases), float(l2)
         self.total = float(sum(case.rho.sum() for case in self.cases))
-        self._jacobians: dict[int, Floats] = {}
+        self._kept: dict[int, Floats] = {}  # ∂Q/∂θ per case, where it is the same at every θ
+        self._kept_spread: Floats | None = None
 
     @property
     def has_hessian(self) -> bool:
@@ -144,7 +157,7 @@ class Evaluation:
         """g/Σρ − (l2/2)‖θ‖²; −∞ where the value does not exist."""
         if self.problem is not None:
             return -np.inf
-        g = sum(weighted_log(case.rho, part.log_policy) for case, part in self._each())
+        g = sum(case.log_likelihood(part.log_policy) for case, part in self._each())
         penalty = 0.5 * self.objective.l2 * float(self.theta @ self.theta)
         total = g / self.objective.total - penalty
         return total if np.isfinite(total) else -np.inf
@@ -168,11 +181,11 @@ class Evaluation:
     @cached_property
     def hessian(self) -> Floats:
         """Second derivatives for rewards linear in θ (theory H1)."""
-        weights = [
-            (lam if case.pi_tilde.moves else 0.0) - case.rho_state
-            for (case, _), lam in zip(self._each(), self._adjoints, strict=True)
-        ]
-        return self._covariances(weights) - self.objective.l2 * np.eye(self.theta.size)
+        curvature = -self.information
+        if any(case.pi_tilde.moves for case in self.objective.cases):
+            cases = zip(self.objective.cases, self._adjoints, strict=True)
+            curvature = curvature + self._covariances([lam * case.pi_tilde.moves for case, lam in cases])
+        return curvature - self.objective.l2 * np.eye(self.theta.size)
 
     @cached_property
     def information(self) -> Floats:
@@ -185,36 +198,38 @@ class Evaluation:
 
         What is below rounding is nothing: a constant, for one, moves no choice where nothing ends.
         """
-        spread, size = np.zeros(self.theta.size), np.zeros(self.theta.size)
-        for index, case in enumerate(self.objective.cases):
-            F = self.value_jacobian(index)
-            seen = np.flatnonzero(case.rho_state)
-            feasible = case.mdp.feasible[seen][:, :, None]
-            top = np.where(feasible, F[seen], -np.inf).max(axis=1)
-            gap = top - np.where(feasible, F[seen], np.inf).min(axis=1)
-            spread, size = np.maximum(spread, gap.max(axis=0)), np.maximum(size, np.abs(F).max(axis=(0, 1)))
-        return np.where(spread > 1e-11 * size, spread, 0.0)
+        if self.objective._kept_spread is not None:
+            return self.objective._kept_spread
+        parts = [_spread(case, self.value_jacobian(i)) for i, case in enumerate(self.objective.cases)]
+        spread, size = np.max(parts, axis=0)
+        spread = np.where(spread > 1e-11 * size, spread, 0.0)
+        if len(self.objective._kept) == len(parts):
+            self.objective._kept_spread = spread
+        return spread
 
     def value_jacobian(self, index: int = 0) -> Floats:
-        """F = ∂Q^π̃/∂θ (S, A, K) of one case (theory V5); kept while π̃ stays."""
+        """F = ∂Q^π̃/∂θ (S, A, K) of one case (theory V5); kept while π̃ stays and the reward is linear."""
         case, part = self.objective.cases[index], self.parts[index]
-        kept = self.objective._jacobians.get(index)
-        if kept is not None:
-            return kept
-        F = _value_jacobian(case.mdp, part, self.objective.reward.jacobian(self.theta))  # pyright: ignore[reportAttributeAccessIssue]
-        if not case.pi_tilde.moves and is_linear(self.objective.reward):
-            self.objective._jacobians[index] = F
-        return F
+        same = not case.pi_tilde.moves and is_linear(self.objective.reward)
+        kept = self.objective._kept if same else self._own
+        if index not in kept:
+            J = self.objective.reward.jacobian(self.theta)  # pyright: ignore[reportAttributeAccessIssue]
+            kept[index] = _value_jacobian(case.mdp, part, J)
+        return kept[index]
+
+    @cached_property
+    def _own(self) -> dict[int, Floats]:
+        return {}
 
     def _covariances(self, state_weights: Sequence[Floats]) -> Floats:
         """Σ_s w(s) Cov_{a∼π_θ(·|s)} F(s, ·), normalised by Σρ."""
         K = self.theta.size
         out = np.zeros((K, K))
         for index, (part, w) in enumerate(zip(self.parts, state_weights, strict=True)):
-            F = self.value_jacobian(index)
-            centred = F - np.einsum("sa,sak->sk", part.policy, F)[:, None, :]
-            flat = centred.reshape(-1, K)
-            out += (flat * (w[:, None] * part.policy).reshape(-1, 1)).T @ flat
+            used = np.flatnonzero(w)
+            F, policy = self.value_jacobian(index)[used], part.policy[used]
+            flat = (F - np.einsum("sa,sak->sk", policy, F)[:, None, :]).reshape(-1, K)
+            out += (flat * (w[used, None] * policy).reshape(-1, 1)).T @ flat
         return out / self.objective.total
 
     def _each(self) -> list[tuple[Case, SoftValue]]:
@@ -225,6 +240,15 @@ def adjoint(case: Case, part: SoftValue) -> Floats:
     """λ = (I − γT^π̃)^{-T} γTᵀD with D = ρ − ρ(s)π_θ (theory G1, G2): one solve with the transpose."""
     D = case.rho - case.rho_state[:, None] * part.policy
     return part.chain.solve_transpose(case.mdp.discount * case.mdp.transitions.push(D))
+
+
+def _spread(case: Case, F: Floats) -> tuple[Floats, Floats]:
+    """Per parameter, the widest gap of F between feasible actions of one observed state, and the size of F."""
+    seen = np.flatnonzero(case.rho_state)
+    feasible = case.mdp.feasible[seen][:, :, None]
+    top = np.where(feasible, F[seen], -np.inf).max(axis=1)
+    bottom = np.where(feasible, F[seen], np.inf).min(axis=1)
+    return (top - bottom).max(axis=0), np.abs(F).max(axis=(0, 1))
 
 
 def _reward_gradient(case: Case, part: SoftValue, lam: Floats) -> Floats:
@@ -243,5 +267,5 @@ def _value_jacobian(mdp: MDP, part: SoftValue, J: Any) -> Floats:
 
 def weighted_log(rho: Floats, log_policy: Floats) -> float:
     """Σ ρ log π with 0·log 0 = 0: pairs without weight may be infeasible."""
-    used = rho > 0.0
-    return float(np.sum(rho[used] * log_policy[used]))
+    where = np.flatnonzero(rho)
+    return float(rho.reshape(-1)[where] @ log_policy.reshape(-1)[where])

@@ -1,7 +1,9 @@
 """Maximise an objective: trust-region Newton, L-BFGS, Adam. One stopping rule, reported the same way by all.
 
 The rule: the 2-norm of the gradient of g/Σρ − (l2/2)‖θ‖² is at most `tol`, for `patience` iterations in a row. A θ at
-which the value does not exist is a rejected trial, never an exception; only a start at such a θ is an error.
+which the value does not exist is a rejected trial, never an exception; only a start at such a θ is an error. (Features
+in very large units may keep the gradient above any `tol`; Newton's method then stops, and says so, where its next step
+could gain less than rounding.)
 """
 
 from __future__ import annotations
@@ -184,6 +186,8 @@ def _newton(objective: Objective, walk: _Walk) -> None:
             radius = max(radius, 2.5 * length) if gain > 0.7 * predicted else radius
             spectrum = Curvature(trial)
             walk.move(trial)
+        elif 0.0 < predicted <= 16 * EPS * abs(point.value):  # nothing left to gain: features may have large units
+            walk.stop(f"gradient norm {point.gradient_norm:.1e} is what rounding leaves of it", reached=True)
         else:
             radius = 0.25 * min(radius, length)
             if radius < 1e-12:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from revealed.bellman import log_softmax, log_sum_exp
+from revealed.bellman import log_sum_exp, soft_maximum
 from revealed.chain import expected_payoff
 from revealed.mdp import MDP, Floats
 from revealed.objective import weighted_log
@@ -76,7 +76,7 @@ def dense_soft_optimum(
         V, before = log_sum_exp(Q), V
         # Λ is a γ-contraction, hence ‖V − V*‖ ≤ γ/(1 − γ)·‖V − V_before‖
         if model.gamma * np.abs(V - before).max() <= (1.0 - model.gamma) * tol:
-            log_policy = log_softmax(Q)
+            log_policy = soft_maximum(Q)[2]
             return DenseOptimum(V, np.exp(log_policy), log_policy, sweep)
     raise ArithmeticError(f"value iteration did not come within {tol} in {max_sweeps} sweeps")
 
@@ -120,7 +120,7 @@ class DenseCCP:
         """Q = R + O·L, π_θ = softmax Q, and ∂g/∂r = D + π̃ ⊙ OᵀD with D = ρ − ρ(s)π_θ (theory G1, G3)."""
         expected = (self.pi_tilde * reward).sum(axis=1) + self._entropy
         Q = reward + (self.O @ expected).reshape(self.pi_tilde.shape) + self.log_feasible
-        log_policy = log_softmax(Q)
+        log_policy = soft_maximum(Q)[2]
         D = rho - rho.sum(axis=1)[:, None] * np.exp(log_policy)
         gradient = D + self.pi_tilde * (D.reshape(-1) @ self.O)[:, None]
         return DenseStep(weighted_log(rho, log_policy), gradient, log_sum_exp(Q))

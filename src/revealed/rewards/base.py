@@ -31,6 +31,11 @@ class Reward(Protocol):
     def vjp(self, theta: Floats, cotangent: Floats) -> Floats: ...
 
 
+def sum_actions(cotangent: Floats) -> Floats:
+    """Σ_a of an (S, A) table; a product with ones is several times faster than a sum over short rows."""
+    return cotangent @ np.ones(cotangent.shape[1])
+
+
 def is_linear(reward: Reward) -> bool:
     """Whether r is linear in θ with a Jacobian at hand, so that second derivatives are exact (theory H1)."""
     return bool(getattr(reward, "linear", False)) and hasattr(reward, "jacobian")

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from revealed.checks import is_count
 from revealed.errors import InvalidReward
 from revealed.mdp import Floats
-from revealed.rewards.base import check_features, check_names
+from revealed.rewards.base import check_features, check_names, sum_actions
 from revealed.transitions import is_sparse
 
 
@@ -43,7 +43,7 @@ class LinearReward:
         return (self.matrix @ theta).reshape(self.n_states, self.n_columns)
 
     def vjp(self, theta: Floats, cotangent: Floats) -> Floats:
-        per_row = cotangent.sum(axis=1) if self.n_columns == 1 else cotangent.reshape(-1)
+        per_row = sum_actions(cotangent) if self.n_columns == 1 else cotangent.reshape(-1)
         return self.matrix.T @ per_row
 
     def jacobian(self, theta: Floats) -> Any:

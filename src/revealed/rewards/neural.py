@@ -14,7 +14,7 @@ import numpy as np
 from revealed.checks import as_list, is_count
 from revealed.errors import InvalidOption, InvalidReward
 from revealed.mdp import Floats
-from revealed.rewards.base import check_features, check_names
+from revealed.rewards.base import check_features, check_names, sum_actions
 
 if TYPE_CHECKING:
     import jax
@@ -72,7 +72,7 @@ class JaxReward:
         import jax
 
         if self._columns == 1:
-            cotangent = cotangent.sum(axis=1, keepdims=True)
+            cotangent = sum_actions(cotangent)[:, None]
         with jax.enable_x64(True):
             return np.asarray(self._pull(theta, self._features, cotangent))
 

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from revealed.checks import is_count
 from revealed.errors import InvalidReward
 from revealed.mdp import Floats
+from revealed.rewards.base import sum_actions
 
 
 class TabularReward:
@@ -38,7 +39,7 @@ class TabularReward:
         return theta[:, None]
 
     def vjp(self, theta: Floats, cotangent: Floats) -> Floats:
-        return cotangent.sum(axis=1)
+        return sum_actions(cotangent)
 
     def jacobian(self, theta: Floats) -> sp.csr_array:
         return sp.csr_array(sp.eye_array(self.n_states))

@@ -10,6 +10,7 @@ import numpy as np
 from revealed.checks import as_floats
 from revealed.errors import InvalidReward, MissingDependency
 from revealed.mdp import Floats
+from revealed.rewards.base import sum_actions
 
 
 class TorchReward:
@@ -66,7 +67,7 @@ class TorchReward:
         import torch
 
         if self._columns == 1:
-            cotangent = cotangent.sum(axis=1, keepdims=True)
+            cotangent = sum_actions(cotangent)[:, None]
         with torch.enable_grad():
             leaf = torch.tensor(theta, requires_grad=True)
             (gradient,) = torch.autograd.grad(self._table(leaf), leaf, torch.tensor(cotangent))
