@@ -17,7 +17,7 @@ import scipy.sparse as sp
 
 import revealed as rv
 from oracle import Floats, central_differences, relative_gap
-from revealed import estimators
+from revealed import estimation
 from revealed.objective import Case, GivenPolicy, Objective, OwnPolicy
 from revealed.optimize import maximise
 from zoo import KINDS, Problem, problem
@@ -104,7 +104,7 @@ def objectives_of(method: str, reward: Any, mdp: rv.MDP, demos: rv.Demonstration
         heard.append(objective)
         return maximise(objective, *rest)
 
-    with mock.patch.object(estimators, "maximise", listen):
+    with mock.patch.object(estimation, "maximise", listen):
         METHODS[method](reward, max_iter=1, first_step="smoothed", **options).fit(mdp, demos)
     return heard
 

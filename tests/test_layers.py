@@ -20,7 +20,7 @@ ORDER: list[str] = [
     "linear_solvers", "mdp", "chain", "bellman",
     "panels", "demonstrations", "simulation",
     "rewards.base", "rewards.linear", "rewards.tabular", "rewards.neural", "rewards.torch", "rewards",
-    "objective", "optimize", "diagnosis", "first_step", "inference", "counterfactual", "fit", "estimators",
+    "objective", "optimize", "diagnosis", "first_step", "inference", "counterfactual", "fit", "estimation", "estimators",
     "metrics", "plots",
     "environments", "datasets", "routes",
     "montecarlo", "advisor", "experiments",

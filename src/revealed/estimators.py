@@ -9,66 +9,15 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy as np
-
-from revealed.chain import Chain
-from revealed.checks import as_floats, as_number, is_count
-from revealed.demonstrations import Demonstrations, require_fit
-from revealed.diagnosis import (
-    Status,
-    describe_directions,
-    invisible_directions,
-    is_separated,
-    suspects,
-    without,
-)
-from revealed.errors import InvalidDemonstrations, InvalidInput, InvalidOption
-from revealed.first_step import estimate_policy
+from revealed.demonstrations import Demonstrations
+from revealed.errors import InvalidOption
+from revealed.estimation import Options, Run, require_count
 from revealed.fit import Fit
-from revealed.linear_solvers import SOLVERS, Work
-from revealed.mdp import MDP, Floats
-from revealed.objective import Case, Evaluation, GivenPolicy, Objective, OwnPolicy, PiTilde, weighted_log
-from revealed.optimize import OPTIMIZERS, Search, Settings, Trace, can_use_hessian, maximise
-from revealed.progress import Progress
-from revealed.rewards.base import Reward, lift_reward
-
-SETTLED = 1e-9  # largest change of a choice probability between two updates of NPL that counts as none
-
-
-@dataclass(frozen=True)
-class Options:
-    """What all methods share; see `NFXP` for their meaning."""
-
-    weighting: str = "sample"
-    first_step: Any = "frequency"
-    l2: float = 0.0
-    tol: float | None = None
-    max_iter: int | None = None
-    patience: int | None = None
-    learning_rate: float = 0.01
-    start: Any = None
-    optimizer: str = "auto"
-    solver: str = "auto"
-    progress: bool | None = None
-
-    def __post_init__(self) -> None:
-        for name, offered in (
-            ("weighting", ("sample", "occupancy")),
-            ("optimizer", OPTIMIZERS),
-            ("solver", SOLVERS),
-        ):
-            value = getattr(self, name)
-            if not isinstance(value, str) or value not in offered:
-                raise InvalidOption(name, f"one of {', '.join(offered)}", repr(value))
-        for name in ("l2", "tol", "learning_rate"):
-            _require_number(name, getattr(self, name), positive=name != "l2")
-        for name in ("max_iter", "patience"):
-            _require_count(name, getattr(self, name))
+from revealed.mdp import MDP
+from revealed.optimize import Search
+from revealed.rewards.base import Reward
 
 
 class Estimator:
@@ -85,9 +34,9 @@ class Estimator:
 
     def fit(self, mdp: MDP, demonstrations: Demonstrations) -> Fit:
         """Estimate the reward from the decisions observed on `mdp`."""
-        return _Run(self.method, self.reward, self.options, mdp, demonstrations).fit(self._search)
+        return Run(self.method, self.reward, self.options, mdp, demonstrations).fit(self._search)
 
-    def _search(self, run: _Run) -> Search:
+    def _search(self, run: Run) -> Search:
         raise TypeError("use NFXP, MCEIRL, CCP or NPL")  # each says which π̃
 
     def __repr__(self) -> str:
@@ -116,9 +65,9 @@ class NFXP(Estimator):
 
     method = "NFXP"
 
-    def _search(self, run: _Run) -> Search:
+    def _search(self, run: Run) -> Search:
         start = run.maximise(run.given(run.expert), run.start).best.theta if run.from_ccp else run.start
-        return run.maximise(OwnPolicy(run.mdp, run.options.solver, run.work), start)
+        return run.maximise(run.own(), start)
 
 
 class MCEIRL(NFXP):
@@ -132,7 +81,7 @@ class CCP(Estimator):
 
     method = "CCP"
 
-    def _search(self, run: _Run) -> Search:
+    def _search(self, run: Run) -> Search:
         return run.maximise(run.given(run.expert), run.start)
 
 
@@ -146,10 +95,10 @@ class NPL(Estimator):
 
     def __init__(self, reward: Reward, updates: int = 10, **options: Any) -> None:
         super().__init__(reward, **options)
-        _require_count("updates", updates)
+        require_count("updates", updates)
         self.updates = updates
 
-    def _search(self, run: _Run) -> Search:
+    def _search(self, run: Run) -> Search:
         pi_tilde, log_pi_tilde, theta = run.expert, None, run.start
         while True:
             search = run.maximise(run.given(pi_tilde, log_pi_tilde), theta)
@@ -161,199 +110,3 @@ class NPL(Estimator):
                 return search
             pi_tilde, log_pi_tilde, theta = part.policy, part.log_policy, search.best.theta
             run.trace.update += 1
-
-
-class _Run:
-    """One fit under way: the checked inputs, the objective's weights, the trace, and what NPL's updates did."""
-
-    def __init__(self, method: str, reward: Reward, options: Options, mdp: MDP, demos: Demonstrations) -> None:
-        _require_types(mdp, demos)
-        self.method, self.options, self.mdp = method, options, mdp
-        self.demos = demos.lift(mdp)
-        require_fit(mdp, self.demos)
-        self.reward = lift_reward(reward, mdp)
-        self.reward_model = reward
-        self.from_ccp = isinstance(options.start, str) and options.start == "ccp"
-        self.start = _as_start(None if self.from_ccp else options.start, self.reward)
-        self.work = Work()
-        self._born = time.perf_counter()
-        self.moves: list[float] = []
-        self.earlier: list[Floats] = []
-        self.iterations = 0
-        self._expert: Floats | None = None
-
-    @property
-    def expert(self) -> Floats:
-        """π̂_E, estimated once."""
-        if self._expert is None:
-            self._expert = estimate_policy(self.mdp, self.demos.counts, self.options.first_step, self.reward)
-        return self._expert
-
-    def rho(self) -> Floats:
-        """The expert's weights: visits (theory O2), or occupancy under π̂_E times π̂_E (theory O3)."""
-        if self.options.weighting == "sample":
-            return self.demos.weights
-        p0 = self.mdp.initial
-        if p0 is None:
-            starts = self.demos.starts
-            if starts.sum() == 0:
-                raise InvalidDemonstrations(
-                    "weighting",
-                    "a start distribution for occupancy weighting",
-                    "neither MDP(initial=...) nor start states in the data",
-                )
-            p0 = starts / starts.sum()
-        chain = Chain(self.mdp, self.expert, self.options.solver, work=self.work)
-        return np.maximum(chain.occupancy(p0), 0.0)[:, None] * self.expert
-
-    def given(self, pi_tilde: Floats, log_pi_tilde: Floats | None = None) -> GivenPolicy:
-        return GivenPolicy(self.mdp, pi_tilde, log_pi_tilde, self.options.solver, self.work)
-
-    def maximise(self, pi_tilde: PiTilde, start: Floats) -> Search:
-        self.objective = Objective(self.reward, [Case(self.mdp, self._rho, pi_tilde)], self.options.l2)
-        o = self.options
-        settings = Settings(o.optimizer, o.tol, o.max_iter, o.patience, o.learning_rate)
-        found = maximise(self.objective, start, settings, self.trace)
-        self.iterations += found.iterations
-        if found.iterations:
-            self.earlier.append(found.earlier)
-        return found
-
-    def fit(self, search: Callable[[_Run], Search]) -> Fit:
-        self._rho = self.rho()
-        with Progress(self.method, self.options.progress) as bar:
-            self.trace = Trace(bar, self.work)
-            found = search(self)
-            best, status = self._diagnose(found)
-        return self._result(best, status)
-
-    def note_update(self, before: Floats, after: Floats, reached: bool) -> None:
-        """How far π̃ moved in this update of NPL; a maximisation that did not get to its end does not count as rest."""
-        self.moves.append(float(np.abs(after - before).max(initial=0.0)) if reached else np.inf)
-
-    def runs_away(self, best: Evaluation) -> bool:
-        """Whether weights run away (theory I2); with a penalty they cannot."""
-        travel = [best.theta - earlier for earlier in self.earlier[-3:]] + [best.theta]
-        return self.options.l2 == 0.0 and is_separated(self.objective, best, suspects(best, travel))
-
-    @property
-    def settled(self) -> bool:
-        return bool(self.moves) and self.moves[-1] <= SETTLED
-
-    @property
-    def cycling(self) -> bool:
-        """π̃ has not come closer to rest over the last eight updates: it circles, or runs away."""
-        window = self.moves[-9:]
-        return len(window) == 9 and min(window[1:]) > 0.99 * window[0] and window[-1] > 1e-6
-
-    def _diagnose(self, found: Search) -> tuple[Evaluation, Status]:
-        """The truth about a search (theory I1, I2): what makes an estimate meaningless, then what qualifies it."""
-        best, notes = found.best, []
-        hidden = np.zeros((0, 0))
-        exact = can_use_hessian(self.objective) and not getattr(self.reward, "tabular", False)
-        if found.interrupted:
-            return best, Status("iteration_limit", f"{found.reason}; what was reached is kept.", interrupted=True)
-        if self.runs_away(best):
-            return best, Status("separated", _SEPARATED + ("" if self.moves_with_theta else _PSEUDO))
-        if exact and found.reached:
-            hidden = invisible_directions(best)
-            if len(hidden) and self.options.l2 == 0.0:
-                best = _minimum_norm(self.objective, best, hidden)
-        elif self.options.l2 == 0.0:
-            notes.append("directions that choices cannot see were left at their start (minimum norm from zero).")
-        if found.failed:
-            return best, Status("inner_solve_failed", f'{found.reason}. Try solver="lu", or l2=1e-4.')
-        if not found.reached:
-            return best, Status("iteration_limit", f"{found.reason}. Raise max_iter, loosen tol, or set l2=1e-4.")
-        if self.cycling:
-            return best, Status("cycling", _CYCLING.format(move=self.moves[-1]))
-        if len(self.moves) > 1 and not self.settled:
-            return best, Status("iteration_limit", _UNSETTLED.format(move=self.moves[-1], k=len(self.moves)))
-        if len(hidden):
-            words = describe_directions(hidden, self.reward.names)
-            if self.options.l2 == 0.0:
-                return best, Status("unidentified", _UNIDENTIFIED.format(words=words))
-            notes.append(f"choices do not change along {words}; there the penalty alone decides.")
-        return best, Status("converged", found.reason + self._settled_words() + ".", tuple(notes))
-
-    @property
-    def moves_with_theta(self) -> bool:
-        return all(case.pi_tilde.moves for case in self.objective.cases)
-
-    def _settled_words(self) -> str:
-        return f"; π̃ settled after {len(self.moves)} updates" if len(self.moves) > 1 and self.settled else ""
-
-    def _result(self, best: Evaluation, status: Status) -> Fit:
-        part = best.parts[0]
-        table = np.where(self.mdp.feasible, self.reward.value(best.theta), 0.0)
-        return Fit(
-            method=self.method,
-            theta=best.theta,
-            policy=part.policy,
-            log_policy=part.log_policy,
-            reward=table,
-            value=part.value,
-            q=part.q,
-            pi_tilde=part.pi_tilde,
-            llf=weighted_log(self.demos.counts, part.log_policy),
-            objective=best.value,
-            gradient_norm=best.gradient_norm,
-            status=status,
-            settled=self.settled if self.moves else None,
-            updates=self.trace.update,
-            iterations=self.iterations,
-            seconds=time.perf_counter() - self._born,
-            mdp=self.mdp,
-            demonstrations=self.demos,
-            reward_model=self.reward_model,
-            options={name: getattr(self.options, name) for name in Options.__dataclass_fields__},
-            rows=self.trace.rows,
-        )
-
-
-def _minimum_norm(objective: Objective, best: Evaluation, hidden: Floats) -> Evaluation:
-    """Take off what choices cannot see, if indeed they do not."""
-    trial = objective.at(without(best.theta, hidden))
-    slack = 1e-12 * (1.0 + abs(best.value))
-    return trial if trial.value >= best.value - slack else best
-
-
-def _require_types(mdp: Any, demos: Any) -> None:
-    for name, value, kind in (("mdp", mdp, MDP), ("demonstrations", demos, Demonstrations)):
-        if not isinstance(value, kind):
-            raise InvalidInput(name, f"an rv.{kind.__name__}", type(value).__name__)
-
-
-def _require_number(name: str, value: Any, positive: bool) -> None:
-    if value is None and name == "tol":
-        return
-    number = as_number(value)
-    if not (0.0 < number < np.inf or (number == 0.0 and not positive)):
-        raise InvalidOption(name, "a positive number" if positive else "a number >= 0", repr(value))
-
-
-def _require_count(name: str, value: Any) -> None:
-    if not is_count(value) and (value is not None or name == "updates"):
-        raise InvalidOption(name, "a whole number, at least 1", repr(value))
-
-
-def _as_start(start: Any, reward: Reward) -> Floats:
-    if start is None:
-        return np.asarray(reward.init(), dtype=np.float64)
-    theta = as_floats(start)
-    if theta is None or theta.shape != (reward.n_params,) or not np.isfinite(theta).all():
-        raise InvalidOption("start", f'{reward.n_params} finite numbers, or "ccp"', repr(start)[:60])
-    return theta
-
-
-_SEPARATED = (
-    "the likelihood has no maximum: some weights run away because they explain the few choices perfectly. "
-    "Add a penalty (l2=1e-3), more data, or fewer features."
-)
-_PSEUDO = " It is the likelihood under the estimated π̃ that has none; NFXP's may have one."
-_UNIDENTIFIED = (
-    "choices do not change along {words}; the estimate of smallest norm is reported. "
-    "Drop a feature, or read only differences."
-)
-_UNSETTLED = "π̃ still moved by {move:.1e} in update {k}. Raise updates=, or take the estimate as {k}-step NPL."
-_CYCLING = "π̃ does not come to rest (it moved by {move:.1e} in the last update). Use NFXP, or another first_step."
