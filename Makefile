@@ -28,7 +28,7 @@ lint: setup ## ruff: rules and format
 types: setup ## basedpyright
 	$(BIN)/basedpyright
 
-reproduce: setup ## the paper's figures and tables
+reproduce: setup ## the four methods side by side on a known world, with a picture
 	$(BIN)/revealed reproduce
 
 bench: setup ## side-by-side measurements

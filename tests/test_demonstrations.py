@@ -6,7 +6,7 @@ import scipy.sparse as sp
 
 import revealed as rv
 from models import corridor, random_mdp
-from revealed.demonstrations import require_fit
+from revealed.matching import require_fit
 
 TRAJECTORIES = [([0, 1, 2], [1, 1, 0]), ([2, 1, 0], [0, 0]), ([3], [1])]
 
@@ -167,11 +167,15 @@ def test_counts_are_a_copy():
 def test_decisions_must_be_decisions_of_the_model():
     with pytest.raises(rv.errors.InvalidDemonstrations, match="n_states="):
         require_fit(corridor(5), demos())
-    with pytest.raises(rv.errors.InvalidDemonstrations, match=r"terminal state \(first at state 3, action 1\)"):
+    with pytest.raises(
+        rv.errors.InvalidDemonstrations, match=r"in terminal states \(first at state 3, action 1, agent 2, time 0\)"
+    ):
         require_fit(corridor(4, end=True), demos())
     mdp = random_mdp(4, 2)
     closed = mdp.replace(feasible=[[True, True], [True, False], [True, True], [True, True]])
-    with pytest.raises(rv.errors.InvalidDemonstrations, match=r"infeasible action \(first at state 1, action 1\)"):
+    with pytest.raises(
+        rv.errors.InvalidDemonstrations, match=r"infeasible \(first at state 1, action 1, agent \d, time \d\)"
+    ):
         require_fit(closed, demos())
     require_fit(mdp, demos())
 

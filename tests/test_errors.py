@@ -53,7 +53,7 @@ BAD_TRANSITIONS = {
     "sparse with one axis": (sp.coo_array(np.ones(4)), "shape"),
     "sparse with three axes": (sp.coo_array(GOOD), "shape"),
     "list of unlike shapes": ([sp.eye_array(4), sp.eye_array(3)], "action 1"),
-    "mixed list": ([sp.eye_array(4), np.eye(4)], "transitions"),
+    "mixed list": ([sp.eye_array(4), "eye"], "transitions"),
     "complex": (GOOD.astype(complex), "complex"),
     "complex sparse": (sp.csr_array(GOOD.reshape(8, 4).astype(complex)), "complex"),
     "too large a number": ([[[10**400]]], "transitions"),

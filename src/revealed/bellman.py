@@ -351,6 +351,6 @@ def as_reward(mdp: MDP, reward: Any, name: str = "reward") -> Floats:
 
 _NO_VALUE = (
     "the soft value does not exist for this reward: at discount 1 the agent would rather go on for ever than end. "
-    'Make rewards more negative (another `start=`, or start="ccp"), or use a discount below 1.'
+    'Make rewards more negative (in a fit: start= with such parameters, or start="ccp"), or use a discount below 1.'
 )
 _NO_PROGRESS = "Newton's method for the soft value made no progress: the reward is too large for float64."

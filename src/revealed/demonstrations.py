@@ -129,15 +129,35 @@ class Demonstrations:
         state: str,
         action: str,
         next_state: str | None = None,
+        states: Any = None,
+        actions: Any = None,
         n_states: int | None = None,
         n_actions: int | None = None,
+        first_time: int | None = None,
     ) -> Demonstrations:
         """From a data frame, or the path of a CSV or Parquet file, with one row per decision in any order.
 
-        Whole numbers are indices; strings become sorted labels. Sizes default to what the columns hold. Times that
-        are whole numbers and skip a period break the trajectory there.
+        Parameters
+        ----------
+        id, time, state, action : names of columns; `next_state` too, where there is one.
+        states, actions : labels in the order of the model. Without them whole numbers are indices from 0 and text
+            becomes sorted labels. An MDP with `state_labels` and `action_labels` matches labels by name.
+        n_states, n_actions : sizes, where the columns do not show all; by default what they hold.
+        first_time : the time that counts as 0 on a finite horizon; by default each agent's own first.
+
+        Times that are whole numbers and skip a period break the trajectory there.
         """
-        panel = read_panel(frame, id=id, time=time, state=state, action=action, next_state=next_state)
+        panel = read_panel(
+            frame,
+            id=id,
+            time=time,
+            state=state,
+            action=action,
+            next_state=next_state,
+            states=states,
+            actions=actions,
+            first_time=first_time,
+        )
         most = max(int(panel.state.max()), int(panel.next_state.max())) + 1
         n_states = _at_least("state", n_states, len(panel.state_labels or ()) or most, most)
         most = int(panel.action.max()) + 1
@@ -179,9 +199,9 @@ class Demonstrations:
         ones = np.ones(steps.state.size)
         seen = steps.next_state >= 0
         pair = steps.state * n_actions + steps.action
-        moves = sp.coo_array((ones[seen], (pair[seen], steps.next_state[seen])), shape=(n_states * n_actions, n_states))
+        moves = sparse_table(ones[seen], pair[seen], steps.next_state[seen], (n_states * n_actions, n_states))
         by_agent = _agent_table(steps, ones, len(ids), n_states, n_actions)
-        return cls(n_states, n_actions, by_agent, starts, sp.csr_array(moves), ids, steps)
+        return cls(n_states, n_actions, by_agent, starts, moves, ids, steps)
 
     def discount_visits(self, gamma: float) -> Demonstrations:
         """The same decisions with weights γ^t in the objective (the paper's appendix); `counts` stay as they are."""
@@ -234,31 +254,16 @@ class Demonstrations:
         return self.steps
 
 
-def require_fit(mdp: MDP, demos: Demonstrations) -> None:
-    """The decisions are decisions of this MDP: same sizes, no infeasible action, none in a terminal state."""
-    if demos.counts.shape != mdp.feasible.shape:
-        raise InvalidDemonstrations(
-            "demonstrations",
-            f"{mdp.n_states} states and {mdp.n_actions} actions, as the MDP has",
-            f"{demos.n_states} and {demos.n_actions}",
-            remedy="Pass n_states= and n_actions= when building the demonstrations.",
-        )
-    wrong = (demos.counts > 0) & ~mdp.feasible
-    if wrong.any():
-        s, a = (int(i) for i in np.argwhere(wrong)[0])
-        where = "terminal state" if mdp.terminal[s] else "infeasible action"
-        raise InvalidDemonstrations(
-            "demonstrations", "feasible actions in states that are not terminal", where, f"state {s}, action {a}"
-        )
-
-
 def _sum_rows(table: sp.csr_array) -> Floats:
     return np.asarray(table.sum(axis=0), dtype=np.float64).reshape(-1)
 
 
+def sparse_table(data: Any, rows: Any, columns: Any, shape: tuple[int, int]) -> sp.csr_array:
+    return sp.csr_array(sp.coo_array((data, (rows, columns)), shape=shape))
+
+
 def _agent_table(steps: Steps, weight: Floats, n_agents: int, n_states: int, n_actions: int) -> sp.csr_array:
-    pair = steps.state * n_actions + steps.action
-    return sp.csr_array(sp.coo_array((weight, (steps.agent, pair)), shape=(n_agents, n_states * n_actions)))
+    return sparse_table(weight, steps.agent, steps.state * n_actions + steps.action, (n_agents, n_states * n_actions))
 
 
 def _size(name: str, value: Any) -> int:

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from revealed.mdp import Floats
 from revealed.objective import Evaluation, Objective
 from revealed.optimize import Curvature, can_use_hessian
+from revealed.panels import Ints
 
 NULL_EIGENVALUE = 1e-10  # of the information, scaled to unit diagonal; collinear features give some 1e-16
 NULL_COLUMN = 1e-9  # standard deviation of ∂Q/∂θ_k across actions, relative to its size
 RUN_AWAY = 15.0  # log-odds: odds of three million to one
+STAND_OUT = 16  # weights among which run-away ones are looked for, where there are very many
 
 
 @dataclass(frozen=True)
@@ -91,19 +95,67 @@ def suspects(best: Evaluation, travel: list[Floats]) -> list[Floats]:
     """Directions along which weights may be running away; none where the search has plainly come to rest.
 
     Where weights run away, slope and curvature fade together and Newton's next step moves log-odds by about one, for
-    ever; at a maximum it moves nothing. Where there are too many weights for a Hessian, those that stand out are
-    suspects one by one, beside the directions in which the search went.
+    ever; at a maximum it moves nothing. Where there are too many weights for a Hessian, the step is taken among those
+    that stand out and their neighbours; the directions in which the search went are suspects, too.
     """
-    if can_use_hessian(best.objective):
-        step = Curvature(best, floor=0.0).step(np.inf)[0]
-        moved = (np.ptp(best.value_jacobian(i) @ step, axis=1) for i in range(len(best.parts)))
-        return [] if all(float(shift.max(initial=0.0)) < 1e-2 for shift in moved) else [step, *travel]
     if not getattr(best.objective.reward, "linear", False):
         return travel
-    out = best.theta - np.median(best.theta)
-    extremes = np.argsort(-np.abs(out))[:8]
-    joint = np.where(np.abs(out) >= np.abs(out[extremes[-1]]), out, 0.0)
-    return [*(4.0 * np.sign(out[k]) * np.eye(1, out.size, k)[0] for k in extremes), joint, *travel]
+    if can_use_hessian(best.objective) and not getattr(best.objective.reward, "tabular", False):
+        step = _telling_step(best)
+        return [] if step is None else [step, *travel]
+    few = _few_that_stand_out(best)
+    step = _telling_step(Objective(_Along(best, few), best.objective.cases).at(np.zeros(few.size)))
+    if step is None:
+        return travel
+    direction = np.zeros(best.theta.size)
+    direction[few] = step
+    return [direction, *travel]
+
+
+def _few_that_stand_out(best: Evaluation) -> Ints:
+    """The weights farthest from the median; of a weight per state also those of adjacent states, which give way."""
+    out = np.abs(best.theta - np.median(best.theta))
+    few = np.argsort(-out)[:STAND_OUT]
+    model = best.objective.cases[0].mdp.base or best.objective.cases[0].mdp
+    if getattr(best.objective.reward, "tabular", False) and best.theta.size == model.n_states:
+        graph = model.transitions.mix(model.feasible.astype(np.float64))
+        near = sp.csr_array(graph + graph.T)[few].indices
+        few = np.unique(np.concatenate([few, near]))[: 8 * STAND_OUT]
+    return few
+
+
+def _telling_step(point: Evaluation) -> Floats | None:
+    """Newton's next step, if it would move the log-odds of any choice by a hundredth or more."""
+    step = Curvature(point, floor=0.0).step(np.inf)[0]
+    moved = (np.ptp(point.value_jacobian(i) @ step, axis=1) for i in range(len(point.parts)))
+    return step if any(float(shift.max(initial=0.0)) >= 1e-2 for shift in moved) else None
+
+
+class _Along:
+    """The same reward as a function of a few of its weights, the others held where the search ended."""
+
+    linear = True
+
+    def __init__(self, best: Evaluation, index: Ints) -> None:
+        self._reward, self._theta, self._index = best.objective.reward, best.theta, index
+        self.n_params, self.names = index.size, tuple(map(str, index))
+
+    def init(self, seed: int | None = None) -> Floats:
+        return np.zeros(self.n_params)
+
+    def _at(self, u: Floats) -> Floats:
+        theta = self._theta.copy()
+        theta[self._index] += u
+        return theta
+
+    def value(self, theta: Floats) -> Floats:
+        return self._reward.value(self._at(theta))
+
+    def vjp(self, theta: Floats, cotangent: Floats) -> Floats:
+        return self._reward.vjp(self._at(theta), cotangent)[self._index]
+
+    def jacobian(self, theta: Floats) -> Any:
+        return self._reward.jacobian(self._at(theta))[:, self._index]  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def is_separated(objective: Objective, best: Evaluation, directions: Iterable[Floats]) -> bool:
@@ -115,19 +167,19 @@ def is_separated(objective: Objective, best: Evaluation, directions: Iterable[Fl
     a penalty there always is one.)
     """
     weights = np.concatenate([case.rho[case.rho > 0.0] for case in objective.cases])
-    allowance = float(weights.min()) / objective.total
+    allowance = min(1.0, float(weights.min())) / objective.total
     return any(_runs_away(objective, best, d, allowance) for d in directions if np.linalg.norm(d) > 0.0)
 
 
 def _runs_away(objective: Objective, best: Evaluation, direction: Floats, allowance: float) -> bool:
-    length = 1.0
+    length, before = 1.0, best.value
     while length < 1e9:
         trial = objective.at(best.theta + length * direction)
         if not trial.value > best.value - allowance:
             return False
         if _shift(best, trial) >= RUN_AWAY:
-            return True
-        length *= 2.0
+            return trial.value > before - 0.25 * allowance  # else a maximum lies behind, not ahead
+        length, before = 2.0 * length, trial.value
     return False  # nothing moves at all: a direction that choices cannot see, not one that runs away
 
 

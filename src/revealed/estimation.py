@@ -14,7 +14,7 @@ import numpy as np
 
 from revealed.chain import Chain
 from revealed.checks import as_floats, as_number, is_count
-from revealed.demonstrations import Demonstrations, require_fit
+from revealed.demonstrations import Demonstrations
 from revealed.diagnosis import (
     Status,
     describe_directions,
@@ -24,9 +24,10 @@ from revealed.diagnosis import (
     without,
 )
 from revealed.errors import InvalidDemonstrations, InvalidInput, InvalidOption
-from revealed.first_step import estimate_policy
+from revealed.first_step import estimate_policy, require_first_step
 from revealed.fit import Fit
 from revealed.linear_solvers import SOLVERS, Work
+from revealed.matching import impossible_moves, match_labels, require_fit
 from revealed.mdp import MDP, Floats
 from revealed.objective import Case, Evaluation, GivenPolicy, Objective, OwnPolicy, PiTilde, weighted_log
 from revealed.optimize import OPTIMIZERS, Search, Settings, Trace, can_use_hessian, maximise
@@ -65,6 +66,7 @@ class Options:
             _require_number(name, getattr(self, name), positive=name != "l2")
         for name in ("max_iter", "patience"):
             require_count(name, getattr(self, name))
+        require_first_step(self.first_step)
 
 
 class Run:
@@ -73,7 +75,7 @@ class Run:
     def __init__(self, method: str, reward: Reward, options: Options, mdp: MDP, demos: Demonstrations) -> None:
         _require_types(mdp, demos)
         self.method, self.options, self.mdp = method, options, mdp
-        self.demos = demos.lift(mdp)
+        self.demos = match_labels(demos, mdp).lift(mdp)
         require_fit(mdp, self.demos)
         self.reward = lift_reward(reward, mdp)
         self.reward_model = reward
@@ -157,31 +159,37 @@ class Run:
 
     def _diagnose(self, found: Search) -> tuple[Evaluation, Status]:
         """The truth about a search (theory I1, I2): what makes an estimate meaningless, then what qualifies it."""
-        best, notes = found.best, []
+        best, notes = found.best, [note for note in (impossible_moves(self.mdp, self.demos),) if note]
         hidden = np.zeros((0, 0))
         exact = can_use_hessian(self.objective) and not getattr(self.reward, "tabular", False)
         if found.interrupted:
-            return best, Status("iteration_limit", f"{found.reason}; what was reached is kept.", interrupted=True)
+            return best, Status(
+                "iteration_limit", f"{found.reason}; what was reached is kept.", tuple(notes), interrupted=True
+            )
         if self.runs_away(best):
-            return best, Status("separated", _SEPARATED + ("" if self.moves_with_theta else _PSEUDO))
+            return best, Status("separated", _SEPARATED + ("" if self.moves_with_theta else _PSEUDO), tuple(notes))
         if exact and found.reached:
             hidden = invisible_directions(best)
             if len(hidden) and self.options.l2 == 0.0:
                 best = _minimum_norm(self.objective, best, hidden)
         elif self.options.l2 == 0.0:
-            notes.append("directions that choices cannot see were left at their start (minimum norm from zero).")
+            notes.append(_UNSEEN)
         if found.failed:
-            return best, Status("inner_solve_failed", f'{found.reason}. Try solver="lu", or l2=1e-4.')
+            return best, Status("inner_solve_failed", f'{found.reason}. Try solver="lu", or l2=1e-4.', tuple(notes))
         if not found.reached:
-            return best, Status("iteration_limit", f"{found.reason}. Raise max_iter, loosen tol, or set l2=1e-4.")
+            return best, Status(
+                "iteration_limit", f"{found.reason}. Raise max_iter, loosen tol, or set l2=1e-4.", tuple(notes)
+            )
         if self.cycling:
-            return best, Status("cycling", _CYCLING.format(move=self.moves[-1]))
+            return best, Status("cycling", _CYCLING.format(move=self.moves[-1]), tuple(notes))
         if len(self.moves) > 1 and not self.settled:
-            return best, Status("iteration_limit", _UNSETTLED.format(move=self.moves[-1], k=len(self.moves)))
+            return best, Status(
+                "iteration_limit", _UNSETTLED.format(move=self.moves[-1], k=len(self.moves)), tuple(notes)
+            )
         if len(hidden):
             words = describe_directions(hidden, self.reward.names)
             if self.options.l2 == 0.0:
-                return best, Status("unidentified", _UNIDENTIFIED.format(words=words))
+                return best, Status("unidentified", _UNIDENTIFIED.format(words=words), tuple(notes))
             notes.append(f"choices do not change along {words}; there the penalty alone decides.")
         return best, Status("converged", found.reason + self._settled_words() + ".", tuple(notes))
 
@@ -251,7 +259,7 @@ def _as_start(start: Any, reward: Reward) -> Floats:
         return np.asarray(reward.init(), dtype=np.float64)
     theta = as_floats(start)
     if theta is None or theta.shape != (reward.n_params,) or not np.isfinite(theta).all():
-        raise InvalidOption("start", f'{reward.n_params} finite numbers, or "ccp"', repr(start)[:60])
+        raise InvalidOption("start", f'a sequence of {reward.n_params} finite numbers, or "ccp"', repr(start)[:60])
     return theta
 
 
@@ -259,6 +267,7 @@ _SEPARATED = (
     "the likelihood has no maximum: some weights run away because they explain the few choices perfectly. "
     "Add a penalty (l2=1e-3), more data, or fewer features."
 )
+_UNSEEN = "what choices cannot see of this reward stays where the search started."
 _PSEUDO = " It is the likelihood under the estimated π̃ that has none; NFXP's may have one."
 _UNIDENTIFIED = (
     "choices do not change along {words}; the estimate of smallest norm is reported. "

@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from typing import Any, ClassVar
 
 from revealed.demonstrations import Demonstrations
@@ -17,7 +18,7 @@ from revealed.estimation import Options, Run, require_count
 from revealed.fit import Fit
 from revealed.mdp import MDP
 from revealed.optimize import Search
-from revealed.rewards.base import Reward
+from revealed.rewards.base import Reward, require_reward
 
 
 class Estimator:
@@ -29,7 +30,10 @@ class Estimator:
         known = Options.__dataclass_fields__
         for name in options:
             if name not in known:
-                raise InvalidOption(name, f"options among {', '.join(known)}", "an unknown option")
+                near = get_close_matches(name, known, 1)
+                meant = f"Did you mean {near[0]}?" if near else None
+                raise InvalidOption(name, f"options among {', '.join(known)}", "an unknown option", remedy=meant)
+        require_reward(reward)
         self.reward, self.options = reward, Options(**options)
 
     def fit(self, mdp: MDP, demonstrations: Demonstrations) -> Fit:
@@ -86,7 +90,7 @@ class CCP(Estimator):
 
 
 class NPL(Estimator):
-    """Nested pseudo-likelihood (Aguirregabiria and Mira 2002): CCP, then π̃ ← π_θ, `updates` maximisations in all.
+    """Nested pseudo-likelihood (Aguirregabiria and Mira 2002): CCP, then π̃ ← π_θ, `updates` (10) maximisations in all.
 
     It stops early once π̃ no longer moves (`fit.settled`). Options as for `NFXP` (theory E3).
     """

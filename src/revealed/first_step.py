@@ -56,8 +56,8 @@ class Kernel:
     """Counts averaged over similar states, with Gaussian weights in the distance between their features.
 
     `features` (S, K) default to the reward's; each is scaled to unit spread. `distance` is an (S, S) sparse matrix
-    instead (pairs that are not stored are infinitely far, the diagonal is zero). `bandwidth` defaults to Scott's rule
-    n^(−1/(K+4)) on the number of decisions. Weights below exp(−8) of the nearest state's are as good as zero.
+    instead (pairs that are not stored are infinitely far, the diagonal is zero) or a dense one. `bandwidth` defaults to
+    Scott's rule n^(−1/(K+4)) on the number of decisions, and to 1 for a distance. The cost is states × states seen.
     """
 
     features: Any = None
@@ -80,12 +80,16 @@ class Kernel:
         given = self.distance if is_sparse(self.distance) else as_floats(self.distance)
         if given is None or given.shape != shape or given.dtype.kind not in "biuf":
             raise InvalidInput("distance", f"numbers of shape {shape}, sparse or dense", repr(self.distance)[:60])
-        d = sp.csr_array(given, dtype=np.float64, copy=True)
-        if not (d.data >= 0.0).all():
-            raise InvalidInput("distance", "distances >= 0", float(d.data[~(d.data >= 0.0)][0]))
-        d.data = np.exp(-0.5 * (d.data / (self.bandwidth or 1.0)) ** 2)
-        d.setdiag(1.0)
-        return np.asarray(d @ counts)
+        stored = sp.csr_array(given, dtype=np.float64, copy=True) if is_sparse(given) else None
+        d = stored.data if stored is not None else given
+        if not (d >= 0.0).all():
+            raise InvalidInput("distance", "distances >= 0", float(d[~(d >= 0.0)][0]))
+        weight = np.exp(-0.5 * (d / (self.bandwidth or 1.0)) ** 2)
+        if stored is None:
+            return weight @ counts  # the user's own dense matrix: zeros in it are distances
+        stored.data = weight
+        stored.setdiag(1.0)
+        return np.asarray(stored @ counts)
 
 
 @dataclass(frozen=True)
@@ -124,16 +128,20 @@ _BY_NAME: dict[str, FirstStep] = {
 
 def estimate_policy(mdp: MDP, counts: Floats, first_step: Any = "frequency", reward: Reward | None = None) -> Floats:
     """π̂_E (S, A) by name, by instance (`rv.first_step.Kernel(bandwidth=2)`), or as given by the user."""
+    require_first_step(first_step)
     if isinstance(first_step, str):
-        if first_step not in _BY_NAME:
-            raise InvalidOption(
-                "first_step", f"one of {', '.join(_BY_NAME)}, an instance, or an (S, A) array", repr(first_step)
-            )
         first_step = _BY_NAME[first_step]
     if hasattr(first_step, "estimate"):
         return as_policy(mdp, first_step.estimate(mdp, counts, reward), "first_step")
     lifted = first_step if mdp.base is None else _lift_given(first_step, mdp)
     return as_policy(mdp, lifted, "first_step")
+
+
+def require_first_step(first_step: Any) -> None:
+    """A name must be one of those offered; instances and arrays are checked where the model is known."""
+    if isinstance(first_step, str) and first_step not in _BY_NAME:
+        offered = f"one of {', '.join(_BY_NAME)}, an instance, or an (S, A) array"
+        raise InvalidOption("first_step", offered, repr(first_step))
 
 
 def _lift_given(policy: Any, mdp: MDP) -> Any:
@@ -190,7 +198,7 @@ def _by_action(X: Floats, A: int) -> list[sp.csr_array]:
     return [sp.csr_array(sp.hstack([with_constant if a == b else empty for b in range(1, A)])) for a in range(A)]
 
 
-def _kernel_average(X: Floats, counts: Floats, block: int = 512) -> Floats:
+def _kernel_average(X: Floats, counts: Floats) -> Floats:
     """Σ_j exp(−½‖x_i − x_j‖²) n(j, ·) over seen states j, relative to the nearest; equal rows once, in blocks."""
     seen = np.flatnonzero(counts.sum(axis=1) > 0.0)
     points, member = np.unique(X[seen], axis=0, return_inverse=True)
@@ -198,7 +206,12 @@ def _kernel_average(X: Floats, counts: Floats, block: int = 512) -> Floats:
     np.add.at(mass, member.reshape(-1), counts[seen])
     targets, back = np.unique(X, axis=0, return_inverse=True)
     out = np.empty((len(targets), counts.shape[1]))
+    block = max(1, 10_000_000 // len(points))  # 80 MB
     for i in range(0, len(targets), block):
-        gap = ((targets[i : i + block, None, :] - points[None, :, :]) ** 2).sum(axis=2)
-        out[i : i + block] = np.exp(-0.5 * (gap - gap.min(axis=1, keepdims=True))) @ mass
+        x = targets[i : i + block]
+        gap = np.zeros((len(x), len(points)))
+        for k in range(x.shape[1]):  # feature by feature: no (block, points, K) array
+            gap += np.subtract.outer(x[:, k], points[:, k]) ** 2
+        gap -= gap.min(axis=1, keepdims=True)
+        out[i : i + block] = np.exp(-0.5 * gap) @ mass
     return out[back.reshape(-1)]

@@ -36,7 +36,7 @@ class MDP:
     initial : (S,) start probabilities, optional.
     feasible : (S, A) bool, optional: which actions a state offers.
     terminal : (S,) bool, optional. A terminal state has value 0: no action, no reward, no entropy.
-    state_labels, action_labels : names that come back in results, optional.
+    state_labels, action_labels : names, optional; labels of demonstrations are matched to them by name.
     """
 
     transitions: CsrTransitions
@@ -223,7 +223,9 @@ def _clean_rows(matrix: sp.csr_array, feasible: Bools, n_actions: int) -> sp.csr
             "rows that sum to one within 1e-8",
             f"row sum {sums[first]:.10g}",
             f"state {first // n_actions}, action {first % n_actions}; {int(off.sum())} such rows",
-            "Normalise the row, or mark the pair infeasible (feasible=) or the state terminal (terminal=).",
+            "Divide the rows by their sums (float32 and rounded numbers often need it)."
+            if abs(sums[first] - 1.0) < 1e-4
+            else "Normalise the row, or mark the pair infeasible (feasible=) or the state terminal (terminal=).",
         )
     matrix.data /= sums[rows]
     matrix.sort_indices()
@@ -246,7 +248,8 @@ def _as_mask(name: str, mask: Any, shape: tuple[int, ...], default: bool) -> Boo
     if array is None:
         raise InvalidMask(name, f"a bool array of shape {shape}", f"{type(mask).__name__} of something else")
     if array.shape != shape:
-        raise InvalidMask(name, f"a bool array of shape {shape}", f"shape {array.shape}")
+        remedy = f"Indices go in as np.isin(np.arange({shape[0]}), indices)." if array.ndim == 1 else None
+        raise InvalidMask(name, f"a bool array of shape {shape}", f"shape {array.shape}", remedy=remedy)
     other = ~np.isin(array, (0.0, 1.0))
     if other.any():
         raise InvalidMask(name, "True and False (or 1 and 0)", array[other][0], f"position {np.argwhere(other)[0]}")

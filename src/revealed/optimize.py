@@ -355,8 +355,7 @@ _METHODS: dict[str, Callable[[Objective, _Walk], None]] = {"newton": _newton, "l
 def _bad_start(first: Evaluation) -> Exception:
     if isinstance(first.problem, SolverFailed):
         return first.problem
-    reason = first.problem or "an observed decision has probability zero there."
-    return ValueDoesNotExist(
-        f"the search cannot start: {reason} Pass start= with parameters at which the value exists "
-        '(more negative rewards), or start NFXP from the CCP estimate with start="ccp".'
+    reason = first.problem or (
+        "an observed decision has probability zero at the start. Pass start= with smaller parameters."
     )
+    return ValueDoesNotExist(f"the search cannot start: {reason}")

@@ -6,6 +6,7 @@ any order: the time column is mandatory and orders them within each id.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from revealed.checks import as_list, is_index
 from revealed.errors import InvalidDemonstrations, InvalidInput, MissingDependency
 
 Ints = npt.NDArray[np.intp]
@@ -42,6 +44,9 @@ def read_panel(
     state: str,
     action: str,
     next_state: str | None = None,
+    states: Any = None,
+    actions: Any = None,
+    first_time: int | None = None,
 ) -> Panel:
     """Sort, check and code the columns of a frame or file."""
     columns = _columns(frame, {"id": id, "time": time, "state": state, "action": action, "next_state": next_state})
@@ -51,19 +56,21 @@ def read_panel(
     clock = columns["time"][order]
     same = agent[1:] == agent[:-1]
     _require_distinct_times(ids, agent, clock, order, same)
-    followed, position = _positions(agent, clock, same)
-    labels, states = _code("state", columns["state"], columns.get("next_state"))
-    action_labels, actions = _code("action", columns["action"])
-    state_index = states[0][order]
+    followed, position = _positions(agent, clock, same, first_time)
+    states = categories(frame, state) if states is None and next_state is None else states
+    actions = categories(frame, action) if actions is None else actions
+    labels, state_codes = _code("state", states, columns["state"], columns.get("next_state"))
+    action_labels, action_codes = _code("action", actions, columns["action"])
+    state_index = state_codes[0][order]
     following = np.full(agent.size, -1, dtype=np.intp)
     following[:-1][followed] = state_index[1:][followed]
     if "next_state" in columns:
-        following = _given_next(states[1][order], following, followed, order)
+        following = _given_next(state_codes[1][order], following, followed, order)
     return Panel(
         agent=agent,
         time=position,
         state=state_index,
-        action=actions[0][order],
+        action=action_codes[0][order],
         next_state=following,
         starts_here=np.concatenate([[True], ~followed]) if agent.size else np.zeros(0, bool),
         ids=tuple(ids.tolist()),
@@ -95,6 +102,17 @@ def _columns(frame: Any, wanted: dict[str, str | None]) -> dict[str, npt.NDArray
             raise InvalidInput(role, f"the name of a column among {', '.join(map(repr, table.columns))}", repr(name))
         found[role] = _plain(role, table.get_column(name).to_numpy())
     return found
+
+
+def categories(frame: Any, column: str) -> list[Any] | None:
+    """The labels of a categorical column in their own order; None for other columns."""
+    import narwhals as nw
+
+    table = nw.from_native(frame, pass_through=True)
+    if not isinstance(table, nw.DataFrame) or column not in table.columns:
+        return None
+    series = table.get_column(column)
+    return series.cat.get_categories().to_list() if series.dtype in (nw.Categorical, nw.Enum) else None
 
 
 def _read_file(path: Path) -> Any:
@@ -147,21 +165,36 @@ def _require_distinct_times(
         )
 
 
-def _positions(agent: Ints, clock: npt.NDArray[Any], same: npt.NDArray[np.bool_]) -> tuple[npt.NDArray[np.bool_], Ints]:
-    """Which rows are followed by the next one, and each row's time since its agent's first.
+def _positions(
+    agent: Ints, clock: npt.NDArray[Any], same: npt.NDArray[np.bool_], first_time: int | None
+) -> tuple[npt.NDArray[np.bool_], Ints]:
+    """Which rows are followed by the next one, and each row's time since `first_time`, or since its agent's first.
 
     Whole-number times that skip a period break the trajectory there: the next state is not known.
     """
-    first = np.concatenate([[0], np.flatnonzero(~same) + 1]) if agent.size else np.zeros(0, np.intp)
-    if np.issubdtype(clock.dtype, np.integer):
-        position = clock - clock[first][agent]
-        return same & (np.diff(clock) == 1), position.astype(np.intp)
-    return same, (np.arange(agent.size) - first[agent]).astype(np.intp)
+    first = np.concatenate([[0], np.flatnonzero(~same) + 1])
+    if clock.dtype.kind not in "iu":
+        if first_time is not None:
+            raise InvalidInput("first_time", "None, where times are not whole numbers", repr(first_time))
+        return same, (np.arange(agent.size) - first[agent]).astype(np.intp)
+    clock = clock.astype(np.int64)  # small types would wrap around
+    if first_time is not None and (not is_index(first_time) or first_time > clock.min()):
+        raise InvalidInput(
+            "first_time", f"a whole number, at most {clock.min()}, the first time seen", repr(first_time)
+        )
+    position = clock - (clock[first][agent] if first_time is None else first_time)
+    return same & (np.diff(clock) == 1), position.astype(np.intp)
 
 
-def _code(role: str, *columns: npt.NDArray[Any] | None) -> tuple[tuple[Any, ...] | None, list[Ints]]:
-    """Whole numbers are indices as they are; anything else becomes sorted labels, shared by the columns given."""
+def _code(role: str, known: Any, *columns: npt.NDArray[Any] | None) -> tuple[tuple[Any, ...] | None, list[Ints]]:
+    """Columns as indices, and the labels behind them.
+
+    Labels that are `known` come in that order; else whole numbers are indices as they are, and text becomes sorted
+    labels, shared by the columns given.
+    """
     given = [c for c in columns if c is not None]
+    if known is not None:
+        return _code_by(role, known, given)
     if all(np.issubdtype(c.dtype, np.integer) for c in given):
         for column in given:
             bad = (column < 0) | (column > MOST_INDEX)
@@ -170,14 +203,27 @@ def _code(role: str, *columns: npt.NDArray[Any] | None) -> tuple[tuple[Any, ...]
                 raise InvalidDemonstrations(role, "indices from 0", int(column[row]), f"row {row}")
         return None, [c.astype(np.intp) for c in given]
     if any(c.dtype.kind not in "UTb" for c in given):
-        raise InvalidDemonstrations(
-            role,
-            "whole numbers or strings",
-            f"dtype {given[0].dtype}",
-            remedy="Make states of them first: bins, or labels.",
-        )
-    labels = np.unique(np.concatenate([c.astype(str) for c in given]))
-    return tuple(labels.tolist()), [np.searchsorted(labels, c.astype(str)) for c in given]
+        whole = all(c.dtype.kind == "f" and np.all(c == np.round(c)) for c in given)
+        remedy = "They are whole: .astype(int) will do." if whole else "Make states of them first: bins, or labels."
+        raise InvalidDemonstrations(role, "whole numbers or strings", f"dtype {given[0].dtype}", remedy=remedy)
+    return _code_by(role, np.unique(np.concatenate([c.astype(str) for c in given])).tolist(), given)
+
+
+def _code_by(role: str, known: Any, columns: list[npt.NDArray[Any]]) -> tuple[tuple[Any, ...], list[Ints]]:
+    labels = as_list(known)
+    if not labels or not all(isinstance(x, Hashable) for x in labels) or len(set(map(str, labels))) != len(labels):
+        raise InvalidInput(f"{role}s", "labels that differ, in the order of the model", repr(known)[:60])
+    place = {str(label): k for k, label in enumerate(labels)}
+    codes = []
+    for column in columns:
+        texts, inverse = np.unique(column.astype(str), return_inverse=True)
+        code = np.array([place.get(text, -1) for text in texts.tolist()])[inverse]
+        if (code < 0).any():
+            row = int(np.flatnonzero(code < 0)[0])
+            got = repr(column[row].item() if hasattr(column[row], "item") else column[row])
+            raise InvalidDemonstrations(role, f"one of {', '.join(list(place)[:8])}", got, f"row {row}")
+        codes.append(code.astype(np.intp))
+    return tuple(labels), codes
 
 
 def _given_next(given: Ints, following: Ints, followed: npt.NDArray[np.bool_], order: Ints) -> Ints:

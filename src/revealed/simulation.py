@@ -19,7 +19,8 @@ def simulate(
     """`n` trajectories of at most `length` decisions under an (S, A) policy; each ends where it meets a terminal state.
 
     Starts are drawn from `initial`, else from the MDP's start distribution, else evenly from the states that are not
-    terminal. The last state is kept, so that the demonstrations know where the last decision led.
+    terminal (of the first layer, on a horizon). The last state is kept, so that the demonstrations know where the last
+    decision led.
     """
     for name, value in (("n", n), ("length", length)):
         if not is_count(value):
@@ -46,7 +47,12 @@ def simulate(
 def _start(mdp: MDP, initial: Any) -> Floats:
     if initial is not None:
         return as_distribution("initial", initial, mdp.n_states)
-    return mdp.initial if mdp.initial is not None else ~mdp.terminal / np.sum(~mdp.terminal)
+    if mdp.initial is not None:
+        return mdp.initial
+    going = ~mdp.terminal
+    if mdp.base is not None:
+        going = going & (np.arange(mdp.n_states) < mdp.base.n_states)
+    return going / going.sum()
 
 
 def _draw_actions(cumulative: Floats, policy: Floats, rng: np.random.Generator) -> Any:

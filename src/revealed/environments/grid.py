@@ -13,7 +13,7 @@ _MOVES = ((-1, 0), (1, 0), (0, -1), (0, 1), (0, 0))
 
 
 def grid_transitions(rows: int, columns: int, wind: float = 0.0, stay: bool = False) -> sp.csr_array:
-    """Sparse (S*A, S) for four directions, and a fifth action that stays if `stay`.
+    """Sparse (S*A, S) for the actions up, down, left, right, and stay if `stay`.
 
     With probability `wind` the agent is carried to a random one of the four neighbouring cells instead of where it
     wanted to go. A move off the grid stays put.

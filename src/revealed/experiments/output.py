@@ -59,4 +59,5 @@ def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[Any]]) 
 
 
 def _unwritable(path: Path, error: OSError) -> InvalidInput:
-    return InvalidInput("out", f"a place that can be written ({path})", error.strerror or str(error))
+    got = f"{path}, which is a file" if isinstance(error, FileExistsError) else f"{path}: {error.strerror or error}"
+    return InvalidInput("out", "a folder that can be written", got)

@@ -81,14 +81,20 @@ class LiftedReward:
         return J[rows]
 
 
+def require_reward(reward: Any) -> None:
+    """The protocol's methods are there, and it is an object, not a class."""
+    if isinstance(reward, type) or not isinstance(reward, Reward):
+        needed = "n_params, names, init, value, vjp"
+        got = f"the class {reward.__name__}" if isinstance(reward, type) else type(reward).__name__
+        remedy = "Features go in as rv.LinearReward(features)." if hasattr(reward, "shape") else None
+        raise InvalidReward("reward", f"an object with {needed}", got, remedy=remedy)
+
+
 def lift_reward(reward: Reward, mdp: MDP) -> Reward:
     """The reward itself if it fits `mdp`; its lift if it fits the base of an unrolled `mdp`; else an error.
 
     The fit is judged from the table at the reward's own start, whose shape says everything.
     """
-    if not isinstance(reward, Reward):
-        needed = "n_params, names, init, value, vjp"
-        raise InvalidReward("reward", f"an object with {needed}", type(reward).__name__)
     shape = np.shape(reward.value(reward.init()))
     if shape in ((mdp.n_states, 1), (mdp.n_states, mdp.n_actions)):
         return reward

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import importlib
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,14 @@ from revealed.checks import as_floats
 from revealed.errors import InvalidReward, MissingDependency
 from revealed.mdp import Floats
 from revealed.rewards.base import sum_actions
+
+
+def _torch() -> Any:
+    """PyTorch, loaded by name: an `import torch` in a file called torch.py would puzzle type checkers."""
+    try:
+        return importlib.import_module("torch")
+    except ImportError as error:
+        raise MissingDependency("TorchReward needs PyTorch: pip install torch") from error
 
 
 class TorchReward:
@@ -23,10 +32,7 @@ class TorchReward:
     linear = False
 
     def __init__(self, module: Any, features: Any) -> None:
-        try:
-            import torch
-        except ImportError as error:
-            raise MissingDependency('TorchReward needs PyTorch: pip install "revealed[torch]"') from error
+        torch = _torch()
         if not isinstance(module, torch.nn.Module):
             raise InvalidReward("module", "a torch.nn.Module", type(module).__name__)
         self._module = copy.deepcopy(module).to(torch.float64).eval()
@@ -58,14 +64,12 @@ class TorchReward:
         return self._start.copy()
 
     def value(self, theta: Floats) -> Floats:
-        import torch
-
+        torch = _torch()
         with torch.no_grad():
             return self._table(torch.tensor(theta)).numpy()
 
     def vjp(self, theta: Floats, cotangent: Floats) -> Floats:
-        import torch
-
+        torch = _torch()
         if self._columns == 1:
             cotangent = sum_actions(cotangent)[:, None]
         with torch.enable_grad():
@@ -75,8 +79,7 @@ class TorchReward:
 
     def module_at(self, theta: Floats) -> Any:
         """A copy of the module with the parameters `theta`, for use elsewhere."""
-        import torch
-
+        torch = _torch()
         module = copy.deepcopy(self._module)
         with torch.no_grad():
             for name, part in self._split(torch.tensor(theta)).items():
@@ -89,8 +92,7 @@ class TorchReward:
         return {n: p.reshape(shape) for (n, shape), p in zip(self._shapes.items(), parts, strict=True)}
 
     def _table(self, theta: Any) -> Any:
-        import torch
-
+        torch = _torch()
         out = torch.func.functional_call(self._module, self._split(theta), (self._features,))
         return out.reshape(out.shape[0], -1)
 

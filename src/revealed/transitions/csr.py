@@ -71,12 +71,22 @@ class CsrTransitions:
         return columns, np.arange(0, S * (A + 1) + 1, A + 1)
 
 
+def _per_action(transitions: Any) -> list[Any] | None:
+    """A list or tuple of A matrices (S, S), sparse or dense arrays; None for anything else."""
+    if not isinstance(transitions, list | tuple) or len(transitions) == 0:
+        return None
+    if all(is_sparse(t) or (isinstance(t, np.ndarray) and t.ndim == 2) for t in transitions):
+        return [t if is_sparse(t) else sp.csr_array(t) for t in transitions]
+    return None
+
+
 def as_csr(transitions: Any) -> tuple[sp.csr_array, int, int]:
     """The three accepted forms as (CSR (S·A, S), S, A); shapes are checked, probabilities are not."""
     if is_sparse(transitions):
         return _from_stacked(transitions)
-    if isinstance(transitions, Sequence) and len(transitions) and all(is_sparse(t) for t in transitions):
-        return _from_list(transitions)
+    blocks = _per_action(transitions)
+    if blocks is not None:
+        return _from_list(blocks)
     return _from_dense(transitions)
 
 
@@ -98,7 +108,7 @@ def _from_list(blocks: Sequence[Any]) -> tuple[sp.csr_array, int, int]:
         if block.shape != (n_states, n_states) or n_states == 0:
             raise InvalidTransitions(
                 "transitions",
-                f"a list of sparse ({n_states}, {n_states}) matrices",
+                f"a list of ({n_states}, {n_states}) matrices, one per action",
                 f"shape {block.shape}",
                 f"action {a}",
             )
@@ -120,7 +130,9 @@ def _from_dense(array: Any) -> tuple[sp.csr_array, int, int]:
             "transitions",
             "a dense array of shape (S, A, S), or a sparse (S*A, S) matrix",
             f"shape {dense.shape}",
-            remedy="A dense (S*A, S) array goes in as scipy.sparse.csr_array(array).",
+            remedy="An (A, S, S) array goes in as np.moveaxis(array, 0, 1)."
+            if dense.ndim == 3
+            else "A dense (S*A, S) array goes in as scipy.sparse.csr_array(array).",
         )
     n_states, n_actions, _ = dense.shape
     return sp.csr_array(dense.reshape(n_states * n_actions, n_states)), n_states, n_actions

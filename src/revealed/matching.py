@@ -1,0 +1,101 @@
+"""Demonstrations against a model: labels matched by name, decisions feasible, moves possible."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from revealed.demonstrations import Demonstrations, sparse_table
+from revealed.errors import InvalidDemonstrations
+from revealed.mdp import MDP
+from revealed.panels import Ints
+
+
+def match_labels(demos: Demonstrations, mdp: MDP) -> Demonstrations:
+    """The same decisions in the order of the MDP's labels, where both have labels; an unknown one is an error."""
+    model = mdp.base or mdp
+    to_state = _matching("state", demos.state_labels, model.state_labels, demos.n_states)
+    to_action = _matching("action", demos.action_labels, model.action_labels, demos.n_actions)
+    if to_state is None and to_action is None:
+        return demos
+    S, A = demos.n_states, demos.n_actions
+    to_state = np.arange(S) if to_state is None else to_state
+    to_action = np.arange(A) if to_action is None else to_action
+    S, A = max(S, model.n_states), max(A, model.n_actions)
+    pair = (to_state[:, None] * A + to_action).reshape(-1)
+    steps = demos.steps
+    if steps is not None:
+        after = np.where(steps.next_state >= 0, to_state[steps.next_state], -1)
+        steps = replace(steps, state=to_state[steps.state], action=to_action[steps.action], next_state=after)
+    agents, moves = demos.by_agent.tocoo(), demos.transition_counts.tocoo()
+    starts = np.bincount(to_state, weights=demos.starts, minlength=S)
+    return replace(
+        demos,
+        n_states=S,
+        n_actions=A,
+        by_agent=sparse_table(agents.data, agents.coords[0], pair[agents.coords[1]], (demos.n_agents, S * A)),
+        starts=starts,
+        transition_counts=sparse_table(moves.data, pair[moves.coords[0]], to_state[moves.coords[1]], (S * A, S)),
+        steps=steps,
+        state_labels=demos.state_labels and model.state_labels,
+        action_labels=demos.action_labels and model.action_labels,
+    )
+
+
+def _matching(role: str, own: Any, model: Any, n: int) -> Ints | None:
+    """Where each of our labels stands among the model's; None where there is nothing to match."""
+    if own is None or model is None or own == model:
+        return None
+    place = {str(label): k for k, label in enumerate(model)}
+    unknown = [label for label in own if str(label) not in place]
+    if unknown:
+        raise InvalidDemonstrations(
+            f"{role}_labels", f"labels that the MDP knows ({', '.join(list(place)[:8])})", f"{unknown[0]!r}"
+        )
+    return np.array([place[str(label)] for label in own])
+
+
+def require_fit(mdp: MDP, demos: Demonstrations) -> None:
+    """The decisions are decisions of this MDP: same sizes, no infeasible action, none in a terminal state."""
+    if demos.counts.shape != mdp.feasible.shape:
+        raise InvalidDemonstrations(
+            "demonstrations",
+            f"{mdp.n_states} states and {mdp.n_actions} actions, as the MDP has",
+            f"{demos.n_states} and {demos.n_actions}",
+            remedy="Indices start at 0. Where the data do not show everything, pass n_states= and n_actions=.",
+        )
+    wrong = (demos.counts > 0) & ~mdp.feasible
+    if wrong.any():
+        s, a = (int(i) for i in np.argwhere(wrong)[0])
+        raise InvalidDemonstrations(
+            "demonstrations",
+            "feasible actions in states that are not terminal",
+            f"{demos.counts[wrong].sum():g} decisions " + ("in terminal states" if mdp.terminal[s] else "infeasible"),
+            f"state {s}, action {a}" + _who(demos, s, a),
+            "Drop those decisions, or change the MDP's feasible= or terminal=.",
+        )
+
+
+def impossible_moves(mdp: MDP, demos: Demonstrations) -> str | None:
+    """What to say of moves that were seen although T gives them no chance; None where there are none."""
+    possible = mdp.transitions.matrix.copy()
+    possible.data = np.ones_like(possible.data)
+    seen = demos.transition_counts
+    wrong = sp.coo_array(seen - seen.multiply(possible))
+    wrong.eliminate_zeros()
+    if wrong.nnz == 0:
+        return None
+    pair, after = int(wrong.coords[0][0]), int(wrong.coords[1][0])
+    first = f"from state {pair // mdp.n_actions} by action {pair % mdp.n_actions} to state {after}"
+    return f"{wrong.sum():g} observed moves are impossible under the MDP's transitions (first {first})."
+
+
+def _who(demos: Demonstrations, s: int, a: int) -> str:
+    """Whose decision it was, where trajectories are known."""
+    if demos.steps is None:
+        return ""
+    i = int(np.flatnonzero((demos.steps.state == s) & (demos.steps.action == a))[0])
+    return f", agent {demos.ids[demos.steps.agent[i]]!r}, time {demos.steps.time[i]}"
