@@ -1,8 +1,8 @@
 """revealed: recover what agents want from what they do.
 
 One objective, four methods: NFXP = MCE-IRL, CCP and NPL differ in a single policy π̃. Read the files in the order of
-their imports (errors, transitions, mdp, chain, bellman, demonstrations, rewards, objective, optimize, first_step, fit,
-estimators): it is the derivation in docs/theory.md.
+their imports (errors, transitions, linear_solvers, mdp, chain, bellman, demonstrations, matching, simulation, rewards,
+objective, optimize, diagnosis, first_step, fit, estimation, estimators): it is the derivation in docs/theory.md.
 """
 
 from __future__ import annotations

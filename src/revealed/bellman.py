@@ -20,7 +20,7 @@ from revealed.chain import Chain
 from revealed.checks import as_floats
 from revealed.errors import InvalidReward, SolverFailed, ValueDoesNotExist
 from revealed.linear_solvers import EPS, Work
-from revealed.mdp import MDP, Floats
+from revealed.mdp import MDP, Floats, way_to
 
 SWEEPS = 10
 MAX_NEWTON = 80
@@ -46,6 +46,12 @@ class SoftOptimum:
     _solver: str = field(repr=False, default="auto")
     _work: Work | None = field(repr=False, default=None)
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {k: v for k, v in self.__dict__.items() if k != "chain"} | {"_near": None}
+
+    def __repr__(self) -> str:
+        return f"SoftOptimum({self.mdp!r}, residual {self.residual:.0e}, {self.newton_steps} Newton steps)"
+
     @cached_property
     def chain(self) -> Chain:
         """The chain of the optimal policy; it leans on the factorisation that the solution was found with."""
@@ -60,6 +66,9 @@ class HardOptimum:
     q: Floats
     policy: Floats
     iterations: int
+
+    def __repr__(self) -> str:
+        return f"HardOptimum({self.value.size} states, {self.iterations} iterations)"
 
 
 def solve(mdp: MDP, reward: Any, solver: str = "auto") -> SoftOptimum:
@@ -278,14 +287,10 @@ def _towards_the_end(mdp: MDP) -> npt.NDArray[np.intp]:
             f"at discount 1 every state must be able to end, but no action leads from state {s} to a terminal state "
             f"({int(mdp.cannot_end.sum())} such states). Mark terminal states, or use a discount below 1."
         )
-    choice = np.zeros(mdp.n_states, dtype=np.intp)
-    reached = mdp.terminal.copy()
-    while not reached.all():
-        ways = mdp.transitions.expect(reached.astype(np.float64))
-        new = ~reached & (ways > 0.0).any(axis=1)
-        choice[new] = ways[new].argmax(axis=1)
-        reached = reached | new
-    return choice
+    onwards = way_to(mdp.transitions.mix(mdp.feasible.astype(np.float64)), mdp.terminal)[1]
+    rows = (np.arange(mdp.n_states)[:, None] * mdp.n_actions + np.arange(mdp.n_actions)).reshape(-1)
+    chance = mdp.transitions.matrix[rows, np.repeat(onwards, mdp.n_actions)]
+    return np.asarray(chance).reshape(mdp.n_states, mdp.n_actions).argmax(axis=1)
 
 
 def q_values(mdp: MDP, reward: Floats, V: Floats) -> Floats:
@@ -350,7 +355,8 @@ def as_reward(mdp: MDP, reward: Any, name: str = "reward") -> Floats:
 
 
 _NO_VALUE = (
-    "the soft value does not exist for this reward: at discount 1 the agent would rather go on for ever than end. "
+    "the soft value does not exist for this reward, for all that float64 can tell: at discount 1 the agent would "
+    "rather go on for ever than end. "
     'Make rewards more negative (in a fit: start= with such parameters, or start="ccp"), or use a discount below 1.'
 )
 _NO_PROGRESS = "Newton's method for the soft value made no progress: the reward is too large for float64."

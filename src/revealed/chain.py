@@ -83,7 +83,15 @@ class Chain:
         """(I − γT^π)^{-T} b for b of shape (S,) or (S, K)."""
         return self._apply(b, transpose=True)
 
+    def __repr__(self) -> str:
+        return f"Chain({self.mdp!r})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Chain, (self.mdp, self.policy, self.solver_choice)  # a factorisation is made anew
+
     def _apply(self, b: Floats, transpose: bool) -> Floats:
+        if b.ndim not in (1, 2) or b.shape[0] != self.mdp.n_states:
+            raise InvalidInput("b", f"shape ({self.mdp.n_states},) or ({self.mdp.n_states}, K)", f"shape {b.shape}")
         columns = 1 if b.ndim == 1 else b.shape[1]
         self.work.solves += columns
         if self._stale is not None and columns < MANY_COLUMNS:
@@ -158,7 +166,8 @@ def as_policy(mdp: MDP, policy: Any, name: str = "policy") -> Floats:
     off = ~mdp.terminal & (np.abs(array.sum(axis=1) - 1.0) > 1e-8)
     if off.any():
         s = int(np.flatnonzero(off)[0])
-        raise InvalidDistribution(name, "rows that sum to one", f"sum {array[s].sum():.10g}", f"state {s}")
+        got = f"sum {array[s].sum():.10g}"
+        raise InvalidDistribution(name, "rows that sum to one", got, f"state {s}", "Divide each row by its sum.")
     return array
 
 

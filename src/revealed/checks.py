@@ -18,6 +18,11 @@ def is_index(value: Any) -> bool:
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
+def is_seed(value: Any) -> bool:
+    """What NumPy takes as a seed here: None, or a whole number >= 0."""
+    return value is None or (is_index(value) and int(value) >= 0)
+
+
 def as_number(value: Any) -> float:
     """The value as a float; NaN where it is none (text, bools, arrays, None)."""
     if isinstance(value, bool | str | bytes) or np.ndim(value) != 0:

@@ -115,12 +115,12 @@ def suspects(best: Evaluation, travel: list[Floats]) -> list[Floats]:
 def _few_that_stand_out(best: Evaluation) -> Ints:
     """The weights farthest from the median; of a weight per state also those of adjacent states, which give way."""
     out = np.abs(best.theta - np.median(best.theta))
-    few = np.argsort(-out)[:STAND_OUT]
+    few = np.argsort(-out)[:STAND_OUT].astype(np.intp)
     model = best.objective.cases[0].mdp.base or best.objective.cases[0].mdp
     if getattr(best.objective.reward, "tabular", False) and best.theta.size == model.n_states:
         graph = model.transitions.mix(model.feasible.astype(np.float64))
         near = sp.csr_array(graph + graph.T)[few].indices
-        few = np.unique(np.concatenate([few, near]))[: 8 * STAND_OUT]
+        few = np.unique(np.concatenate([few, near]))[: 8 * STAND_OUT].astype(np.intp)
     return few
 
 

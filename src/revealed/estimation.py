@@ -23,7 +23,7 @@ from revealed.diagnosis import (
     suspects,
     without,
 )
-from revealed.errors import InvalidDemonstrations, InvalidInput, InvalidOption
+from revealed.errors import InvalidDemonstrations, InvalidInput, InvalidOption, SolverFailed
 from revealed.first_step import estimate_policy, require_first_step
 from revealed.fit import Fit
 from revealed.linear_solvers import SOLVERS, Work
@@ -67,6 +67,8 @@ class Options:
         for name in ("max_iter", "patience"):
             require_count(name, getattr(self, name))
         require_first_step(self.first_step)
+        if self.progress not in (None, True, False):
+            raise InvalidOption("progress", "None, True or False", repr(self.progress))
 
 
 class Run:
@@ -107,6 +109,7 @@ class Run:
                     "weighting",
                     "a start distribution for occupancy weighting",
                     "neither MDP(initial=...) nor start states in the data",
+                    remedy="Pass MDP(initial=...), or from_counts(counts, starts=...).",
                 )
             p0 = starts / starts.sum()
         chain = Chain(self.mdp, self.expert, self.options.solver, work=self.work)
@@ -120,6 +123,13 @@ class Run:
         """π̃ as given; its factorisation is made here."""
         return GivenPolicy(self.mdp, pi_tilde, log_pi_tilde, self.options.solver, self.work)
 
+    def ccp_start(self) -> Floats:
+        """The CCP estimate, where NFXP may start; its iterations count as update 0."""
+        self.trace.update = 0
+        theta = self.maximise(self.given(self.expert), self.start).best.theta
+        self.trace.update = 1
+        return theta
+
     def maximise(self, pi_tilde: PiTilde, start: Floats) -> Search:
         self.objective = Objective(self.reward, [Case(self.mdp, self._rho, pi_tilde)], self.options.l2)
         o = self.options
@@ -132,10 +142,15 @@ class Run:
 
     def fit(self, search: Callable[[Run], Search]) -> Fit:
         self._rho = self.rho()
+        if not self._rho.sum() > 0.0:
+            raise InvalidDemonstrations("weighting", "decisions with weight", "none: every start is terminal")
         with Progress(self.method, self.options.progress) as bar:
             self.trace = Trace(bar, self.work)
             found = search(self)
-            best, status = self._diagnose(found)
+            try:
+                best, status = self._diagnose(found)
+            except SolverFailed as problem:
+                best, status = found.best, Status("inner_solve_failed", str(problem))
         return self._result(best, status)
 
     def note_update(self, before: Floats, after: Floats, reached: bool) -> None:
@@ -171,7 +186,12 @@ class Run:
         if exact and found.reached:
             hidden = invisible_directions(best)
             if len(hidden) and self.options.l2 == 0.0:
-                best = _minimum_norm(self.objective, best, hidden)
+                smaller = self.objective.at(without(best.theta, hidden))
+                if smaller.value >= best.value - 1e-12 * (1.0 + abs(best.value)):
+                    best = smaller
+                else:  # choices do see it, if hardly
+                    notes.append(_NEARLY.format(words=describe_directions(hidden, self.reward.names)))
+                    hidden = hidden[:0]
         elif self.options.l2 == 0.0:
             notes.append(_UNSEEN)
         if found.failed:
@@ -228,13 +248,6 @@ class Run:
         )
 
 
-def _minimum_norm(objective: Objective, best: Evaluation, hidden: Floats) -> Evaluation:
-    """Take off what choices cannot see, if indeed they do not."""
-    trial = objective.at(without(best.theta, hidden))
-    slack = 1e-12 * (1.0 + abs(best.value))
-    return trial if trial.value >= best.value - slack else best
-
-
 def _require_types(mdp: Any, demos: Any) -> None:
     for name, value, kind in (("mdp", mdp, MDP), ("demonstrations", demos, Demonstrations)):
         if not isinstance(value, kind):
@@ -268,6 +281,7 @@ _SEPARATED = (
     "Add a penalty (l2=1e-3), more data, or fewer features."
 )
 _UNSEEN = "what choices cannot see of this reward stays where the search started."
+_NEARLY = "features all but move together along {words}: read these weights with care."
 _PSEUDO = " It is the likelihood under the estimated π̃ that has none; NFXP's may have one."
 _UNIDENTIFIED = (
     "choices do not change along {words}; the estimate of smallest norm is reported. "

@@ -44,7 +44,8 @@ class Estimator:
         raise TypeError("use NFXP, MCEIRL, CCP or NPL")  # each says which π̃
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.reward!r})"
+        given = {k: v for k, v in vars(self.options).items() if v is not Options.__dataclass_fields__[k].default}
+        return f"{type(self).__name__}({self.reward!r}" + "".join(f", {k}={v!r}" for k, v in given.items()) + ")"
 
 
 class NFXP(Estimator):
@@ -70,8 +71,7 @@ class NFXP(Estimator):
     method = "NFXP"
 
     def _search(self, run: Run) -> Search:
-        start = run.maximise(run.given(run.expert), run.start).best.theta if run.from_ccp else run.start
-        return run.maximise(run.own(), start)
+        return run.maximise(run.own(), run.ccp_start() if run.from_ccp else run.start)
 
 
 class MCEIRL(NFXP):

@@ -17,7 +17,7 @@ from revealed.diagnosis import Status
 from revealed.errors import InvalidInput
 from revealed.mdp import MDP, Floats
 from revealed.rewards.base import Reward
-from revealed.simulation import simulate
+from revealed.simulation import draw_actions, make_rng, simulate
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -122,8 +122,7 @@ class Fit:
         if deterministic:
             actions = rows.argmax(axis=1)
         else:
-            u = np.random.default_rng(seed).random((flat.size, 1))
-            actions = np.minimum((u >= np.cumsum(rows, axis=1)).sum(axis=1), rows.shape[1] - 1)
+            actions = draw_actions(rows, make_rng(seed))
         return (int(actions[0]) if states.ndim == 0 else actions.reshape(states.shape)), state
 
     def simulate(self, n: int, length: int, seed: int | None = None, initial: Any = None) -> Demonstrations:
@@ -157,7 +156,7 @@ class Summary:
         width = 78
         left = [
             ("Method", fit.method),
-            ("Reward", repr(fit.reward_model).split("(")[0]),
+            ("Reward", type(fit.reward_model).__name__),
             ("Weighting", str(fit.options.get("weighting"))),
             ("States, actions", f"{fit.mdp.n_states}, {fit.mdp.n_actions}"),
             ("Discount", f"{fit.mdp.discount:g}"),

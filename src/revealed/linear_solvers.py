@@ -1,8 +1,8 @@
 """Solve A x = b and Aᵀ x = b for the sparse matrices A = I − γT^π: factor once, solve many times, both ways.
 
 A is an M-matrix (row sums ≥ 1 − γ, off-diagonal ≤ 0), so LU needs no pivoting: the diagonal is always good enough and
-a symmetric ordering keeps the fill low. Where the graph has no locality, `KrylovSolver` iterates instead. Both check
-the true residual in float64 and raise `SolverFailed` rather than return a wrong answer (theory C1).
+a symmetric ordering keeps the fill low. Where the graph has no locality, `KrylovSolver` iterates instead: it checks the
+true residual in float64 and raises `SolverFailed` rather than return a wrong answer (theory C1).
 """
 
 from __future__ import annotations

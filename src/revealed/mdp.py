@@ -79,6 +79,14 @@ class MDP:
     def _set(self, **fields: Any) -> None:
         self.__dict__.update(fields)
 
+    def __setstate__(self, fields: dict[str, Any]) -> None:
+        """Copies and pickles are as frozen as the original."""
+        self._set(**fields)
+        matrix = self.transitions.matrix
+        for array in (self.initial, self.feasible, self.terminal, self.base_state, matrix.data, matrix.indices):
+            if array is not None:
+                _frozen(array)
+
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"an MDP is frozen; use mdp.replace({name}=...) to make another")
 
@@ -162,6 +170,7 @@ class MDP:
             raise InvalidInput("unroll", "an MDP that is not unrolled yet", repr(self), remedy="Unroll `mdp.base`.")
         layers = int(horizon) + 1
         matrix = sp.csr_array(sp.kron(sp.eye_array(layers, k=1), self.transitions.matrix, format="csr"))
+        _frozen(matrix.data)
         last = np.repeat(np.arange(layers) == horizon, self.n_states)
         terminal = np.tile(self.terminal, layers) | last
         initial = None if self.initial is None else np.concatenate([self.initial, np.zeros(horizon * self.n_states)])
@@ -185,7 +194,15 @@ class MDP:
 
 
 def can_reach(graph: sp.csr_array, goal: Bools) -> Bools:
-    """Which nodes have a path into `goal`: one breadth-first search backwards from an extra node behind the goals."""
+    """Which nodes have a path into `goal`."""
+    return way_to(graph, goal)[0]
+
+
+def way_to(graph: sp.csr_array, goal: Bools) -> tuple[Bools, npt.NDArray[np.intp]]:
+    """Which nodes have a path into `goal`, and the next node on a shortest one (a node itself at or without a goal).
+
+    One breadth-first search backwards from an extra node behind the goals.
+    """
     from scipy.sparse.csgraph import breadth_first_order
 
     n = int(graph.shape[0])
@@ -195,9 +212,13 @@ def can_reach(graph: sp.csr_array, goal: Bools) -> Bools:
     rows = np.concatenate([moves.coords[1][happens], np.full(targets.size, n)])
     columns = np.concatenate([moves.coords[0][happens], targets])
     extended = sp.csr_array((np.ones(rows.size), (rows, columns)), shape=(n + 1, n + 1))
+    order, parent = breadth_first_order(extended, n)
     reached = np.zeros(n + 1, dtype=bool)
-    reached[breadth_first_order(extended, n, return_predecessors=False)] = True
-    return reached[:n]
+    reached[order] = True
+    onwards = np.arange(n)
+    inner = reached[:n] & (parent[:n] >= 0) & (parent[:n] < n)
+    onwards[inner] = parent[:n][inner]
+    return reached[:n], onwards
 
 
 def _clean_rows(matrix: sp.csr_array, feasible: Bools, n_actions: int) -> sp.csr_array:
@@ -237,7 +258,7 @@ def _clean_rows(matrix: sp.csr_array, feasible: Bools, n_actions: int) -> sp.csr
 def _as_discount(discount: Any) -> float:
     gamma = as_number(discount)
     if not 0.0 <= gamma <= 1.0:
-        raise InvalidDiscount("discount", "a number in [0, 1]", repr(discount))
+        raise InvalidDiscount("discount", "a number in [0, 1]", repr(discount), remedy="As in discount=0.95.")
     return gamma
 
 
@@ -257,6 +278,8 @@ def _as_mask(name: str, mask: Any, shape: tuple[int, ...], default: bool) -> Boo
 
 
 def _require_an_action(feasible: Bools, terminal: Bools) -> None:
+    if terminal.all():
+        raise InvalidMask("terminal", "at least one state that is not terminal", "all terminal")
     stuck = ~feasible.any(axis=1) & ~terminal
     if stuck.any():
         raise InvalidMask(
@@ -279,7 +302,9 @@ def as_distribution(name: str, values: Any, n: int) -> Floats:
         first = int(np.flatnonzero(bad)[0])
         raise InvalidDistribution(name, "finite probabilities >= 0", p[first], f"state {first}")
     if abs(p.sum() - 1.0) > ROW_SUM_TOLERANCE:
-        raise InvalidDistribution(name, "probabilities that sum to one", f"sum {p.sum():.10g}")
+        raise InvalidDistribution(
+            name, "probabilities that sum to one", f"sum {p.sum():.10g}", remedy="Divide by the sum."
+        )
     return _frozen(p / p.sum())
 
 

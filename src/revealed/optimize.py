@@ -38,8 +38,8 @@ class Settings:
 
     def resolved(self, objective: Objective) -> Settings:
         name = choose_optimizer(objective) if self.optimizer == "auto" else self.optimizer
-        if name == "newton" and not objective.has_hessian:
-            raise InvalidOption("optimizer", "lbfgs or adam for this reward (newton needs a linear one)", "'newton'")
+        if name == "newton" and (not objective.has_hessian or getattr(objective.reward, "tabular", False)):
+            raise InvalidOption("optimizer", "lbfgs or adam (newton is for linear rewards with features)", "'newton'")
         default = _DEFAULTS[name]
         return Settings(
             name,
@@ -118,6 +118,8 @@ def maximise(objective: Objective, start: Floats, settings: Settings, trace: Tra
         _METHODS[settings.optimizer](objective, walk)
     except KeyboardInterrupt:
         walk.stop("interrupted by the user", interrupted=True)
+    except SolverFailed as problem:
+        walk.stall(problem)
     return walk.result()
 
 
@@ -136,6 +138,7 @@ class _Walk:
         return self._stop is None
 
     def move(self, point: Evaluation) -> None:
+        _ = point.gradient  # a solve that fails here leaves the walk where it was
         step = float(np.linalg.norm(point.theta - self.point.theta))
         self.point = point
         self.iterations += 1

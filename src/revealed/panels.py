@@ -57,8 +57,8 @@ def read_panel(
     same = agent[1:] == agent[:-1]
     _require_distinct_times(ids, agent, clock, order, same)
     followed, position = _positions(agent, clock, same, first_time)
-    states = categories(frame, state) if states is None and next_state is None else states
-    actions = categories(frame, action) if actions is None else actions
+    states = _categories(frame, state) if states is None and next_state is None else states
+    actions = _categories(frame, action) if actions is None else actions
     labels, state_codes = _code("state", states, columns["state"], columns.get("next_state"))
     action_labels, action_codes = _code("action", actions, columns["action"])
     state_index = state_codes[0][order]
@@ -104,15 +104,12 @@ def _columns(frame: Any, wanted: dict[str, str | None]) -> dict[str, npt.NDArray
     return found
 
 
-def categories(frame: Any, column: str) -> list[Any] | None:
-    """The labels of a categorical column in their own order; None for other columns."""
-    import narwhals as nw
-
-    table = nw.from_native(frame, pass_through=True)
-    if not isinstance(table, nw.DataFrame) or column not in table.columns:
+def _categories(frame: Any, column: str) -> list[Any] | None:
+    """The labels of a categorical column in their own order (pandas, Polars' Enum); None for other columns."""
+    if isinstance(frame, str | Path) or not hasattr(frame, "__getitem__"):
         return None
-    series = table.get_column(column)
-    return series.cat.get_categories().to_list() if series.dtype in (nw.Categorical, nw.Enum) else None
+    known = getattr(getattr(frame[column], "dtype", None), "categories", None)
+    return None if known is None else as_list(known)
 
 
 def _read_file(path: Path) -> Any:

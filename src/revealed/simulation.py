@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from revealed.chain import as_policy
-from revealed.checks import is_count
+from revealed.checks import is_count, is_seed
 from revealed.demonstrations import Demonstrations
 from revealed.errors import InvalidInput
 from revealed.mdp import MDP, Floats, as_distribution
@@ -26,8 +26,7 @@ def simulate(
         if not is_count(value):
             raise InvalidInput(name, "a whole number, at least 1", repr(value))
     policy = as_policy(mdp, policy)
-    rng = np.random.default_rng(seed)
-    cumulative = np.cumsum(policy, axis=1)
+    rng = make_rng(seed)
     state = rng.choice(mdp.n_states, size=n, p=_start(mdp, initial))
     states, actions = np.full((n, length + 1), -1, dtype=np.intp), np.full((n, length), -1, dtype=np.intp)
     states[:, 0] = state
@@ -36,7 +35,7 @@ def simulate(
         if alive.size == 0:
             break
         here = states[alive, t]
-        actions[alive, t] = _draw_actions(cumulative[here], policy[here], rng)
+        actions[alive, t] = draw_actions(policy[here], rng)
         states[alive, t + 1] = _draw_moves(mdp, here * mdp.n_actions + actions[alive, t], rng)
         alive = alive[~mdp.terminal[states[alive, t + 1]]]
     lengths = (actions >= 0).sum(axis=1)
@@ -55,8 +54,15 @@ def _start(mdp: MDP, initial: Any) -> Floats:
     return going / going.sum()
 
 
-def _draw_actions(cumulative: Floats, policy: Floats, rng: np.random.Generator) -> Any:
-    """Invert the distribution function; actions without probability are never drawn, even at the rounding's edge."""
+def make_rng(seed: Any) -> np.random.Generator:
+    if not is_seed(seed):
+        raise InvalidInput("seed", "None or a whole number >= 0", repr(seed))
+    return np.random.default_rng(seed)
+
+
+def draw_actions(policy: Floats, rng: np.random.Generator) -> Any:
+    """One action per row of choice probabilities; those without probability are never drawn, not even by rounding."""
+    cumulative = np.cumsum(policy, axis=1)
     u = rng.random(len(cumulative)) * cumulative[:, -1]
     drawn = (u[:, None] >= cumulative).sum(axis=1)
     last = policy.shape[1] - 1 - np.argmax(policy[:, ::-1] > 0.0, axis=1)

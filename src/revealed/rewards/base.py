@@ -95,8 +95,10 @@ def lift_reward(reward: Reward, mdp: MDP) -> Reward:
 
     The fit is judged from the table at the reward's own start, whose shape says everything.
     """
-    shape = np.shape(reward.value(reward.init()))
+    start = reward.init()
+    shape = np.shape(reward.value(start))
     if shape in ((mdp.n_states, 1), (mdp.n_states, mdp.n_actions)):
+        _require_vjp(reward, start, mdp.n_states, mdp.n_actions)
         return reward
     base = mdp.base
     if (
@@ -111,6 +113,13 @@ def lift_reward(reward: Reward, mdp: MDP) -> Reward:
         f"shape {shape}",
         remedy="Check the first axes of the features.",
     )
+
+
+def _require_vjp(reward: Reward, start: Floats, n_states: int, n_actions: int) -> None:
+    """A vjp of the wrong shape would surface deep in a search: ask once."""
+    pulled = np.shape(reward.vjp(start, np.zeros((n_states, n_actions))))
+    if pulled != (reward.n_params,):
+        raise InvalidReward("reward.vjp", f"shape ({reward.n_params},), one number per parameter", f"shape {pulled}")
 
 
 def check_features(features: Any, name: str = "features") -> Floats:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from revealed.checks import as_list, is_count
+from revealed.checks import as_list, is_count, is_seed
 from revealed.errors import InvalidOption, InvalidReward
 from revealed.mdp import Floats
 from revealed.rewards.base import check_features, check_names, sum_actions
@@ -38,7 +38,10 @@ class JaxReward:
         from jax.flatten_util import ravel_pytree
 
         with jax.enable_x64(True):
-            as_double = jax.tree.map(lambda x: jax.numpy.asarray(x, dtype=jax.numpy.float64), (params, features))
+            try:
+                as_double = jax.tree.map(lambda x: jax.numpy.asarray(x, dtype=jax.numpy.float64), (params, features))
+            except (TypeError, ValueError) as error:
+                raise InvalidReward("params, features", "pytrees of arrays of numbers", str(error)) from error
             flat, unravel = ravel_pytree(as_double[0])
             self._start, self._features = np.asarray(flat), as_double[1]
 
@@ -51,8 +54,14 @@ class JaxReward:
                 return backward(cotangent)[0]
 
             self._table, self._pull = jax.jit(table), jax.jit(pull)
-            self._columns = jax.eval_shape(table, flat, self._features).shape[1]
-        self.unravel = unravel
+            try:
+                self._columns = jax.eval_shape(table, flat, self._features).shape[1]
+            except (TypeError, ValueError, IndexError) as error:
+                got = f"a function that fails on them: {str(error).splitlines()[0]}"
+                raise InvalidReward(
+                    "apply", "a function of (params, features) to (S,), (S, 1) or (S, A)", got
+                ) from error
+        self.unravel, self._recipe = unravel, (apply, params, features, names)
         self.names = check_names(names, self.n_params, default="weight")
 
     @property
@@ -76,6 +85,9 @@ class JaxReward:
         with jax.enable_x64(True):
             return np.asarray(self._pull(theta, self._features, cotangent))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return JaxReward, self._recipe  # compiled functions do not travel: made anew
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.n_params} weights)"
 
@@ -94,6 +106,8 @@ class NeuralReward(JaxReward):
 
         if activation not in ACTIVATIONS:
             raise InvalidOption("activation", f"one of {', '.join(ACTIVATIONS)}", repr(activation))
+        if not is_seed(seed):
+            raise InvalidOption("seed", "a whole number >= 0", repr(seed))
         X = check_features(features)
         layers = as_list(hidden)
         if layers is None or not all(is_count(n) for n in layers):
@@ -110,6 +124,9 @@ class NeuralReward(JaxReward):
 
         super().__init__(network, _he_start(sizes, seed), X)
         self.features = X
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return NeuralReward, (self.features, self.hidden, self.seed, self.activation)
 
     def init(self, seed: int | None = None) -> Floats:
         if seed is None or seed == self.seed:
