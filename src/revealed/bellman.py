@@ -24,7 +24,7 @@ from revealed.mdp import MDP, Floats, way_to
 
 SWEEPS = 10
 MAX_NEWTON = 80
-CHORD_STEPS = 6  # a factorisation costs about as much as so many chord steps, each of which an adjoint repeats
+CHORD_STEPS = 8  # a factorisation costs about as much as so many chord steps, each of which an adjoint repeats
 
 
 @dataclass(frozen=True)
@@ -295,7 +295,12 @@ def _towards_the_end(mdp: MDP) -> npt.NDArray[np.intp]:
 
 def q_values(mdp: MDP, reward: Floats, V: Floats) -> Floats:
     """Q = r + γ T V (theory V2), −∞ for infeasible actions."""
-    return reward + mdp.discount * mdp.transitions.expect(V) + mdp.log_feasible
+    Q = mdp.transitions.expect(V)
+    Q *= mdp.discount
+    Q += reward
+    if mdp.masked:
+        Q += mdp.log_feasible
+    return Q
 
 
 def log_sum_exp(Q: Floats) -> Floats:

@@ -131,6 +131,11 @@ class MDP:
         """(S, A): 0 where an action is feasible, −∞ where not; added to Q before every log-sum-exp."""
         return np.where(self.feasible, 0.0, -np.inf)
 
+    @cached_property
+    def masked(self) -> bool:
+        """Whether any pair is infeasible or any state terminal."""
+        return not bool(self.feasible.all())
+
     def uniform_policy(self) -> Floats:
         """(S, A): every feasible action alike; zero rows in terminal states."""
         return self.feasible / np.maximum(self.feasible.sum(axis=1, keepdims=True), 1)
