@@ -25,7 +25,7 @@ def has_chromium() -> bool:
 
 # marker -> (is it there?, the reason to give when it is not)
 OPTIONAL = {
-    "torch": (has_torch, "torch is not installed (pip install 'revealed[torch]')"),
+    "torch": (has_torch, "torch is not installed (pip install torch)"),
     "chromium": (has_chromium, f"no browser on the PATH ({', '.join(BROWSERS)})"),
 }
 

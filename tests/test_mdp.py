@@ -84,6 +84,20 @@ def test_copies_and_pickles_behave_as_the_original():
             other.discount = 0.1
 
 
+def test_terminal_states_can_be_moved_from_one_replace_to_the_next():
+    """A state that was terminal for one trip gets its moves back for the next."""
+    mdp = random_mdp(6, 2)
+    ends = [np.arange(6) == s for s in range(2)]
+    once = mdp.replace(terminal=ends[1])
+    twice = mdp.replace(terminal=ends[0]).replace(terminal=ends[1])
+    np.testing.assert_allclose(dense(twice), dense(once), rtol=1e-15)
+    np.testing.assert_array_equal(twice.feasible, once.feasible)
+    np.testing.assert_allclose(dense(twice.replace(terminal=None)), dense(mdp), rtol=1e-15)
+    closed = mdp.replace(feasible=np.tile([True, False], (6, 1)), terminal=ends[0]).replace(terminal=None)
+    assert not closed.feasible[:, 1].any()
+    assert closed.feasible[0, 0]
+
+
 def test_replace_discount_keeps_the_rest_and_the_original():
     mdp = random_mdp(6, 2, discount=0.9, initial=True, terminal=1)
     other = mdp.replace(discount=0.5)

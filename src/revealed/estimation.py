@@ -174,44 +174,50 @@ class Run:
 
     def _diagnose(self, found: Search) -> tuple[Evaluation, Status]:
         """The truth about a search (theory I1, I2): what makes an estimate meaningless, then what qualifies it."""
-        best, notes = found.best, [note for note in (impossible_moves(self.mdp, self.demos),) if note]
-        hidden = np.zeros((0, 0))
-        exact = can_use_hessian(self.objective) and not getattr(self.reward, "tabular", False)
+        notes = [note for note in (impossible_moves(self.mdp, self.demos),) if note]
         if found.interrupted:
-            return best, Status(
-                "iteration_limit", f"{found.reason}; what was reached is kept.", tuple(notes), interrupted=True
-            )
-        if self.runs_away(best):
-            return best, Status("separated", _SEPARATED + ("" if self.moves_with_theta else _PSEUDO), tuple(notes))
-        if exact and found.reached:
-            hidden = invisible_directions(best)
-            if len(hidden) and self.options.l2 == 0.0:
-                smaller = self.objective.at(without(best.theta, hidden))
-                if smaller.value >= best.value - 1e-12 * (1.0 + abs(best.value)):
-                    best = smaller
-                else:  # choices do see it, if hardly
-                    notes.append(_NEARLY.format(words=describe_directions(hidden, self.reward.names)))
-                    hidden = hidden[:0]
-        elif self.options.l2 == 0.0:
-            notes.append(_UNSEEN)
-        if found.failed:
-            return best, Status("inner_solve_failed", f'{found.reason}. Try solver="lu", or l2=1e-4.', tuple(notes))
-        if not found.reached:
-            return best, Status(
-                "iteration_limit", f"{found.reason}. Raise max_iter, loosen tol, or set l2=1e-4.", tuple(notes)
-            )
-        if self.cycling:
-            return best, Status("cycling", _CYCLING.format(move=self.moves[-1]), tuple(notes))
-        if len(self.moves) > 1 and not self.settled:
-            return best, Status(
-                "iteration_limit", _UNSETTLED.format(move=self.moves[-1], k=len(self.moves)), tuple(notes)
-            )
-        if len(hidden):
-            words = describe_directions(hidden, self.reward.names)
+            message = f"{found.reason}; what was reached is kept."
+            return found.best, Status("iteration_limit", message, tuple(notes), interrupted=True)
+        if self.runs_away(found.best):
+            message = _SEPARATED + ("" if self.moves_with_theta else _PSEUDO)
+            return found.best, Status("separated", message, tuple(notes))
+        best, hidden = self._without_invisible(found, notes)
+        code, message = self._verdict(found, hidden, notes)
+        return best, Status(code, message, tuple(notes))
+
+    def _without_invisible(self, found: Search, notes: list[str]) -> tuple[Evaluation, str]:
+        """The estimate less what choices cannot see of a linear reward, and that in words; empty where they see all."""
+        if not found.reached or not can_use_hessian(self.objective) or getattr(self.reward, "tabular", False):
             if self.options.l2 == 0.0:
-                return best, Status("unidentified", _UNIDENTIFIED.format(words=words), tuple(notes))
-            notes.append(f"choices do not change along {words}; there the penalty alone decides.")
-        return best, Status("converged", found.reason + self._settled_words() + ".", tuple(notes))
+                notes.append(_UNSEEN)
+            return found.best, ""
+        directions = invisible_directions(found.best)
+        words = describe_directions(directions, self.reward.names)
+        if not words or self.options.l2 > 0.0:
+            return found.best, words
+        smaller = self.objective.at(without(found.best.theta, directions))
+        if smaller.value >= found.best.value - 1e-12 * (1.0 + abs(found.best.value)):
+            return smaller, words
+        notes.append(_NEARLY.format(words=words))  # choices do see it, if hardly
+        return found.best, ""
+
+    def _verdict(self, found: Search, hidden: str, notes: list[str]) -> tuple[str, str]:
+        """Code and message for a search that has not run away."""
+        if found.failed:
+            return "inner_solve_failed", f'{found.reason}. Try solver="lu", or l2=1e-4.'
+        if not found.reached:
+            return "iteration_limit", f"{found.reason}. Raise max_iter, loosen tol, or set l2=1e-4."
+        if self.cycling:
+            return "cycling", _CYCLING.format(move=self.moves[-1])
+        if len(self.moves) > 1 and not self.settled:
+            return "iteration_limit", _UNSETTLED.format(move=self.moves[-1], k=len(self.moves))
+        if hidden and self.options.l2 == 0.0:
+            return "unidentified", _UNIDENTIFIED.format(words=hidden)
+        if hidden:
+            notes.append(f"choices do not change along {hidden}; there the penalty alone decides.")
+        if found.iterations == 0 and not getattr(self.reward, "linear", False) and not self.moves:
+            notes.append("the search ended where it began: is the start a saddle (a network with zero weights)?")
+        return "converged", found.reason + self._settled_words() + "."
 
     @property
     def moves_with_theta(self) -> bool:

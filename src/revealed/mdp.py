@@ -46,6 +46,7 @@ class MDP:
     terminal: Bools
     state_labels: tuple[Any, ...] | None
     action_labels: tuple[Any, ...] | None
+    _original: dict[str, Any]
     base: MDP | None
     base_state: npt.NDArray[np.intp] | None
 
@@ -61,10 +62,13 @@ class MDP:
     ) -> None:
         matrix, n_states, n_actions = as_csr(transitions)
         terminal = _as_mask("terminal", terminal, (n_states,), default=False)
-        feasible = _as_mask("feasible", feasible, (n_states, n_actions), default=True) & ~terminal[:, None]
+        offered = _as_mask("feasible", feasible, (n_states, n_actions), default=True)
+        feasible = offered & ~terminal[:, None]
         _require_an_action(feasible, terminal)
+        original = matrix if feasible.all() else matrix.copy()
         matrix = _clean_rows(matrix, feasible, n_actions)
         self._set(
+            _original={"transitions": original, "feasible": offered},  # before terminal states lost their rows
             transitions=CsrTransitions(matrix, n_states, n_actions),
             discount=_as_discount(discount),
             initial=None if initial is None else as_distribution("initial", initial, n_states),
@@ -148,9 +152,7 @@ class MDP:
                 raise InvalidInput("replace", f"arguments among {', '.join(known)}", name)
         if set(changes) <= {"discount"}:
             return self._with_discount(_as_discount(changes.get("discount", self.discount)))
-        arguments: dict[str, Any] = (
-            {name: getattr(self, name) for name in known} | {"transitions": self.transitions.matrix} | changes
-        )
+        arguments: dict[str, Any] = {name: getattr(self, name) for name in known} | self._original | changes
         other = MDP(**arguments)
         if "transitions" not in changes:
             other._set(base=self.base, base_state=self.base_state)
@@ -181,6 +183,7 @@ class MDP:
         initial = None if self.initial is None else np.concatenate([self.initial, np.zeros(horizon * self.n_states)])
         other = object.__new__(MDP)
         other._set(
+            _original={"transitions": matrix, "feasible": np.tile(self.feasible, (layers, 1))},
             transitions=CsrTransitions(matrix, layers * self.n_states, self.n_actions),
             discount=self.discount,
             initial=None if initial is None else _frozen(initial),
