@@ -149,7 +149,7 @@ class SoftBellman:
         if mdp.discount == 1.0:
             walk = one_hot(mdp, _towards_the_end(mdp))
             return self._sweep(reward, Chain(mdp, walk, self.solver, work=self.work, check=False).soft_value(reward))
-        shift = mdp.discount / (1.0 - mdp.discount) if mdp.discount < 1.0 and not mdp.terminal.any() else 0.0
+        shift = 0.0 if mdp.terminal.any() else mdp.discount / (1.0 - mdp.discount)
         V = np.zeros(mdp.n_states)
         for _ in range(SWEEPS):
             LV = log_sum_exp(q_values(mdp, reward, V))

@@ -100,7 +100,7 @@ def suspects(best: Evaluation, travel: list[Floats]) -> list[Floats]:
     """
     if not getattr(best.objective.reward, "linear", False):
         return travel
-    if can_use_hessian(best.objective) and not getattr(best.objective.reward, "tabular", False):
+    if can_use_hessian(best.objective):
         step = _telling_step(best)
         return [] if step is None else [step, *travel]
     few = _few_that_stand_out(best)
@@ -119,8 +119,8 @@ def _few_that_stand_out(best: Evaluation) -> Ints:
     model = best.objective.cases[0].mdp.base or best.objective.cases[0].mdp
     if getattr(best.objective.reward, "tabular", False) and best.theta.size == model.n_states:
         graph = model.transitions.mix(model.feasible.astype(np.float64))
-        near = sp.csr_array(graph + graph.T)[few].indices
-        few = np.unique(np.concatenate([few, near]))[: 8 * STAND_OUT].astype(np.intp)
+        near = np.setdiff1d(sp.csr_array(graph + graph.T)[few].indices, few)
+        few = np.concatenate([few, near[: 8 * STAND_OUT]])
     return few
 
 

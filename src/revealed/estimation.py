@@ -187,7 +187,7 @@ class Run:
 
     def _without_invisible(self, found: Search, notes: list[str]) -> tuple[Evaluation, str]:
         """The estimate less what choices cannot see of a linear reward, and that in words; empty where they see all."""
-        if not found.reached or not can_use_hessian(self.objective) or getattr(self.reward, "tabular", False):
+        if not found.reached or not can_use_hessian(self.objective):
             if self.options.l2 == 0.0:
                 notes.append(_UNSEEN)
             return found.best, ""

@@ -123,7 +123,8 @@ class Objective:
 
     @property
     def has_hessian(self) -> bool:
-        return is_linear(self.reward)
+        """Whether second derivatives are offered: for features, not for a weight per state (∂Q/∂θ would be S×A×S)."""
+        return is_linear(self.reward) and not getattr(self.reward, "tabular", False)
 
     def at(self, theta: Floats) -> Evaluation:
         """The objective at θ. Where the value does not exist, the evaluation says why and its `value` is −∞."""

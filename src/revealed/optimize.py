@@ -38,7 +38,7 @@ class Settings:
 
     def resolved(self, objective: Objective) -> Settings:
         name = choose_optimizer(objective) if self.optimizer == "auto" else self.optimizer
-        if name == "newton" and (not objective.has_hessian or getattr(objective.reward, "tabular", False)):
+        if name == "newton" and not objective.has_hessian:
             raise InvalidOption("optimizer", "lbfgs or adam (newton is for linear rewards with features)", "'newton'")
         default = _DEFAULTS[name]
         return Settings(
@@ -97,7 +97,7 @@ def choose_optimizer(objective: Objective) -> str:
     """Newton for linear rewards of moderate size, L-BFGS for tabular and other linear ones, Adam for networks."""
     if not getattr(objective.reward, "linear", False):
         return "adam"
-    return "newton" if can_use_hessian(objective) and not getattr(objective.reward, "tabular", False) else "lbfgs"
+    return "newton" if can_use_hessian(objective) else "lbfgs"
 
 
 def can_use_hessian(objective: Objective) -> bool:
