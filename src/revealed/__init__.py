@@ -2,7 +2,8 @@
 
 One objective, four methods: NFXP = MCE-IRL, CCP and NPL differ in a single policy π̃. Read the files in the order of
 their imports (errors, transitions, linear_solvers, mdp, chain, bellman, demonstrations, matching, simulation, rewards,
-objective, optimize, diagnosis, first_step, fit, estimation, estimators): it is the derivation in docs/theory.md.
+objective, optimize, diagnosis, first_step, fit, estimation, estimators): it is the derivation in docs/theory.md. What
+comes after judges it: metrics, environments (worlds whose reward is known), experiments.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from revealed.rewards.tabular import TabularReward
 from revealed.simulation import simulate
 
 if TYPE_CHECKING:
-    from revealed import environments, plots
+    from revealed import environments, metrics, plots
+    from revealed.metrics import evaluate
     from revealed.rewards.neural import JaxReward, NeuralReward
     from revealed.rewards.torch import TorchReward
 
@@ -34,6 +36,8 @@ _LATE = {
     "NeuralReward": "revealed.rewards.neural",
     "TorchReward": "revealed.rewards.torch",
     "environments": "revealed.environments",
+    "evaluate": "revealed.metrics",
+    "metrics": "revealed.metrics",
     "plots": "revealed.plots",
 }
 
@@ -42,7 +46,7 @@ def __getattr__(name: str) -> Any:
     if name not in _LATE:
         raise AttributeError(f"module 'revealed' has no attribute {name!r}")
     module = importlib.import_module(_LATE[name])
-    return module if name in ("environments", "plots") else getattr(module, name)
+    return module if module.__name__ == f"revealed.{name}" else getattr(module, name)
 
 
 def __dir__() -> list[str]:
@@ -66,7 +70,9 @@ __all__ = [
     "__version__",
     "environments",
     "errors",
+    "evaluate",
     "first_step",
+    "metrics",
     "plots",
     "simulate",
     "solve",

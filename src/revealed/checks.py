@@ -25,10 +25,10 @@ def is_seed(value: Any) -> bool:
 
 def as_number(value: Any) -> float:
     """The value as a float; NaN where it is none (text, bools, arrays, None)."""
-    if isinstance(value, bool | str | bytes) or np.ndim(value) != 0:
+    if isinstance(value, bool | str | bytes):
         return float("nan")
     try:
-        return float(value)
+        return float(value) if np.ndim(value) == 0 else float("nan")
     except (TypeError, ValueError, OverflowError):
         return float("nan")
 

@@ -18,6 +18,7 @@ import scipy.sparse as sp
 
 from revealed.checks import as_floats, as_list, as_number, is_count
 from revealed.errors import InvalidDiscount, InvalidDistribution, InvalidInput, InvalidMask, InvalidTransitions
+from revealed.gymnasium_table import read_table
 from revealed.transitions import CsrTransitions, Structure, as_csr
 
 Floats = npt.NDArray[np.float64]
@@ -79,6 +80,16 @@ class MDP:
             base=None,
             base_state=None,
         )
+
+    @classmethod
+    def from_gymnasium(cls, env: Any, discount: float, masks: bool = True) -> MDP:
+        """The model of a Gymnasium environment with a table `env.unwrapped.P`, such as FrozenLake or Taxi.
+
+        States that only ended episodes lead to become terminal; where an outcome ends the episode in a state that goes
+        on as well, it leads to one terminal state appended at the end. The start distribution and, unless
+        `masks=False`, the action masks come along. Environments that are more than their table are refused.
+        """
+        return cls(**read_table(env, masks).model(), discount=discount)
 
     def _set(self, **fields: Any) -> None:
         self.__dict__.update(fields)
@@ -143,6 +154,18 @@ class MDP:
     def uniform_policy(self) -> Floats:
         """(S, A): every feasible action alike; zero rows in terminal states."""
         return self.feasible / np.maximum(self.feasible.sum(axis=1, keepdims=True), 1)
+
+    def start(self, initial: Any = None) -> Floats:
+        """(S,) where trajectories begin: `initial` if given, else the MDP's own start distribution, else evenly over
+        the states that are not terminal (of the first layer, on a horizon)."""
+        if initial is not None:
+            return as_distribution("initial", initial, self.n_states)
+        if self.initial is not None:
+            return self.initial
+        going = ~self.terminal
+        if self.base is not None:
+            going = going & (np.arange(self.n_states) < self.base.n_states)
+        return going / going.sum()
 
     def replace(self, **changes: Any) -> MDP:
         """Another MDP with some of the constructor's arguments changed, as in `mdp.replace(discount=0.99)`."""

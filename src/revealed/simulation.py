@@ -10,7 +10,7 @@ from revealed.chain import as_policy
 from revealed.checks import is_count, is_seed
 from revealed.demonstrations import Demonstrations
 from revealed.errors import InvalidInput
-from revealed.mdp import MDP, Floats, as_distribution
+from revealed.mdp import MDP, Floats
 
 
 def simulate(
@@ -27,7 +27,7 @@ def simulate(
             raise InvalidInput(name, "a whole number, at least 1", repr(value))
     policy = as_policy(mdp, policy)
     rng = make_rng(seed)
-    state = rng.choice(mdp.n_states, size=n, p=_start(mdp, initial))
+    state = rng.choice(mdp.n_states, size=n, p=mdp.start(initial))
     states, actions = np.full((n, length + 1), -1, dtype=np.intp), np.full((n, length), -1, dtype=np.intp)
     states[:, 0] = state
     alive = np.flatnonzero(~mdp.terminal[state])
@@ -41,17 +41,6 @@ def simulate(
     lengths = (actions >= 0).sum(axis=1)
     pairs = [(s[: k + 1], a[:k]) for s, a, k in zip(states, actions, lengths, strict=True)]
     return Demonstrations.from_trajectories(pairs, mdp.n_states, mdp.n_actions)
-
-
-def _start(mdp: MDP, initial: Any) -> Floats:
-    if initial is not None:
-        return as_distribution("initial", initial, mdp.n_states)
-    if mdp.initial is not None:
-        return mdp.initial
-    going = ~mdp.terminal
-    if mdp.base is not None:
-        going = going & (np.arange(mdp.n_states) < mdp.base.n_states)
-    return going / going.sum()
 
 
 def make_rng(seed: Any) -> np.random.Generator:

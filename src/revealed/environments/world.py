@@ -1,0 +1,184 @@
+"""What every world is: a model, features, the reward that is true, and an expert who pursues it.
+
+A world answers the question that real data cannot: how close does a method come to the truth? The shocks of the soft
+optimum have scale 1 (theory M2), so the size of the true reward decides how purposeful a soft expert is; each world's
+`scale` multiplies it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from revealed.bellman import as_reward, solve, solve_hard
+from revealed.chain import Chain, as_policy
+from revealed.checks import as_number
+from revealed.demonstrations import Demonstrations
+from revealed.errors import InvalidInput, InvalidOption
+from revealed.mdp import MDP, Floats
+from revealed.metrics import policy_value
+from revealed.rewards.base import Reward
+from revealed.rewards.linear import LinearReward
+from revealed.simulation import simulate
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+EXPERTS = ("soft", "noisy", "optimal")
+VISITS = "discounted visits"
+SHOWN = ("reward", "value", "occupancy")
+
+
+@dataclass(frozen=True, eq=False)
+class World:
+    """A decision problem whose answer is known.
+
+    `mdp`; `features` (S, K) or (S, A, K), dense or sparse, with `feature_names`; `true_reward` (S, A), which is
+    `features @ true_weights` where `true_weights` is given; `expert` (S, A), the policy of the demonstrations;
+    `length`, decisions per demonstration unless `demonstrate` is told otherwise.
+    """
+
+    name: str
+    mdp: MDP
+    features: Any = field(repr=False)
+    true_reward: Floats = field(repr=False)
+    expert: Floats = field(repr=False)
+    feature_names: tuple[str, ...] | None = None
+    true_weights: Floats | None = None
+    length: int = 50
+
+    def demonstrate(self, n: int = 100, length: int | None = None, seed: int | None = None) -> Demonstrations:
+        """`n` trajectories of the expert, each of at most `length` decisions and ended by a terminal state."""
+        return simulate(self.mdp, self.expert, n, self.length if length is None else length, seed)
+
+    def reward_model(self) -> Reward:
+        """A reward to estimate that can represent the true one: here, linear in the features."""
+        return LinearReward(self.features, names=self.feature_names)
+
+    def with_expert(self, kind: str = "soft", noise: float = 0.3) -> Self:
+        """The same world with another expert: "soft", "noisy" or "optimal" (see `make_expert`)."""
+        return replace(self, expert=make_expert(self.mdp, self.true_reward, kind, noise))
+
+    def plot(
+        self,
+        values: Any = "reward",
+        policy: Any = "expert",
+        ax: Axes | None = None,
+        title: str | None = None,
+        **style: Any,
+    ) -> Figure:
+        """A picture over the states: `world.plot()`, or `world.plot(fit.reward, fit.policy)`.
+
+        `values` is "reward" (the true one), "value" (the expected return of the policy under the true reward),
+        "occupancy" (its expected discounted visits), or an array (S,), (S, 1) or (S, A), of which the mean over
+        actions is shown. `policy` is "expert", None, or an (S, A) array. Draws on `ax` if there is one, else on a
+        figure of its own, and returns the figure.
+        """
+        from matplotlib.figure import Figure
+
+        chosen = self._policy(policy)
+        shown, label = self._shown(values, chosen)
+        figure = Figure(figsize=self._figsize, layout="constrained") if ax is None else ax.get_figure(root=True)
+        if figure is None:
+            raise InvalidInput("ax", "axes on a figure", "axes without one")
+        style = {"label": label} | ({"log": True} if label == VISITS and self._log_visits else {}) | style
+        self._draw(figure.subplots() if ax is None else ax, shown, chosen, title=self._title(title), **style)
+        return figure
+
+    # whether visits are drawn on a logarithmic scale: on a map most would be black beside the goal
+    _log_visits = False
+
+    def _title(self, title: str | None) -> str:
+        return self.name if title is None else title
+
+    @property
+    def _figsize(self) -> tuple[float, float]:
+        return (5.4, 3.4)
+
+    def _policy(self, policy: Any) -> Floats | None:
+        if policy is None:
+            return None
+        if isinstance(policy, str):
+            if policy != "expert":
+                raise InvalidOption("policy", '"expert", None, or an (S, A) array', repr(policy))
+            return self.expert
+        return as_policy(self.mdp, policy)
+
+    def _shown(self, values: Any, policy: Floats | None) -> tuple[Floats, str]:
+        """(S,) what the colours or heights stand for, and its name."""
+        if not isinstance(values, str):
+            return self._per_state(values), "reward"
+        if values not in SHOWN:
+            raise InvalidOption("values", f"one of {', '.join(SHOWN)}, or an array", repr(values))
+        behaviour = self.expert if policy is None else policy
+        if values == "reward":
+            return self._per_state(self.true_reward), "true reward"
+        if values == "value":
+            return policy_value(self.mdp, self.true_reward, behaviour), "expected return"
+        return Chain(self.mdp, behaviour).occupancy(self.mdp.start()), VISITS
+
+    def _per_state(self, table: Any) -> Floats:
+        """The mean over feasible actions; terminal states, where nothing is earned, are left blank."""
+        reward = as_reward(self.mdp, table, "values")
+        mean = np.sum(reward * self.mdp.uniform_policy(), axis=1)
+        return np.where(self.mdp.terminal, np.nan, mean)
+
+    def _draw(self, ax: Axes, values: Floats, policy: Floats | None, **style: Any) -> None:
+        from revealed.plots import plot_states
+
+        style.setdefault("actions", self.mdp.action_labels)
+        plot_states(ax, values, policy, **style)
+
+
+@dataclass(frozen=True, eq=False)
+class GridWorld(World):
+    """A world whose states are cells: state = row · columns + column, `shape` = (rows, columns)."""
+
+    shape: tuple[int, int] = (0, 0)
+
+    @property
+    def _figsize(self) -> tuple[float, float]:
+        rows, columns = self.shape
+        return (5.6, float(np.clip(4.4 * rows / columns, 2.0, 7.0) + 0.5))
+
+    _log_visits = True
+
+    def _draw(self, ax: Axes, values: Floats, policy: Floats | None, **style: Any) -> None:
+        from revealed.plots import plot_grid
+
+        cells = self.shape[0] * self.shape[1]  # a terminal state that stands for "ended" has no cell
+        shown = None if policy is None else policy[:cells]
+        style.setdefault("actions", self.mdp.action_labels)
+        plot_grid(ax, values[:cells], self.shape, shown, **style)
+
+
+def make_expert(mdp: MDP, reward: Floats, kind: str = "soft", noise: float = 0.3) -> Floats:
+    """The policy (S, A) of an expert who knows `reward`.
+
+    "soft" is optimal in the soft sense (theory V3); "optimal" takes a best action, ties split evenly; "noisy" does so
+    but with probability `noise` takes a feasible action at random.
+    """
+    if kind not in EXPERTS:
+        raise InvalidOption("expert", f"one of {', '.join(EXPERTS)}", repr(kind))
+    if not 0.0 <= as_number(noise) <= 1.0:
+        raise InvalidInput("noise", "a probability", repr(noise))
+    if kind == "soft":
+        return solve(mdp, reward).policy
+    best = solve_hard(mdp, reward).policy
+    return best if kind == "optimal" else (1.0 - noise) * best + noise * mdp.uniform_policy()
+
+
+def check_scale(scale: Any) -> float:
+    if not 0.0 < as_number(scale) < np.inf:
+        raise InvalidInput("scale", "a number above 0: the size of the true reward", repr(scale))
+    return float(scale)
+
+
+def require_number(name: str, value: Any) -> float:
+    number = as_number(value)
+    if not np.isfinite(number):
+        raise InvalidInput(name, "a number", repr(value))
+    return number

@@ -1,0 +1,229 @@
+"""How far a recovered policy or reward is from the truth, exactly, on sparse models (theory D1–D6).
+
+Policies are judged by the likelihood of demonstrations (`nll`), by its expectation under the true expert
+(`population_nll`, `excess_nll`) and by what they earn (`stochastic_evd`); rewards by what their optimal policy earns
+(`evd`) and by two distances that look at the rewards alone: `epic`, which knows nothing of the dynamics, and `starc`,
+which does. `Truth` keeps what many comparisons share.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from revealed.bellman import solve_hard
+from revealed.chain import Chain, as_policy
+from revealed.checks import as_floats
+from revealed.demonstrations import Demonstrations
+from revealed.errors import InvalidDemonstrations, InvalidDistribution, InvalidInput, InvalidOption
+from revealed.matching import match_labels, require_fit
+from revealed.mdp import MDP, Floats
+from revealed.reward_distances import as_table, epic, starc
+
+__all__ = [
+    "Truth", "entropy", "epic", "evaluate", "evd", "excess_nll", "expected_return", "nll", "policy_value",
+    "population_nll", "starc", "stochastic_evd",
+]  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Truth:
+    """A model, its true reward and, where known, its expert: what fits are judged against.
+
+    Returns are taken from `initial`, by default the MDP's start distribution (evenly over the states that are not
+    terminal where it has none). What does not depend on the fit is computed once, however many are judged.
+    """
+
+    mdp: MDP
+    reward: Floats = field(repr=False)
+    expert: Floats | None = field(repr=False, default=None)
+    initial: Floats | None = field(repr=False, default=None)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "reward", expected_reward(self.mdp, self.reward, "true_reward"))
+        object.__setattr__(self, "initial", self.mdp.start(self.initial))
+        if self.expert is not None:
+            object.__setattr__(self, "expert", _policy(self.mdp, self.expert, "expert"))
+
+    @cached_property
+    def best(self) -> float:
+        """The expected return of a policy that is optimal for the true reward."""
+        return self._return(solve_hard(self.mdp, self.reward).policy)
+
+    @cached_property
+    def _uniform(self) -> Chain:
+        return Chain(self.mdp, self.mdp.uniform_policy(), check=False)
+
+    @cached_property
+    def _weights(self) -> Floats:
+        return _decision_weights(self.mdp, self.expert, self.initial)
+
+    def _return(self, policy: Any) -> float:
+        return expected_return(self.mdp, self.reward, policy, self.initial)
+
+    def evd(self, reward: Any) -> float:
+        greedy = solve_hard(self.mdp, expected_reward(self.mdp, reward)).policy
+        return max(0.0, self.best - self._return(greedy))  # rounding may leave −1e-16 where both are optimal
+
+    def stochastic_evd(self, policy: Any) -> float:
+        return max(0.0, self.best - self._return(policy))
+
+    def evaluate(self, fit: Any, demos: Demonstrations | None = None, coverage: Any = None) -> dict[str, float]:
+        """All metrics of a fit by name; `demos` are the fit's own unless others are given (held-out ones, say)."""
+        observed = fit.demonstrations if demos is None else demos
+        _require_demonstrations(observed)
+        decisions = match_labels(observed, self.mdp).lift(self.mdp)
+        require_fit(self.mdp, decisions)
+        scores = {
+            "nll": nll(fit, decisions),
+            "evd": self.evd(fit.reward),
+            "stochastic_evd": self.stochastic_evd(fit.policy),
+            "epic": epic(self.mdp, self.reward, fit.reward, coverage),
+            "starc": starc(self.mdp, self.reward, fit.reward, coverage, self._uniform),
+        }
+        if self.expert is not None:
+            log_policy = _log_policy_of(self.mdp, fit)
+            scores["population_nll"] = _cross_entropy(self._weights, log_policy)
+            scores["excess_nll"] = _divergence(self._weights, self.expert, log_policy)
+        return scores
+
+
+def evaluate(
+    fit: Any,
+    mdp: MDP,
+    true_reward: Any,
+    demos: Demonstrations | None = None,
+    expert: Any = None,
+    coverage: Any = None,
+    initial: Any = None,
+) -> dict[str, float]:
+    """`nll`, `evd`, `stochastic_evd`, `epic` and `starc` of a fit; with the true `expert`, also `population_nll` and
+    `excess_nll`. For many fits of one problem, `Truth(mdp, true_reward, expert).evaluate(fit)` solves it once."""
+    return Truth(mdp, true_reward, expert, initial).evaluate(fit, demos, coverage)
+
+
+def nll(policy: Any, demos: Demonstrations, per: str = "decision") -> float:
+    """The mean negative log likelihood of the observed decisions (theory D1), in nats.
+
+    `policy` is an (S, A) array, or a fit or solution, whose `log_policy` does not underflow. `per` is "decision" or
+    "trajectory". An observed action without probability makes it infinite.
+    """
+    if per not in ("decision", "trajectory"):
+        raise InvalidOption("per", '"decision" or "trajectory"', repr(per))
+    _require_demonstrations(demos)
+    log_policy = _log_policy(policy, (demos.n_states, demos.n_actions))
+    counts, seen = demos.counts, demos.counts > 0.0
+    total = -float(np.sum(counts[seen] * log_policy[seen]))
+    if per == "decision":
+        return total / demos.n_decisions
+    if demos.starts.sum() == 0.0:
+        raise InvalidDemonstrations("demos", "trajectories", "plain counts", remedy='Use per="decision".')
+    return total / float(demos.starts.sum())
+
+
+def population_nll(mdp: MDP, expert: Any, policy: Any, initial: Any = None) -> float:
+    """The expected NLL per decision of `policy` under the true expert and its discounted visits (theory D2)."""
+    return _cross_entropy(_decision_weights(mdp, expert, initial), _log_policy_of(mdp, policy))
+
+
+def entropy(mdp: MDP, expert: Any, initial: Any = None) -> float:
+    """The expert's entropy per decision under its discounted visits: the least that `population_nll` can be."""
+    return population_nll(mdp, expert, expert, initial)
+
+
+def excess_nll(mdp: MDP, expert: Any, policy: Any, initial: Any = None) -> float:
+    """`population_nll` less the expert's `entropy` (theory D2): zero for the expert's own policy, else positive."""
+    weights = _decision_weights(mdp, expert, initial)
+    return _divergence(weights, _policy(mdp, expert, "expert"), _log_policy_of(mdp, policy))
+
+
+def _cross_entropy(weights: Floats, log_policy: Floats) -> float:
+    acts = weights > 0.0
+    return -float(np.sum(weights[acts] * log_policy[acts]))
+
+
+def _divergence(weights: Floats, expert: Floats, log_policy: Floats) -> float:
+    """Σ w (log π_E − log π), with Σ (probabilities' difference) = 0 added: no term is negative, nothing cancels."""
+    acts = weights > 0.0
+    gap = log_policy[acts] - np.log(expert[acts])
+    elsewhere = np.where(acts, 0.0, np.exp(log_policy)) * weights.sum(axis=1, keepdims=True)
+    return float(np.sum(weights[acts] * (np.expm1(gap) - gap)) + elsewhere.sum())
+
+
+def _decision_weights(mdp: MDP, expert: Any, initial: Any) -> Floats:
+    """(S, A) the share of the expert's discounted decisions that fall on each pair."""
+    policy = _policy(mdp, expert, "expert")
+    visits = Chain(mdp, policy, check=False).occupancy(mdp.start(initial))[:, None] * policy
+    if not visits.any():
+        raise InvalidDistribution("initial", "some weight on states with decisions", "terminal states only")
+    return visits / visits.sum()
+
+
+def _policy(mdp: MDP, policy: Any, name: str = "policy") -> Floats:
+    """An (S, A) array of probabilities, or the policy of a fit or solution, checked."""
+    return as_policy(mdp, getattr(policy, "policy", policy), name)
+
+
+def _log_policy_of(mdp: MDP, policy: Any) -> Floats:
+    """log π of a policy of this MDP: a fit's or solution's own, else that of probabilities that are checked first."""
+    return _log_policy(policy if hasattr(policy, "log_policy") else _policy(mdp, policy), mdp.feasible.shape)
+
+
+def _require_demonstrations(demos: Any) -> None:
+    if not isinstance(demos, Demonstrations):
+        raise InvalidInput("demos", "Demonstrations", type(demos).__name__)
+
+
+def _log_policy(policy: Any, shape: tuple[int, ...]) -> Floats:
+    given = getattr(policy, "log_policy", None)
+    table = as_floats(getattr(policy, "policy", policy) if given is None else given)
+    if table is None or table.shape != shape:
+        got = type(policy).__name__ if table is None else f"shape {table.shape}"
+        raise InvalidDistribution("policy", f"an (S, A) array of probabilities of shape {shape}, or a fit", got)
+    if given is not None:
+        return table
+    bad = ~((table >= 0.0) & (table <= 1.0 + 1e-8))
+    if bad.any():
+        s, a = (int(i) for i in np.argwhere(bad)[0])
+        raise InvalidDistribution("policy", "probabilities in [0, 1]", table[s, a], f"state {s}, action {a}")
+    off = np.abs(table.sum(axis=1) - 1.0) > 1e-8
+    if (off & table.any(axis=1)).any():  # rows of terminal states are zero
+        s = int(np.flatnonzero(off & table.any(axis=1))[0])
+        raise InvalidDistribution("policy", "rows that sum to one", f"sum {table[s].sum():.10g}", f"state {s}")
+    return np.log(table, out=np.full(shape, -np.inf), where=table > 0.0)
+
+
+def policy_value(mdp: MDP, reward: Any, policy: Any) -> Floats:
+    """(S,) the expected discounted sum of rewards under a policy, without entropy (theory D3).
+
+    `policy`, here and below, is an (S, A) array, or a fit or solution.
+    """
+    behaviour = _policy(mdp, policy)
+    return Chain(mdp, behaviour, check=False).solve(np.sum(behaviour * expected_reward(mdp, reward), axis=1))
+
+
+def expected_return(mdp: MDP, reward: Any, policy: Any, initial: Any = None) -> float:
+    """`policy_value` averaged over the start distribution."""
+    return float(mdp.start(initial) @ policy_value(mdp, reward, policy))
+
+
+def evd(mdp: MDP, true_reward: Any, reward: Any, initial: Any = None) -> float:
+    """Expected value difference (theory D3): what is lost under the true reward by a policy that is optimal for
+    `reward`. Ties in the optimal policies are split evenly, so that the figure does not depend on index order."""
+    return Truth(mdp, true_reward, initial=initial).evd(reward)
+
+
+def stochastic_evd(mdp: MDP, true_reward: Any, policy: Any, initial: Any = None) -> float:
+    """The value difference of a policy as it is (theory D3): the optimum under the true reward less what it earns.
+
+    A soft-optimal policy explores, so the figure has a positive floor: that of the expert itself.
+    """
+    return Truth(mdp, true_reward, initial=initial).stochastic_evd(policy)
+
+
+def expected_reward(mdp: MDP, reward: Any, name: str = "reward") -> Floats:
+    """(S, A): a reward of pairs as it is; one of (s, a, s') in expectation over the MDP's transitions."""
+    return as_table(mdp, reward, name).expected(mdp)
