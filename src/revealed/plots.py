@@ -17,13 +17,20 @@ from revealed.mdp import Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.collections import QuadMesh
     from matplotlib.colorbar import Colorbar
+    from matplotlib.colors import Normalize
     from matplotlib.image import AxesImage
     from matplotlib.quiver import Quiver
 
 # (down, right) of each action, in the order of `revealed.environments.ACTIONS`: up, down, left, right, stay
 MOVES = ((-1, 0), (1, 0), (0, -1), (0, 1), (0, 0))
+NAMED: dict[str, tuple[int, int]] = dict(zip(("up", "down", "left", "right", "stay"), MOVES, strict=True))
 RED = "#e8000b"
+BLANK = "#b7d3ea"  # where there is no value: a colour that no grey can be taken for
+# of objects on a grid; distinct for colour-blind readers (after Okabe and Ito)
+COLORS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#000000")
 LONGEST = 0.86  # in cells: the arrow of a policy that is sure of its direction
 
 
@@ -39,33 +46,154 @@ def plot_grid(
     colorbar: bool = True,
     label: str = "",
     fontsize: float = 11.0,
+    actions: Sequence[Any] | None = None,
+    log: bool = False,
 ) -> AxesImage:
     """A heat map of one value per state, light where high and dark where low, with red arrows for a policy.
 
     `values` (S,) and `policy` (S, A) have state = row · columns + column. An arrow points where the next move leads on
     average, and is as long as the policy is decided: nearly a cell for a sure move, a dot where the agent stays or
-    every direction is alike. `vmin` and `vmax` fix the colours, `label` names the colour bar, `fontsize` is that of
-    the labels in points (the title is a little larger).
+    every direction is alike. `actions` names the policy's columns where they are not up, down, left, right, stay in
+    this order. `vmin` and `vmax` fix the colours, `log` makes them logarithmic (for visits), `label` names the colour
+    bar, `fontsize` is that of the labels in points. Cells without a value (NaN) are blue.
     """
-    image = ax.imshow(_as_grid(values, shape), cmap=cmap, vmin=vmin, vmax=vmax, interpolation="nearest")
+    ax.set_facecolor(BLANK)
+    table = _as_grid(values, shape)
+    image = ax.imshow(table, cmap=cmap, norm=_norm(table, vmin, vmax, log), interpolation="nearest")
     label_axes(ax, title, fontsize)
     if policy is not None:
-        plot_arrows(ax, policy, shape)
+        plot_arrows(ax, policy, shape, actions=actions)
     if colorbar:
         add_colorbar(image, [ax], label, fontsize)
     return image
 
 
-def plot_arrows(ax: Axes, policy: Any, shape: tuple[int, int], color: str = RED) -> Quiver:
-    """Arrows of a policy (S, 4) over up, down, left, right, or (S, 5) with stay, one in the middle of each cell."""
-    probabilities = _as_policy(policy, shape)
-    down, right = (probabilities @ np.array(MOVES[: probabilities.shape[1]])).T * LONGEST
+def plot_arrows(
+    ax: Axes, policy: Any, shape: tuple[int, int], color: str = RED, actions: Sequence[Any] | None = None
+) -> Quiver:
+    """Arrows of a policy over up, down, left, right (and stay), one in the middle of each cell.
+
+    With `actions`, the policy's columns are found by these names, in any order; others move nobody.
+    """
+    probabilities, moves = _as_policy(policy, shape, actions)
+    down, right = (probabilities @ np.array(moves, dtype=np.float64)).T * LONGEST
     row, column = np.divmod(np.arange(len(probabilities)), shape[1])
     # rows run downwards on the axes, so "down" is a positive step of y once the angles follow the data
     return ax.quiver(
         column, row, right, down, color=color, pivot="middle", angles="xy", scale_units="xy", scale=1.0,
         units="xy", width=0.09, headwidth=4.2, headlength=4.2, headaxislength=3.8, minlength=1.2,
     )  # fmt: skip
+
+
+def plot_objects(ax: Axes, objects: Any, colors: Sequence[str] = COLORS) -> None:
+    """Objects (n, 4) of row, column, inner and outer colour: a disc of the inner colour in a ring of the outer one."""
+    row, column, inner, outer = np.asarray(objects).T
+    for color, size in ((outer, 0.62), (inner, 0.32)):
+        _discs(ax, column, row, [str(colors[c % len(colors)]) for c in color], size)
+
+
+def _discs(ax: Axes, x: Any, y: Any, colors: list[str], size: float) -> None:
+    from matplotlib.collections import EllipseCollection
+
+    place = {"units": "xy", "offsets": np.column_stack([x, y]), "offset_transform": ax.transData, "zorder": 3}
+    style = {"facecolors": colors, "edgecolors": "white", "linewidths": 0.4}
+    ax.add_collection(EllipseCollection([size], [size], [0.0], **place, **style))
+
+
+def plot_plane(
+    ax: Axes,
+    values: Any,
+    x: Any,
+    y: Any,
+    push: Any = None,
+    names: tuple[str, str] = ("x", "y"),
+    title: str = "",
+    cmap: str = "gray",
+    vmin: float | None = None,
+    vmax: float | None = None,
+    colorbar: bool = True,
+    label: str = "",
+    fontsize: float = 11.0,
+    mark: float | None = None,
+    log: bool = False,
+) -> QuadMesh:
+    """A heat map over two continuous coordinates, as of Mountain Car: state = index in `x` · len(y) + index in `y`.
+
+    `push` (S,) in [−1, 1] is drawn as red arrows to the left and right on some of the nodes; `mark` is a vertical
+    line at one x (the goal).
+    """
+    xs, ys = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
+    table = _as_grid(values, (xs.size, ys.size))
+    ax.set_facecolor(BLANK)
+    norm = _norm(table, vmin, vmax, log)
+    image = ax.pcolormesh(xs, ys, table.T, cmap=cmap, norm=norm, shading="nearest", rasterized=True)
+    if push is not None:
+        _plot_pushes(ax, _as_grid(push, table.shape), xs, ys)
+    if mark is not None:
+        ax.axvline(mark, color=RED, linewidth=1.2, linestyle=(0, (4, 2)))
+    ax.set_title(title, fontsize=1.1 * fontsize)
+    ax.set_xlabel(names[0], fontsize=fontsize)
+    ax.set_ylabel(names[1], fontsize=fontsize)
+    ax.tick_params(labelsize=0.9 * fontsize)
+    if colorbar:
+        add_colorbar(image, [ax], label, fontsize)
+    return image
+
+
+def _plot_pushes(ax: Axes, push: Floats, x: Floats, y: Floats, most: int = 18) -> None:
+    """Arrows at about `most` nodes along each axis: one on every node could not be told apart."""
+    i, j = (np.unique(np.linspace(0, u.size - 1, min(most, u.size)).round().astype(int)) for u in (x, y))
+    X, Y = np.meshgrid(x[i], y[j], indexing="ij")
+    length = 0.9 * (x[-1] - x[0]) / i.size * push[np.ix_(i, j)]
+    ax.quiver(
+        X, Y, length, np.zeros_like(length), color=RED, pivot="middle", angles="xy", scale_units="xy", scale=1.0,
+        units="width", width=0.005, headwidth=4.2, headlength=4.2, headaxislength=3.8, minlength=1.2,
+    )  # fmt: skip
+
+
+def plot_states(
+    ax: Axes,
+    values: Any,
+    policy: Any = None,
+    title: str = "",
+    label: str = "",
+    actions: Sequence[Any] | None = None,
+    states: str = "state",
+    fontsize: float = 11.0,
+    color: str = "0.35",
+    ordered: bool = False,
+) -> None:
+    """One value per state as bars over the states' numbers and, on a second axis, the probabilities of actions.
+
+    For worlds whose states have no place on a map. `policy` (S, A) is drawn in red, with a mark per state and action,
+    or a line per action where the states are `ordered`; of many actions only the first four can be told apart.
+    """
+    heights = np.asarray(values, dtype=np.float64).reshape(-1)
+    index = np.arange(heights.size)
+    ax.fill_between(index, np.nan_to_num(heights), step="mid", color=color, alpha=0.75, linewidth=0)
+    ax.set_title(title, fontsize=1.1 * fontsize)
+    ax.set_xlabel(states, fontsize=fontsize)
+    ax.set_ylabel(label, fontsize=fontsize)
+    ax.margins(x=0.01)
+    ax.tick_params(labelsize=0.9 * fontsize)
+    if policy is not None:
+        _plot_probabilities(ax, index, np.asarray(policy, dtype=np.float64), actions, fontsize, ordered)
+
+
+def _plot_probabilities(
+    ax: Axes, index: Any, policy: Floats, actions: Sequence[Any] | None, fontsize: float, ordered: bool
+) -> None:
+    beside = ax.twinx()
+    names = [f"action {a}" for a in range(policy.shape[1])] if actions is None else [str(a) for a in actions]
+    styles = ("-", "--", "-.", ":") if ordered else ("o", "^", "s", "x")
+    for a, style in zip(range(policy.shape[1]), styles, strict=False):
+        beside.plot(index, policy[:, a], style, color=RED, linewidth=1.4, markersize=3.5, label=names[a])
+    beside.set_ylim(0.0, max(1e-9, 1.08 * float(policy[:, :4].max(initial=0.0))))
+    alone = policy.shape[1] == 1
+    beside.set_ylabel(f"probability to {names[0]}" if alone else "probability", fontsize=fontsize, color=RED)
+    beside.tick_params(labelsize=0.9 * fontsize, colors=RED)
+    if not alone:
+        beside.legend(fontsize=0.85 * fontsize, loc="best")
 
 
 def label_axes(ax: Axes, title: str, fontsize: float = 11.0) -> None:
@@ -81,7 +209,7 @@ def label_axes(ax: Axes, title: str, fontsize: float = 11.0) -> None:
 
 
 def add_colorbar(
-    image: AxesImage, axes: Sequence[Axes], label: str = "", fontsize: float = 11.0, **place: Any
+    image: ScalarMappable, axes: Sequence[Axes], label: str = "", fontsize: float = 11.0, **place: Any
 ) -> Colorbar:
     """One colour bar for the axes that share a scale; its ends are pointed where values lie beyond the colours."""
     figure = axes[0].get_figure(root=True)
@@ -93,6 +221,19 @@ def add_colorbar(
     return bar
 
 
+def _norm(table: Floats, vmin: float | None, vmax: float | None, log: bool) -> Normalize:
+    """From numbers to brightness. Logarithms end at most four powers of ten below the largest."""
+    from matplotlib.colors import LogNorm, Normalize
+
+    if not log:
+        return Normalize(vmin, vmax)
+    top = float(np.nanmax(table)) if vmax is None else vmax
+    if not top > 0.0:
+        raise InvalidInput("log", "some value above 0", f"a largest value of {top:g}", remedy="Use log=False.")
+    least = float(np.nanmin(np.where(table > 0.0, table, np.nan)))
+    return LogNorm(max(least, 1e-4 * top) if vmin is None else vmin, top, clip=True)
+
+
 def _as_grid(values: Any, shape: tuple[int, int]) -> Floats:
     array = np.asarray(values, dtype=np.float64)
     if array.size != shape[0] * shape[1]:
@@ -100,9 +241,14 @@ def _as_grid(values: Any, shape: tuple[int, int]) -> Floats:
     return array.reshape(shape)
 
 
-def _as_policy(policy: Any, shape: tuple[int, int]) -> Floats:
+def _as_policy(
+    policy: Any, shape: tuple[int, int], actions: Sequence[Any] | None
+) -> tuple[Floats, Sequence[tuple[int, int]]]:
+    """The policy and where each of its columns leads."""
     array = np.asarray(policy, dtype=np.float64)
     n = shape[0] * shape[1]
+    if actions is not None and array.shape == (n, len(actions)):
+        return array, [NAMED.get(str(name), (0, 0)) for name in actions]
     if array.shape not in ((n, 4), (n, 5)):
         raise InvalidInput("policy", f"shape ({n}, 4) or ({n}, 5): up, down, left, right, stay", f"shape {array.shape}")
-    return array
+    return array, MOVES[: array.shape[1]]

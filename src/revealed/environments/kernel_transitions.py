@@ -1,0 +1,113 @@
+"""Transitions estimated from continuous trajectories with Gaussian kernels, as in the paper's appendix D:
+
+    T(s'|s, a) = Σ_i 1(a_i = a) φ_i(s) ψ_i(s') / Σ_i 1(a_i = a) φ_i(s),
+
+where φ_i is a kernel around where step i began and ψ_i one around where it led. Both are evaluated on the nodes of a
+grid, cut off at two bandwidths (so that T is sparse), and ψ_i is scaled to sum to one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from revealed.checks import as_floats
+from revealed.errors import InvalidInput
+from revealed.mdp import Floats
+
+BANDWIDTH = (1.0, 0.5)  # of φ and of ψ, in steps of the grid
+CUT = 2.0  # bandwidths
+
+
+@dataclass(frozen=True, eq=False)
+class Node:
+    """Places on the grid, (n,) each: `x` and `y` in steps of the grid, and whether the trajectory has ended there."""
+
+    x: Floats
+    y: Floats
+    ended: npt.NDArray[np.bool_]
+
+
+def kernel_transitions(
+    origin: Node,
+    outcome: Node,
+    action: npt.NDArray[np.intp],
+    bins: int,
+    ended: npt.NDArray[np.bool_],
+    n_actions: int,
+    bandwidth: tuple[float, float] = BANDWIDTH,
+) -> tuple[sp.csr_array, int]:
+    """Sparse (S*A, S) on a grid of bins × bins nodes (state = x · bins + y), and how many pairs had no data nearby.
+
+    `ended` (bins,) tells which x are terminal; a step that ended leads to terminal nodes only, one that went on to
+    others only. A pair without a step of its action within the cut-off takes the nearest such step's outcome.
+    """
+    h = _check_bandwidth(bandwidth)
+    for a in range(n_actions):
+        if not (action == a).any():
+            remedy = "Use more trajectories, or a noisier expert."
+            raise InvalidInput("trajectories", "every action taken at least once", f"action {a} never", remedy=remedy)
+    S, n = bins * bins, action.size
+    node, data, w = _kernel(origin, bins, h[0])
+    rows, columns = node * n_actions + action[data], data
+    phi = sp.csr_array(sp.coo_array((w, (rows, columns)), shape=(S * n_actions, n)))
+    psi = _outcomes(outcome, bins, h[1], ended)
+    going = np.repeat(~ended, bins)
+    without = (np.diff(phi.indptr).reshape(S, n_actions) == 0) & going[:, None]
+    phi = sp.csr_array(phi + _nearest(origin, action, without, bins))
+    phi.data /= np.repeat(np.asarray(phi.sum(axis=1)).reshape(-1), np.diff(phi.indptr))
+    return sp.csr_array(phi @ psi), int(without.sum())
+
+
+def _check_bandwidth(bandwidth: Any) -> Floats:
+    h = as_floats(bandwidth)
+    if h is None or h.shape != (2,) or not np.all(np.isfinite(h) & (h >= 0.25)):
+        raise InvalidInput("bandwidth", "two numbers >= 0.25: of φ and ψ, in steps of the grid", repr(bandwidth))
+    return h
+
+
+def _kernel(place: Node, bins: int, h: float) -> tuple[Any, Any, Any]:
+    """(node, data point, weight) of a Gaussian product kernel around each place, where it is not cut off."""
+    reach = np.arange(-int(np.ceil(CUT * h)), int(np.ceil(CUT * h)) + 1)
+    (i, u), (j, v) = (_axis(c, reach, bins, h) for c in (place.x, place.y))
+    weight = u[:, :, None] * v[:, None, :]
+    point, k, m = np.nonzero(weight > 0.0)
+    return i[point, k] * bins + j[point, m], point, weight[point, k, m]
+
+
+def _axis(center: Floats, reach: Any, bins: int, h: float) -> tuple[Any, Floats]:
+    """Nodes around each centre along one axis and their weights; zero off the grid and beyond the cut-off."""
+    node = np.floor(center + 0.5).astype(np.intp)[:, None] + reach
+    distance = node - center[:, None]
+    inside = (node >= 0) & (node < bins) & (np.abs(distance) <= CUT * h)
+    return node, np.where(inside, np.exp(-0.5 * (distance / h) ** 2), 0.0)
+
+
+def _outcomes(outcome: Node, bins: int, h: float, ended: Any) -> sp.csr_array:
+    """Ψ, sparse (n, S): where each step led, on nodes that are terminal if and only if it ended."""
+    first = int(ended.argmax())
+    x = np.where(outcome.ended, np.maximum(outcome.x, first), np.minimum(outcome.x, first - 1))
+    node, data, w = _kernel(Node(x, outcome.y, outcome.ended), bins, h)
+    right = ended[node // bins] == outcome.ended[data]
+    psi = sp.csr_array(sp.coo_array((w[right], (data[right], node[right])), shape=(x.size, bins * bins)))
+    psi.data /= np.repeat(np.asarray(psi.sum(axis=1)).reshape(-1), np.diff(psi.indptr))
+    return psi
+
+
+def _nearest(origin: Node, action: Any, without: Any, bins: int) -> sp.csr_array:
+    """A one for each pair without support, at the nearest step of that action (in steps of the grid)."""
+    from scipy.spatial import KDTree
+
+    S, A = without.shape
+    rows, columns = [], []
+    for a in range(A):
+        own, lost = np.flatnonzero(action == a), np.flatnonzero(without[:, a])
+        tree = KDTree(np.column_stack([origin.x[own], origin.y[own]]))
+        rows.append(lost * A + a)
+        columns.append(own[tree.query(np.column_stack(np.divmod(lost, bins)))[1]])
+    row, column = np.concatenate(rows), np.concatenate(columns)
+    return sp.csr_array(sp.coo_array((np.ones(row.size), (row, column)), shape=(S * A, action.size)))

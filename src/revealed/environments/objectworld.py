@@ -1,0 +1,165 @@
+"""Objectworld (Levine et al. 2011; the paper's Figures 3 and 4): coloured objects whose distances are all one sees.
+
+The true reward depends on two of the outer colours, and not linearly on any distance: a network has to find the rule.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from revealed.checks import as_floats, as_number, is_count
+from revealed.environments.grid import ACTIONS, grid_transitions
+from revealed.environments.world import GridWorld, check_scale, make_expert
+from revealed.errors import InvalidInput, InvalidOption
+from revealed.mdp import MDP, Floats
+from revealed.rewards.base import Reward
+from revealed.simulation import make_rng
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+METRICS = ("euclidean", "chebyshev", "manhattan")
+NORMALISE = ("range", "standard", "none")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Objectworld(GridWorld):
+    """`objects` (n, 4): row, column, inner colour and outer colour of each object; colours count from 0.
+
+    `distances` (S, 2C) are the features before they were normalised, in cells.
+    """
+
+    objects: npt.NDArray[np.intp] | None = None
+    distances: Floats | None = None
+
+    def reward_model(self) -> Reward:
+        """The paper's network, 32 and 16 units, on standardised features: the truth is not linear in them."""
+        from revealed.rewards.neural import NeuralReward
+
+        return NeuralReward(_normalised(self.features, "standard", 1.0))
+
+    def _draw(self, ax: Axes, values: Floats, policy: Floats | None, **style: Any) -> None:
+        from revealed.plots import plot_objects
+
+        show = style.pop("objects", False)
+        super()._draw(ax, values, policy, **style)
+        if show and self.objects is not None:
+            plot_objects(ax, self.objects)
+
+
+def objectworld(
+    size: int = 32,
+    colors: int = 4,
+    object_probability: float = 0.05,
+    wind: float = 0.3,
+    discount: float = 0.9,
+    seed: int = 0,
+    scale: float = 1.0,
+    expert: str = "noisy",
+    noise: float = 0.3,
+    radii: tuple[float, float] = (3.0, 2.0),
+    metric: str = "euclidean",
+    strict: bool = False,
+    values: tuple[float, float, float] = (1.0, -1.0, 0.0),
+    normalise: str = "range",
+) -> Objectworld:
+    """A windy grid on which objects with an inner and an outer colour are strewn.
+
+    Five actions (up, down, left, right, stay); with probability `wind` a random neighbouring cell is entered instead
+    of the intended one. Each cell holds an object with probability `object_probability`; the first two colours are
+    always there, inside and outside.
+
+    The true reward is `scale` × `values`: the first (+1) within `radii[0]` cells of outer colour 0 and within
+    `radii[1]` of outer colour 1, the second (−1) within `radii[0]` of outer colour 0 only, else the third (0).
+    Published variants measure by "euclidean", "chebyshev" or "manhattan" `metric`, and say "within" for ≤ or for <
+    (`strict=True`).
+
+    Features are the Euclidean distances to the nearest object of each inner and each outer colour, in the order inner
+    0, outer 0, inner 1, …; a colour that is absent is √2·size away. `normalise` is "range" (divided by √2·size, so
+    that they lie in [0, 1]), "standard" (mean 0, deviation 1) or "none".
+
+    The expert is "noisy", as in the paper (optimal, but with probability `noise` a random action), "soft" or "optimal".
+    """
+    _check(size, colors, object_probability, metric, radii, values, normalise)
+    objects = _draw_objects(size, colors, object_probability, make_rng(seed))
+    uniform = np.full(size * size, 1.0 / size**2)
+    mdp = MDP(grid_transitions(size, size, wind, stay=True), discount, uniform, action_labels=ACTIONS)
+    reward = check_scale(scale) * _rule(_outer_distances(objects, size, metric), radii, strict, values)
+    true_reward = np.repeat(reward[:, None], len(ACTIONS), axis=1)
+    distances = _distances(objects, size, colors)
+    return Objectworld(
+        name="Objectworld",
+        mdp=mdp,
+        features=_normalised(distances, normalise, np.sqrt(2.0) * size),
+        true_reward=true_reward,
+        expert=make_expert(mdp, true_reward, expert, noise),
+        feature_names=tuple(f"{side} {c}" for c in range(colors) for side in ("inner", "outer")),
+        length=15,
+        shape=(size, size),
+        objects=objects,
+        distances=distances,
+    )
+
+
+def _check(size: Any, colors: Any, p: Any, metric: Any, radii: Any, values: Any, normalise: Any) -> None:
+    for name, number in (("size", size), ("colors", colors)):
+        if not is_count(number) or number < 2:
+            raise InvalidInput(name, "a whole number, at least 2", repr(number))
+    if not 0.0 <= as_number(p) <= 1.0:
+        raise InvalidInput("object_probability", "a probability", repr(p))
+    if metric not in METRICS:
+        raise InvalidOption("metric", f"one of {', '.join(METRICS)}", repr(metric))
+    if normalise not in NORMALISE:
+        raise InvalidOption("normalise", f"one of {', '.join(NORMALISE)}", repr(normalise))
+    for name, given, n in (("radii", radii, 2), ("values", values, 3)):
+        array = as_floats(given)
+        if array is None or array.shape != (n,) or not np.isfinite(array).all():
+            raise InvalidInput(name, f"{n} numbers", repr(given))
+
+
+def _draw_objects(size: int, colors: int, p: float, rng: np.random.Generator) -> npt.NDArray[np.intp]:
+    """Cells in random order, so that the two objects whose colours are fixed lie anywhere."""
+    n = max(2, int(rng.binomial(size * size, p)))
+    cell = rng.permutation(size * size)[:n]
+    color = rng.integers(colors, size=(n, 2))
+    color[:2] = [[0, 0], [1, 1]]
+    return np.column_stack([cell // size, cell % size, color])
+
+
+def _nearest(places: Any, size: int, metric: str) -> Floats:
+    """(S,) the distance of each cell to the nearest of `places`; √2·size where there is none."""
+    if len(places) == 0:
+        return np.full(size * size, np.sqrt(2.0) * size)
+    from scipy.spatial import KDTree
+
+    order = {"euclidean": 2, "chebyshev": np.inf, "manhattan": 1}[metric]
+    cells = np.column_stack(np.divmod(np.arange(size * size), size))
+    return np.asarray(KDTree(places).query(cells, p=order)[0], dtype=np.float64)
+
+
+def _distances(objects: Any, size: int, colors: int) -> Floats:
+    sides = [(c, side) for c in range(colors) for side in (2, 3)]  # x_{2c} inner, x_{2c+1} outer, as in the paper
+    return np.column_stack([_nearest(objects[objects[:, side] == c, :2], size, "euclidean") for c, side in sides])
+
+
+def _outer_distances(objects: Any, size: int, metric: str) -> tuple[Floats, Floats]:
+    first, second = (_nearest(objects[objects[:, 3] == c, :2], size, metric) for c in (0, 1))
+    return first, second
+
+
+def _rule(distance: tuple[Floats, Floats], radii: Any, strict: bool, values: Any) -> Floats:
+    compare = np.less if strict else np.less_equal
+    near, both = compare(distance[0], radii[0]), compare(distance[1], radii[1])
+    good, bad, other = values
+    return np.where(near & both, good, np.where(near, bad, other)).astype(np.float64)
+
+
+def _normalised(distances: Floats, how: str, longest: float) -> Floats:
+    if how == "standard":
+        spread = distances.std(axis=0)
+        return (distances - distances.mean(axis=0)) / np.where(spread > 0.0, spread, 1.0)
+    return distances / longest if how == "range" else distances

@@ -1,0 +1,104 @@
+"""Obstacleworld (the paper's Figure 1): paths, obstacles and a goal, seen only by which of the three a cell is.
+
+Three features describe every cell, so a few demonstrations tell what all cells are worth; what an estimated policy
+knows of cells that nobody visited is another matter. That contrast is what the paper uses this world for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from revealed.checks import as_number, is_count
+from revealed.environments.grid import ACTIONS, grid_transitions
+from revealed.environments.world import GridWorld, check_scale, make_expert
+from revealed.errors import InvalidInput
+from revealed.mdp import MDP
+from revealed.simulation import make_rng
+
+MARKS = ".#G"  # path, obstacle, goal: the order of the features
+NAMES = ("path", "obstacle", "goal")
+WEIGHTS = (0.2, 0.0, 1.0)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Obstacleworld(GridWorld):
+    """`layout` is the map as text, one line per row: `.` path, `#` obstacle, `G` goal."""
+
+    layout: str = ""
+
+
+def obstacleworld(
+    size: int = 16,
+    density: float = 0.3,
+    discount: float = 0.95,
+    scale: float = 3.0,
+    seed: int = 0,
+    layout: str | None = None,
+    expert: str = "soft",
+    noise: float = 0.3,
+) -> Obstacleworld:
+    """A grid with obstacles that can be entered but are worth nothing, and a goal in a corner.
+
+    Moves up, down, left and right are sure; a move off the grid stays put. The goal is an ordinary state, not a
+    terminal one; starts are uniform. True weights are `scale` × (0.2, 0, 1) for path, obstacle and goal.
+
+    Each cell off the diagonal corridor is an obstacle with probability `density`, drawn from `seed`; or `layout` is
+    the map itself, one line per row, as in `".#.\\n..G"`; it may be any rectangle.
+    """
+    cells = _random_cells(size, density, seed) if layout is None else _read(layout)
+    weights = check_scale(scale) * np.array(WEIGHTS)
+    rows, columns = cells.shape
+    uniform = np.full(cells.size, 1.0 / cells.size)
+    mdp = MDP(grid_transitions(rows, columns), discount, uniform, action_labels=ACTIONS[:4])
+    features = np.stack([cells.reshape(-1) == mark for mark in MARKS], axis=1).astype(np.float64)
+    true_reward = np.repeat((features @ weights)[:, None], 4, axis=1)
+    return Obstacleworld(
+        name="Obstacleworld",
+        mdp=mdp,
+        features=features,
+        true_reward=true_reward,
+        expert=make_expert(mdp, true_reward, expert, noise),
+        feature_names=NAMES,
+        true_weights=weights,
+        length=30,
+        shape=(rows, columns),
+        layout="\n".join("".join(row) for row in cells),
+    )
+
+
+def corridor(size: int) -> Any:
+    """(size, size) bool: the diagonal and the cells beside it, from the upper left corner to the goal."""
+    row, column = np.indices((size, size))
+    return np.abs(row - column) <= 1
+
+
+def _random_cells(size: Any, density: Any, seed: Any) -> Any:
+    if not is_count(size) or size < 2:
+        raise InvalidInput("size", "a whole number, at least 2", repr(size))
+    if not 0.0 <= as_number(density) <= 1.0:
+        raise InvalidInput("density", "a probability", repr(density))
+    blocked = (make_rng(seed).random((size, size)) < density) & ~corridor(size)
+    cells = np.where(blocked, "#", ".")
+    cells[-1, -1] = "G"
+    return cells
+
+
+def _read(layout: Any) -> Any:
+    """Lines of marks as an array; blanks around lines and empty lines are ignored."""
+    if not isinstance(layout, str) or not layout.split():
+        raise InvalidInput("layout", 'a map as text, one line per row, as in ".#.\\n..G"', repr(layout)[:60])
+    lines = layout.split()
+    for i, line in enumerate(lines):
+        if len(line) != len(lines[0]):
+            raise InvalidInput("layout", f"lines of equal length ({len(lines[0])})", f"{len(line)}", f"line {i + 1}")
+        wrong = sorted(set(line) - set(MARKS))
+        if wrong:
+            expected = '"." for path, "#" for obstacle, "G" for goal'
+            raise InvalidInput("layout", expected, repr(wrong[0]), f"line {i + 1}, column {line.index(wrong[0]) + 1}")
+    cells = np.array([list(line) for line in lines])
+    if not (cells == "G").any():
+        raise InvalidInput("layout", 'at least one goal "G"', "none")
+    return cells
