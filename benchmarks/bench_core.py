@@ -41,6 +41,7 @@ from revealed.objective import Case, GivenPolicy, Objective, OwnPolicy
 
 SIDE, WIND, GAMMA, K = 64, 0.3, 0.9, 8
 STEPS, RATE = 20, 0.01  # a path of gradient steps, as Adam takes them
+TITLE = f"64×64 windy grid, five actions, γ = {GAMMA:g}, where nothing else is said"
 DENSE_TOL = 1e-6  # value iteration stops within this of the optimum
 
 
@@ -351,11 +352,11 @@ def print_markdown(rows: list[Row], lines: list[str]) -> None:
     print("\n" + "\n".join(lines))
 
 
-def print_table(rows: list[Row], lines: list[str]) -> None:
+def print_table(rows: list[Row], lines: list[str], title: str = TITLE) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(title=f"64×64 windy grid, five actions, γ = {GAMMA:g}, where nothing else is said")
+    table = Table(title=title)
     for column in COLUMNS:
         table.add_column(column, justify="left" if column in ("what", "", "note") else "right", overflow="fold")
     for row in rows:
