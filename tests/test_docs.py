@@ -6,12 +6,14 @@ A block's output is the ```text block right after it. `python tests/test_docs.py
 import contextlib
 import io
 import re
+import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PAGES = ("README.md", "docs/rewards.md")
+PAGES = ("README.md", "docs/rewards.md", "docs/metrics.md", "docs/worlds.md")
 BLOCK = re.compile(r"```python\n(?P<code>.*?)```\n(?:\n```text\n(?P<output>.*?)```\n)?", re.DOTALL)
 LINK = re.compile(r"\]\(([^)#\s]+)?(?:#([^)\s]+))?\)|<img src=\"([^\"]+)\"")
 # what may differ between machines: times, and numbers at the level of rounding
@@ -89,5 +91,6 @@ def refresh(page: str) -> None:
 
 
 if __name__ == "__main__":
-    for name in PAGES:
-        refresh(name)
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):  # what the blocks write stays there
+        for name in sys.argv[1:] or PAGES:
+            refresh(name)

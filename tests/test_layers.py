@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[1] / "src" / "revealed"
 ORDER: list[str] = [
     "errors", "checks", "progress", "parallel",
     "transitions.pattern", "transitions.csr", "transitions.padded", "transitions",
-    "linear_solvers", "gymnasium_table", "mdp", "chain", "bellman",
+    "linear_solvers", "gymnasium_trial", "gymnasium_table", "mdp", "chain", "bellman",
     "panels", "demonstrations", "matching", "simulation",
     "rewards.base", "rewards.linear", "rewards.tabular", "rewards.neural", "rewards.torch", "rewards",
     "objective", "optimize", "diagnosis", "first_step", "inference", "counterfactual",

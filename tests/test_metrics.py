@@ -451,7 +451,7 @@ def edited(index: tuple[int, int], value: float) -> Floats:
 BAD_POLICIES = {
     "shape": (np.full((4, 3), 1 / 3), r"shape \(4, 3\)"),
     "text": ("policy", "str"),
-    "nothing": (None, r"shape \(\)"),
+    "nothing": (None, "NoneType"),
     "nan": (edited((1, 0), np.nan), "state 1, action 0"),
     "negative": (edited((1, 0), -0.5), "state 1, action 0"),
     "row sum": (edited((2, 1), 0.4), r"sum 0\.9 \(first at state 2"),
@@ -498,7 +498,7 @@ def test_policies_of_a_model_are_zero_where_it_forbids_and_nowhere_else_througho
         (np.full(SHAPE, np.nan), "state 0, action 0"),
         (np.full((4, 2, 4), np.inf), "state 0, action 0"),
         ("reward", "str"),
-        (None, "shape"),
+        (None, "NoneType"),
     ],
 )
 def test_bad_rewards_are_named(reward, match):
@@ -568,3 +568,22 @@ def test_on_a_horizon_longer_demonstrations_are_refused(fits):
     long = rv.simulate(base, base.uniform_policy(), 50, 30, seed=0)
     with pytest.raises(RevealedError, match="horizon"):
         evaluate(fit, animal.mdp, truth, long)
+
+
+@pytest.mark.parametrize("constant", [1e4, 1e6, 1e7])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_constant_where_nothing_ends_costs_nothing_however_large(constant, seed):
+    mdp = random_mdp(50, 4, 0.99, seed)
+    reward = random_reward(mdp, seed)
+    assert evd(mdp, reward, reward + constant) <= 1e-9
+    behaviour = random_policy(mdp, seed)
+    gap = stochastic_evd(mdp, reward, behaviour)
+    assert stochastic_evd(mdp, reward + constant, behaviour) == pytest.approx(gap, rel=1e-5)
+
+
+def test_what_is_not_a_model_or_a_fit_is_refused_with_a_remedy():
+    world = rv.environments.obstacleworld(size=4)
+    with pytest.raises(InvalidInput, match=r"`mdp`.*Obstacleworld.*world\.mdp"):
+        evd(world, world.true_reward, world.true_reward)  # pyright: ignore[reportArgumentType]
+    with pytest.raises(InvalidInput, match=r"`fit`.*ndarray"):
+        rv.evaluate(world.expert, world.mdp, world.true_reward)

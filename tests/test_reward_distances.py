@@ -475,3 +475,12 @@ def test_starc_at_discount_one_needs_an_end():
     with pytest.raises(RevealedError, match="terminal"):
         starc(corridor(4, discount=1.0), np.ones(4), np.ones(4))
     assert epic(corridor(4, discount=1.0), np.arange(4.0), np.arange(4.0)) <= 1e-15
+
+
+def test_weights_of_any_size_weigh_alike():
+    mdp = random_mdp(8, 3, 0.9, seed=0)
+    a, b = random_reward(mdp, 1), random_reward(mdp, 2)
+    table = np.random.default_rng(0).uniform(0.5, 1.0, (8, 3))
+    for metric in (epic, starc):
+        assert metric(mdp, a, b, 1.7e308 * table) == pytest.approx(metric(mdp, a, b, table), rel=1e-12)
+        assert metric(mdp, a, b, 1e-300 * table) == pytest.approx(metric(mdp, a, b, table), rel=1e-12)

@@ -20,7 +20,7 @@ from revealed.chain import Chain
 from revealed.checks import as_floats
 from revealed.errors import InvalidReward, SolverFailed, ValueDoesNotExist
 from revealed.linear_solvers import EPS, Work
-from revealed.mdp import MDP, Floats, way_to
+from revealed.mdp import MDP, Floats, require_mdp, way_to
 
 SWEEPS = 10
 MAX_NEWTON = 80
@@ -73,6 +73,7 @@ class HardOptimum:
 
 def solve(mdp: MDP, reward: Any, solver: str = "auto") -> SoftOptimum:
     """The soft optimum (theory V3) for a reward of shape (S, A), (S, 1) or (S,): `.value`, `.q`, `.policy`."""
+    require_mdp(mdp)
     return SoftBellman(mdp, solver).solve(as_reward(mdp, reward))
 
 
@@ -244,7 +245,11 @@ def _steps_to_rounding(point: _Point, trial: _Point) -> float:
 
 def solve_hard(mdp: MDP, reward: Any, solver: str = "auto", max_iter: int = 1_000) -> HardOptimum:
     """The hard optimum (theory B4) by policy iteration; ties are split evenly in the policy returned."""
+    require_mdp(mdp)
     r = as_reward(mdp, reward)
+    # where nothing ends, a constant shifts every value alike: without it ties are told apart by smaller numbers
+    shift = 0.5 * float(r.max() + r.min()) if mdp.discount < 1.0 and not mdp.terminal.any() else 0.0
+    r = r - shift
     choice = _towards_the_end(mdp) if mdp.discount == 1.0 else _greedy_after_sweeps(mdp, r)
     rows = np.arange(mdp.n_states)
     for iteration in range(1, max_iter + 1):
@@ -254,7 +259,8 @@ def solve_hard(mdp: MDP, reward: Any, solver: str = "auto", max_iter: int = 1_00
         slack = 64 * EPS * float(np.abs(V).max(initial=0.0) + np.abs(r).max(initial=0.0))
         better = Q.max(axis=1) > Q[rows, choice] + slack  # strictly: equal actions must not make it cycle
         if not better.any():
-            return HardOptimum(V, Q, split_ties(mdp, Q, 1e4 * slack), iteration)
+            later = shift / (1.0 - mdp.discount) if shift else 0.0
+            return HardOptimum(V + later, Q + later, split_ties(mdp, Q, 1e4 * slack), iteration)
         choice = np.where(better, Q.argmax(axis=1), choice)
     raise SolverFailed(f"policy iteration did not settle within {max_iter} iterations. Raise `max_iter`.")
 

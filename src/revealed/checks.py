@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from revealed.errors import InvalidOption
 
 
 def is_count(value: Any) -> bool:
@@ -23,6 +26,13 @@ def is_seed(value: Any) -> bool:
     return value is None or (is_index(value) and int(value) >= 0)
 
 
+def require_option(name: str, value: Any, offered: Iterable[str]) -> None:
+    """A text among those offered."""
+    known = tuple(offered)
+    if not isinstance(value, str) or value not in known:
+        raise InvalidOption(name, f"one of {', '.join(known)}", repr(value))
+
+
 def as_number(value: Any) -> float:
     """The value as a float; NaN where it is none (text, bools, arrays, None)."""
     if isinstance(value, bool | str | bytes):
@@ -35,6 +45,8 @@ def as_number(value: Any) -> float:
 
 def as_floats(values: Any) -> npt.NDArray[np.float64] | None:
     """A float64 copy of an array, nested sequence or sparse matrix; None where it is not one of real numbers."""
+    if values is None:
+        return None
     try:
         raw = np.asarray(values.toarray() if hasattr(values, "toarray") else values)
         return np.array(raw, dtype=np.float64) if raw.dtype.kind in "biufO" else None

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from revealed.chain import Chain
-from revealed.checks import as_floats, as_number, is_count
+from revealed.checks import as_floats, as_number, is_count, require_option
 from revealed.demonstrations import Demonstrations
 from revealed.diagnosis import (
     Status,
@@ -28,7 +28,7 @@ from revealed.first_step import estimate_policy, require_first_step
 from revealed.fit import Fit
 from revealed.linear_solvers import SOLVERS, Work
 from revealed.matching import impossible_moves, match_labels, require_fit
-from revealed.mdp import MDP, Floats
+from revealed.mdp import MDP, Floats, require_mdp
 from revealed.objective import Case, Evaluation, GivenPolicy, Objective, OwnPolicy, PiTilde, weighted_log
 from revealed.optimize import OPTIMIZERS, Search, Settings, Trace, can_use_hessian, maximise
 from revealed.progress import Progress
@@ -59,9 +59,7 @@ class Options:
             ("optimizer", OPTIMIZERS),
             ("solver", SOLVERS),
         ):
-            value = getattr(self, name)
-            if not isinstance(value, str) or value not in offered:
-                raise InvalidOption(name, f"one of {', '.join(offered)}", repr(value))
+            require_option(name, getattr(self, name), offered)
         for name in ("l2", "tol", "learning_rate"):
             _require_number(name, getattr(self, name), positive=name != "l2")
         for name in ("max_iter", "patience"):
@@ -255,9 +253,9 @@ class Run:
 
 
 def _require_types(mdp: Any, demos: Any) -> None:
-    for name, value, kind in (("mdp", mdp, MDP), ("demonstrations", demos, Demonstrations)):
-        if not isinstance(value, kind):
-            raise InvalidInput(name, f"an rv.{kind.__name__}", type(value).__name__)
+    require_mdp(mdp)
+    if not isinstance(demos, Demonstrations):
+        raise InvalidInput("demonstrations", "rv.Demonstrations", type(demos).__name__)
 
 
 def _require_number(name: str, value: Any, positive: bool) -> None:

@@ -8,11 +8,7 @@ a model of something else would be worse than none. Nothing here imports gymnasi
 
 from __future__ import annotations
 
-import copy
-import operator
-import random
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,12 +18,11 @@ import scipy.sparse as sp
 
 from revealed.checks import as_floats, as_number, is_count, is_index
 from revealed.errors import InvalidInput
+from revealed.gymnasium_trial import Step, try_out
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
-Step = tuple[int, int, int, float, bool]  # state, action, next state, reward, terminated
 
-PROBES = 500
 FORM = "P[s][a] = [(probability, next state, reward, terminated), ...]"
 BUILD = "Build rv.MDP(transitions, discount, ...) from what you know of the dynamics."
 
@@ -85,13 +80,15 @@ class Table:
 
 def read_table(env: Any, masks: bool = True) -> Table:
     """The table of a Gymnasium environment; `masks=False` ignores the action masks that it may offer."""
+    if not isinstance(masks, bool):
+        raise InvalidInput("masks", "True or False", repr(masks))
     base = _unwrap(env)
     P = _table_of(base)
     n_states, n_actions = _sizes(base, P)
     outcomes = _read_outcomes(P, n_states, n_actions)
     feasible = _read_masks(base, n_states, n_actions) if masks else None
     initial = _read_initial(base, n_states)
-    starts, steps = _try_out(base, feasible, n_actions)
+    starts, steps = try_out(base, feasible, n_actions)
     _require_listed(outcomes, steps)
     terminal = find_terminal(outcomes, _can_start(initial, starts, n_states))
     name = getattr(getattr(base, "spec", None), "id", None) or type(base).__name__
@@ -334,53 +331,6 @@ def _can_start(initial: Floats | None, starts: list[int], n_states: int) -> Bool
             expected = "a reset() that starts where initial_state_distrib says"
             raise InvalidInput("env", expected, f"state {s}", remedy=BUILD)
     return initial > 0.0
-
-
-# ---------------------------------------------------------------------------------- does step() do what the table says?
-
-
-def _try_out(base: Any, feasible: Bools | None, n_actions: int) -> tuple[list[int], list[Step]]:
-    """Starts and random steps of a copy; none of either where it cannot be copied, reset or stepped.
-
-    The user's environment and the global random states are left as they were, and nothing is drawn on a screen.
-    """
-    starts: list[int] = []
-    steps: list[Step] = []
-    with _randomness_restored():
-        try:
-            trial = copy.deepcopy(base)
-            if getattr(trial, "render_mode", None) is not None:
-                trial.render_mode = None
-            for step in _walk(trial, feasible, n_actions):
-                starts.append(step) if isinstance(step, int) else steps.append(step)
-        except Exception:
-            pass  # not every environment lets itself be tried out; the table is then all there is to go by
-    return starts, steps
-
-
-def _walk(trial: Any, feasible: Bools | None, n_actions: int) -> Iterator[int | Step]:
-    """A random walk: the state at each reset, and each step."""
-    rng, s = np.random.default_rng(0), -1
-    for _ in range(PROBES):
-        if s < 0:
-            s = operator.index(trial.reset(seed=int(rng.integers(2**31)))[0])
-            yield s
-        a = int(rng.choice(n_actions if feasible is None else np.flatnonzero(feasible[s])))
-        observed, reward, terminated, truncated, _ = trial.step(a)
-        moved = operator.index(observed)
-        yield s, a, moved, float(reward), bool(terminated)
-        s = -1 if terminated or truncated else moved
-
-
-@contextmanager
-def _randomness_restored() -> Iterator[None]:
-    """An environment may draw from the global generators; what it drew is put back."""
-    plain, numpy = random.getstate(), np.random.get_state()  # noqa: NPY002
-    try:
-        yield
-    finally:
-        random.setstate(plain)
-        np.random.set_state(numpy)  # noqa: NPY002
 
 
 def _require_listed(o: Outcomes, steps: list[Step]) -> None:

@@ -224,6 +224,12 @@ class MDP:
         return values if self.base_state is None else values[self.base_state]
 
 
+def require_mdp(value: Any, name: str = "mdp") -> None:
+    if not isinstance(value, MDP):
+        remedy = f"Pass its model: world.{name}." if isinstance(getattr(value, name, None), MDP) else None
+        raise InvalidInput(name, "an rv.MDP", type(value).__name__, remedy=remedy)
+
+
 def can_reach(graph: sp.csr_array, goal: Bools) -> Bools:
     """Which nodes have a path into `goal`."""
     return way_to(graph, goal)[0]

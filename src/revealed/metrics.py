@@ -16,11 +16,11 @@ import numpy as np
 
 from revealed.bellman import solve_hard
 from revealed.chain import Chain, as_policy
-from revealed.checks import as_floats
+from revealed.checks import as_floats, require_option
 from revealed.demonstrations import Demonstrations
-from revealed.errors import InvalidDemonstrations, InvalidDistribution, InvalidInput, InvalidOption
+from revealed.errors import InvalidDemonstrations, InvalidDistribution, InvalidInput
 from revealed.matching import match_labels, require_fit
-from revealed.mdp import MDP, Floats
+from revealed.mdp import MDP, Floats, require_mdp
 from revealed.reward_distances import as_table, epic, starc
 
 __all__ = [
@@ -73,7 +73,10 @@ class Truth:
 
     def evaluate(self, fit: Any, demos: Demonstrations | None = None, coverage: Any = None) -> dict[str, float]:
         """All metrics of a fit by name; `demos` are the fit's own unless others are given (held-out ones, say)."""
-        observed = fit.demonstrations if demos is None else demos
+        for part in ("reward", "policy", "log_policy"):
+            if not hasattr(fit, part):
+                raise InvalidInput("fit", "a fit, with a reward and a policy", type(fit).__name__, remedy=_NOT_A_FIT)
+        observed: Any = getattr(fit, "demonstrations", None) if demos is None else demos
         _require_demonstrations(observed)
         decisions = match_labels(observed, self.mdp).lift(self.mdp)
         require_fit(self.mdp, decisions)
@@ -111,8 +114,7 @@ def nll(policy: Any, demos: Demonstrations, per: str = "decision") -> float:
     `policy` is an (S, A) array, or a fit or solution, whose `log_policy` does not underflow. `per` is "decision" or
     "trajectory". An observed action without probability makes it infinite.
     """
-    if per not in ("decision", "trajectory"):
-        raise InvalidOption("per", '"decision" or "trajectory"', repr(per))
+    require_option("per", per, ("decision", "trajectory"))
     _require_demonstrations(demos)
     log_policy = _log_policy(policy, (demos.n_states, demos.n_actions))
     counts, seen = demos.counts, demos.counts > 0.0
@@ -155,6 +157,7 @@ def _divergence(weights: Floats, expert: Floats, log_policy: Floats) -> float:
 
 def _decision_weights(mdp: MDP, expert: Any, initial: Any) -> Floats:
     """(S, A) the share of the expert's discounted decisions that fall on each pair."""
+    require_mdp(mdp)
     policy = _policy(mdp, expert, "expert")
     visits = Chain(mdp, policy, check=False).occupancy(mdp.start(initial))[:, None] * policy
     if not visits.any():
@@ -201,6 +204,7 @@ def policy_value(mdp: MDP, reward: Any, policy: Any) -> Floats:
 
     `policy`, here and below, is an (S, A) array, or a fit or solution.
     """
+    require_mdp(mdp)
     behaviour = _policy(mdp, policy)
     return Chain(mdp, behaviour, check=False).solve(np.sum(behaviour * expected_reward(mdp, reward), axis=1))
 
@@ -222,6 +226,9 @@ def stochastic_evd(mdp: MDP, true_reward: Any, policy: Any, initial: Any = None)
     A soft-optimal policy explores, so the figure has a positive floor: that of the expert itself.
     """
     return Truth(mdp, true_reward, initial=initial).stochastic_evd(policy)
+
+
+_NOT_A_FIT = "Policies go to metrics.nll and metrics.stochastic_evd, rewards to evd, epic and starc."
 
 
 def expected_reward(mdp: MDP, reward: Any, name: str = "reward") -> Floats:

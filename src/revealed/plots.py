@@ -31,6 +31,7 @@ RED = "#e8000b"
 BLANK = "#b7d3ea"  # where there is no value: a colour that no grey can be taken for
 # of objects on a grid; distinct for colour-blind readers (after Okabe and Ito)
 COLORS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#000000")
+MOST_MARKS = 100
 LONGEST = 0.86  # in cells: the arrow of a policy that is sure of its direction
 
 
@@ -64,7 +65,8 @@ def plot_grid(
     if policy is not None:
         plot_arrows(ax, policy, shape, actions=actions)
     if colorbar:
-        add_colorbar(image, [ax], label, fontsize)
+        below = {"location": "bottom", "aspect": 40} if shape[1] > 1.6 * shape[0] else {}
+        add_colorbar(image, [ax], label, fontsize, **below)
     return image
 
 
@@ -78,10 +80,12 @@ def plot_arrows(
     probabilities, moves = _as_policy(policy, shape, actions)
     down, right = (probabilities @ np.array(moves, dtype=np.float64)).T * LONGEST
     row, column = np.divmod(np.arange(len(probabilities)), shape[1])
+    acts = probabilities.any(axis=1)  # nobody acts in a terminal state
+    width = 0.09 * min(1.0, max(shape) / 12)  # on a small grid cells are large
     # rows run downwards on the axes, so "down" is a positive step of y once the angles follow the data
     return ax.quiver(
-        column, row, right, down, color=color, pivot="middle", angles="xy", scale_units="xy", scale=1.0,
-        units="xy", width=0.09, headwidth=4.2, headlength=4.2, headaxislength=3.8, minlength=1.2,
+        column[acts], row[acts], right[acts], down[acts], color=color, pivot="middle", angles="xy", scale_units="xy",
+        scale=1.0, units="xy", width=width, headwidth=4.2, headlength=4.2, headaxislength=3.8, minlength=1.2,
     )  # fmt: skip
 
 
@@ -166,17 +170,19 @@ def plot_states(
     """One value per state as bars over the states' numbers and, on a second axis, the probabilities of actions.
 
     For worlds whose states have no place on a map. `policy` (S, A) is drawn in red, with a mark per state and action,
-    or a line per action where the states are `ordered`; of many actions only the first four can be told apart.
+    or a line per action where the states are `ordered`; only four actions can be told apart, and no marks among more
+    than 100 states.
     """
     heights = np.asarray(values, dtype=np.float64).reshape(-1)
     index = np.arange(heights.size)
-    ax.fill_between(index, np.nan_to_num(heights), step="mid", color=color, alpha=0.75, linewidth=0)
+    edges = np.arange(heights.size + 1) - 0.5
+    ax.stairs(np.nan_to_num(heights), edges, fill=True, color=color, alpha=0.75, linewidth=0)
     ax.set_title(title, fontsize=1.1 * fontsize)
     ax.set_xlabel(states, fontsize=fontsize)
     ax.set_ylabel(label, fontsize=fontsize)
     ax.margins(x=0.01)
     ax.tick_params(labelsize=0.9 * fontsize)
-    if policy is not None:
+    if policy is not None and (ordered or heights.size <= MOST_MARKS):
         _plot_probabilities(ax, index, np.asarray(policy, dtype=np.float64), actions, fontsize, ordered)
 
 
@@ -204,7 +210,7 @@ def label_axes(ax: Axes, title: str, fontsize: float = 11.0) -> None:
     ax.set_xlabel("column", fontsize=fontsize)
     ax.set_ylabel("row", fontsize=fontsize)
     for axis in (ax.xaxis, ax.yaxis):
-        axis.set_major_locator(MaxNLocator(nbins=4, integer=True))
+        axis.set_major_locator(MaxNLocator(nbins=4, integer=True, min_n_ticks=1))
     ax.tick_params(labelsize=0.9 * fontsize)
 
 
@@ -215,10 +221,20 @@ def add_colorbar(
     figure = axes[0].get_figure(root=True)
     if figure is None:
         raise InvalidInput("ax", "axes on a figure", "axes without one")
+    place.setdefault("extend", _beyond(image))
     bar = figure.colorbar(image, ax=list(axes), **place)
     bar.set_label(label, fontsize=fontsize)
     bar.ax.tick_params(labelsize=0.9 * fontsize)
     return bar
+
+
+def _beyond(image: ScalarMappable) -> Any:
+    """At which ends values lie beyond the colours."""
+    values, (low, high) = np.ma.masked_invalid(np.ma.asarray(image.get_array())), image.get_clim()
+    if values.count() == 0 or low is None or high is None:
+        return "neither"
+    below, above = bool(values.min() < low), bool(values.max() > high)
+    return {(0, 0): "neither", (1, 0): "min", (0, 1): "max", (1, 1): "both"}[below, above]
 
 
 def _norm(table: Floats, vmin: float | None, vmax: float | None, log: bool) -> Normalize:

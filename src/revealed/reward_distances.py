@@ -23,7 +23,7 @@ from revealed.bellman import as_reward
 from revealed.chain import Chain
 from revealed.checks import as_floats
 from revealed.errors import InvalidDistribution, InvalidReward
-from revealed.mdp import MDP, Floats
+from revealed.mdp import MDP, Floats, require_mdp
 from revealed.transitions.csr import is_sparse
 
 VANISHES = 1e-12  # a canonical form this small beside the numbers it was made from is rounding
@@ -70,6 +70,7 @@ class RewardTable:
 
 def as_table(mdp: MDP, reward: Any, name: str = "reward") -> RewardTable:
     """A reward of shape (S,), (S, 1), (S, A), dense (S, A, S) or sparse (S*A, S), checked; lifted to a horizon."""
+    require_mdp(mdp)
     S, A = mdp.feasible.shape
     moves = _as_moves(reward, S, A)
     if moves is None:
@@ -140,6 +141,7 @@ class Coverage:
 def as_coverage(mdp: MDP, coverage: Any) -> Coverage:
     """None: uniform over the states that are not terminal and their feasible actions. An (S, A) table of weights, or
     weights of (s, a, s') as a sparse (S*A, S) or dense (S, A, S) array, need not sum to one."""
+    require_mdp(mdp)
     S, A = mdp.feasible.shape
     if coverage is None:
         return Coverage(~mdp.terminal / (~mdp.terminal).sum(), mdp.uniform_policy())
@@ -149,23 +151,29 @@ def as_coverage(mdp: MDP, coverage: Any) -> Coverage:
         expected = f"weights of shape {(S, A)}, {(S, A, S)}, or sparse {(S * A, S)}"
         got = f"{type(coverage).__name__} of something else" if pairs is None else f"shape {pairs.shape}"
         raise InvalidDistribution("coverage", expected, got)
-    _check_weights(mdp, pairs if moves is None else _stored(moves), pairs)
+    largest = _check_weights(mdp, pairs if moves is None else moves, pairs)
+    pairs = pairs / largest if moves is None else np.asarray((moves / largest).sum(axis=1)).reshape(S, A)
     states, total = pairs.sum(axis=1), float(pairs.sum())
     actions = pairs / np.where(states > 0.0, states, 1.0)[:, None]
     actions = np.where(states[:, None] > 0.0, actions, mdp.uniform_policy())
-    return Coverage(states / total, actions, None if moves is None else sp.csr_array(moves / total))
+    return Coverage(states / total, actions, None if moves is None else sp.csr_array(moves / largest / total))
 
 
-def _check_weights(mdp: MDP, weights: Floats, pairs: Floats) -> None:
-    bad = ~(np.isfinite(weights) & (weights >= 0.0))
+def _check_weights(mdp: MDP, weights: Any, pairs: Floats) -> float:
+    """The largest weight, by which all are divided before they are summed."""
+    stored = _stored(weights)
+    bad = ~(np.isfinite(stored) & (stored >= 0.0))
     if bad.any():
-        raise InvalidDistribution("coverage", "finite weights >= 0", weights[bad][0])
-    if not pairs.any():
+        row = int(_rows(weights)[bad][0]) if is_sparse(weights) else int(np.argwhere(bad)[0][0])
+        where = f"state {row if weights is pairs else row // mdp.n_actions}"
+        raise InvalidDistribution("coverage", "finite weights >= 0", stored[bad][0], where)
+    if not stored.any():
         raise InvalidDistribution("coverage", "some weight above 0", "all zero")
     outside = ~mdp.feasible & (pairs > 0.0)
     if outside.any():
         s, a = (int(i) for i in np.argwhere(outside)[0])
         raise InvalidDistribution("coverage", "weight on feasible pairs alone", pairs[s, a], f"state {s}, action {a}")
+    return float(stored.max())
 
 
 def epic(mdp: MDP, reward_a: Any, reward_b: Any, coverage: Any = None) -> float:

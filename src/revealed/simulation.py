@@ -10,7 +10,7 @@ from revealed.chain import as_policy
 from revealed.checks import is_count, is_seed
 from revealed.demonstrations import Demonstrations
 from revealed.errors import InvalidInput
-from revealed.mdp import MDP, Floats
+from revealed.mdp import MDP, Floats, require_mdp
 
 
 def simulate(
@@ -22,6 +22,7 @@ def simulate(
     terminal (of the first layer, on a horizon). The last state is kept, so that the demonstrations know where the last
     decision led.
     """
+    require_mdp(mdp)
     for name, value in (("n", n), ("length", length)):
         if not is_count(value):
             raise InvalidInput(name, "a whole number, at least 1", repr(value))

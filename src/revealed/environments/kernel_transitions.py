@@ -21,6 +21,7 @@ from revealed.mdp import Floats
 
 BANDWIDTH = (1.0, 0.5)  # of φ and of ψ, in steps of the grid
 CUT = 2.0  # bandwidths
+MOST_STORED = 2_000_000  # kernel weights at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,6 +31,9 @@ class Node:
     x: Floats
     y: Floats
     ended: npt.NDArray[np.bool_]
+
+    def __getitem__(self, which: Any) -> Node:
+        return Node(self.x[which], self.y[which], self.ended[which])
 
 
 def kernel_transitions(
@@ -44,26 +48,42 @@ def kernel_transitions(
     """Sparse (S*A, S) on a grid of bins × bins nodes (state = x · bins + y), and how many pairs had no data nearby.
 
     `ended` (bins,) tells which x are terminal; a step that ended leads to terminal nodes only, one that went on to
-    others only. A pair without a step of its action within the cut-off takes the nearest such step's outcome.
+    others only. A pair without a step of its action within the cut-off takes the nearest such step's outcome. Work
+    grows with the number of steps times the nodes under φ times those under ψ: (4h + 1)² each.
     """
-    h = _check_bandwidth(bandwidth)
+    h = check_bandwidth(bandwidth)
     for a in range(n_actions):
         if not (action == a).any():
             remedy = "Use more trajectories, or a noisier expert."
             raise InvalidInput("trajectories", "every action taken at least once", f"action {a} never", remedy=remedy)
-    S, n = bins * bins, action.size
-    node, data, w = _kernel(origin, bins, h[0])
-    rows, columns = node * n_actions + action[data], data
-    phi = sp.csr_array(sp.coo_array((w, (rows, columns)), shape=(S * n_actions, n)))
-    psi = _outcomes(outcome, bins, h[1], ended)
+    T, weight = _smooth(origin, outcome, action, bins, ended, n_actions, h)
     going = np.repeat(~ended, bins)
-    without = (np.diff(phi.indptr).reshape(S, n_actions) == 0) & going[:, None]
-    phi = sp.csr_array(phi + _nearest(origin, action, without, bins))
-    phi.data /= np.repeat(np.asarray(phi.sum(axis=1)).reshape(-1), np.diff(phi.indptr))
-    return sp.csr_array(phi @ psi), int(without.sum())
+    without = (weight.reshape(-1, n_actions) == 0.0) & going[:, None]
+    weight[weight == 0.0] = 1.0
+    T.data /= np.repeat(weight, np.diff(T.indptr))
+    lost, step = _nearest(origin, action, without, bins)
+    found = sp.coo_array((np.ones(lost.size), (lost, np.arange(lost.size))), shape=(T.shape[0], lost.size))
+    return sp.csr_array(T + found.tocsr() @ _outcomes(outcome[step], bins, h[1], ended)), int(lost.size)
 
 
-def _check_bandwidth(bandwidth: Any) -> Floats:
+def _smooth(
+    origin: Node, outcome: Node, action: Any, bins: int, ended: Any, n_actions: int, h: Floats
+) -> tuple[sp.csr_array, Floats]:
+    """Σ_i φ_i ψ_i and Σ_i φ_i over the steps of each pair's action, some steps at a time to bound memory."""
+    S = bins * bins
+    T, weight = sp.csr_array((S * n_actions, S)), np.zeros(S * n_actions)
+    at_once = max(1, MOST_STORED // (2 * int(np.ceil(CUT * h.max())) + 1) ** 2)
+    for first in range(0, action.size, at_once):
+        part = slice(first, first + at_once)
+        node, data, w = _kernel(origin[part], bins, h[0])
+        rows = node * n_actions + action[part][data]
+        phi = sp.csr_array(sp.coo_array((w, (rows, data)), shape=(S * n_actions, action[part].size)))
+        T = sp.csr_array(T + phi @ _outcomes(outcome[part], bins, h[1], ended))
+        weight += np.bincount(rows, w, minlength=weight.size)
+    return T, weight
+
+
+def check_bandwidth(bandwidth: Any) -> Floats:
     h = as_floats(bandwidth)
     if h is None or h.shape != (2,) or not np.all(np.isfinite(h) & (h >= 0.25)):
         raise InvalidInput("bandwidth", "two numbers >= 0.25: of φ and ψ, in steps of the grid", repr(bandwidth))
@@ -98,16 +118,14 @@ def _outcomes(outcome: Node, bins: int, h: float, ended: Any) -> sp.csr_array:
     return psi
 
 
-def _nearest(origin: Node, action: Any, without: Any, bins: int) -> sp.csr_array:
-    """A one for each pair without support, at the nearest step of that action (in steps of the grid)."""
+def _nearest(origin: Node, action: Any, without: Any, bins: int) -> tuple[Any, Any]:
+    """The pairs without support and, for each, the nearest step of its action (in steps of the grid)."""
     from scipy.spatial import KDTree
 
-    S, A = without.shape
-    rows, columns = [], []
-    for a in range(A):
+    pairs, steps = [], []
+    for a in range(without.shape[1]):
         own, lost = np.flatnonzero(action == a), np.flatnonzero(without[:, a])
         tree = KDTree(np.column_stack([origin.x[own], origin.y[own]]))
-        rows.append(lost * A + a)
-        columns.append(own[tree.query(np.column_stack(np.divmod(lost, bins)))[1]])
-    row, column = np.concatenate(rows), np.concatenate(columns)
-    return sp.csr_array(sp.coo_array((np.ones(row.size), (row, column)), shape=(S * A, action.size)))
+        pairs.append(lost * without.shape[1] + a)
+        steps.append(own[tree.query(np.column_stack(np.divmod(lost, bins)))[1]])
+    return np.concatenate(pairs), np.concatenate(steps)

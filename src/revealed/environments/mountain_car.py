@@ -14,11 +14,11 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from revealed.checks import is_count
+from revealed.checks import is_count, require_option
 from revealed.demonstrations import Demonstrations
-from revealed.environments.kernel_transitions import BANDWIDTH, Node, kernel_transitions
+from revealed.environments.kernel_transitions import BANDWIDTH, Node, check_bandwidth, kernel_transitions
 from revealed.environments.world import World, check_scale, make_expert, require_number
-from revealed.errors import InvalidInput, InvalidOption
+from revealed.errors import InvalidInput
 from revealed.mdp import MDP, Floats
 from revealed.rewards.base import Reward
 from revealed.rewards.tabular import TabularReward
@@ -145,6 +145,10 @@ class MountainCar(World):
         """One weight per state: the features are one-hot."""
         return TabularReward(self.mdp.n_states)
 
+    def with_expert(self, kind: str = "soft", noise: float = 0.3) -> MountainCar:
+        """The same car with another expert, who knows the exact model (see `make_expert`)."""
+        return replace(self, expert=make_expert(self.exact or self.mdp, self.true_reward, kind, noise))
+
     def drive(self, n: int = 100, length: int | None = None, seed: int | None = None) -> Drives:
         """`n` drives of the expert in the continuous dynamics, until the goal or `length` decisions."""
         length = self.length if length is None else length
@@ -176,6 +180,9 @@ class MountainCar(World):
 
     def with_kernel_transitions(self, drives: Drives, bandwidth: tuple[float, float] = BANDWIDTH) -> MountainCar:
         """The same car with transitions estimated from drives (see `kernel_transitions`); the expert stays."""
+        if not isinstance(drives, Drives):
+            remedy = "As from car.drive(1000, seed=0); demonstrations have forgotten where in its cell the car was."
+            raise InvalidInput("drives", "Drives", type(drives).__name__, remedy=remedy)
         went = np.nonzero(drives.action >= 0)
         after = (went[0], went[1] + 1)
         origin, outcome = (
@@ -196,7 +203,7 @@ class MountainCar(World):
     def _draw(self, ax: Axes, values: Floats, policy: Floats | None, **style: Any) -> None:
         from revealed.plots import plot_plane
 
-        push = None if policy is None else policy[:, 2] - policy[:, 0]
+        push = None if policy is None else np.where(self.mdp.terminal, np.nan, policy[:, 2] - policy[:, 0])
         style = {"names": ("position", "velocity"), "mark": GOAL} | style
         plot_plane(ax, values, self.nodes.positions, self.nodes.velocities, push, **style)
 
@@ -227,9 +234,10 @@ def mountain_car(
     """
     if not is_count(bins) or bins < 4:
         raise InvalidInput("bins", "a whole number, at least 4", repr(bins))
-    if transitions not in ("exact", "kernel"):
-        raise InvalidOption("transitions", '"exact" or "kernel"', repr(transitions))
+    require_option("transitions", transitions, ("exact", "kernel"))
     _require_counts(trajectories=trajectories, length=length)
+    make_rng(seed)
+    check_bandwidth(bandwidth)
     nodes = Nodes(int(bins))
     x, _ = nodes.all
     mdp = MDP(_exact(nodes), discount, _start(nodes), terminal=x >= GOAL, action_labels=ACTIONS)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from revealed.checks import as_floats, as_number, is_count
+from revealed.checks import as_floats, as_number, is_count, require_option
 from revealed.environments.grid import ACTIONS, grid_transitions
 from revealed.environments.world import GridWorld, check_scale, make_expert
 from revealed.errors import InvalidInput, InvalidOption
@@ -83,8 +83,11 @@ def objectworld(
     that they lie in [0, 1]), "standard" (mean 0, deviation 1) or "none".
 
     The expert is "noisy", as in the paper (optimal, but with probability `noise` a random action), "soft" or "optimal".
+    A soft expert needs a larger `scale`, 5 or so: at 1 it cares for rewards little more than for entropy.
     """
     _check(size, colors, object_probability, metric, radii, values, normalise)
+    if not isinstance(strict, bool):
+        raise InvalidOption("strict", "True or False", repr(strict))
     objects = _draw_objects(size, colors, object_probability, make_rng(seed))
     uniform = np.full(size * size, 1.0 / size**2)
     mdp = MDP(grid_transitions(size, size, wind, stay=True), discount, uniform, action_labels=ACTIONS)
@@ -111,14 +114,14 @@ def _check(size: Any, colors: Any, p: Any, metric: Any, radii: Any, values: Any,
             raise InvalidInput(name, "a whole number, at least 2", repr(number))
     if not 0.0 <= as_number(p) <= 1.0:
         raise InvalidInput("object_probability", "a probability", repr(p))
-    if metric not in METRICS:
-        raise InvalidOption("metric", f"one of {', '.join(METRICS)}", repr(metric))
-    if normalise not in NORMALISE:
-        raise InvalidOption("normalise", f"one of {', '.join(NORMALISE)}", repr(normalise))
+    require_option("metric", metric, METRICS)
+    require_option("normalise", normalise, NORMALISE)
     for name, given, n in (("radii", radii, 2), ("values", values, 3)):
         array = as_floats(given)
         if array is None or array.shape != (n,) or not np.isfinite(array).all():
             raise InvalidInput(name, f"{n} numbers", repr(given))
+    if min(radii) < 0:
+        raise InvalidInput("radii", "2 numbers >= 0", repr(radii))
 
 
 def _draw_objects(size: int, colors: int, p: float, rng: np.random.Generator) -> npt.NDArray[np.intp]:
@@ -160,6 +163,6 @@ def _rule(distance: tuple[Floats, Floats], radii: Any, strict: bool, values: Any
 
 def _normalised(distances: Floats, how: str, longest: float) -> Floats:
     if how == "standard":
-        spread = distances.std(axis=0)
-        return (distances - distances.mean(axis=0)) / np.where(spread > 0.0, spread, 1.0)
+        varies = np.ptp(distances, axis=0) > 0.0  # of a colour that is absent, the deviation is rounding alone
+        return (distances - distances.mean(axis=0)) / np.where(varies, distances.std(axis=0), 1.0)
     return distances / longest if how == "range" else distances

@@ -46,7 +46,8 @@ def obstacleworld(
     terminal one; starts are uniform. True weights are `scale` × (0.2, 0, 1) for path, obstacle and goal.
 
     Each cell off the diagonal corridor is an obstacle with probability `density`, drawn from `seed`; or `layout` is
-    the map itself, one line per row, as in `".#.\\n..G"`; it may be any rectangle.
+    the map itself, one line per row, as in `".#.\\n..G"`; it may be any rectangle, and `size`, `density` and `seed`
+    do not matter then.
     """
     cells = _random_cells(size, density, seed) if layout is None else _read(layout)
     weights = check_scale(scale) * np.array(WEIGHTS)
@@ -88,9 +89,9 @@ def _random_cells(size: Any, density: Any, seed: Any) -> Any:
 
 def _read(layout: Any) -> Any:
     """Lines of marks as an array; blanks around lines and empty lines are ignored."""
-    if not isinstance(layout, str) or not layout.split():
+    lines = [line.strip() for line in layout.splitlines() if line.strip()] if isinstance(layout, str) else []
+    if not lines:
         raise InvalidInput("layout", 'a map as text, one line per row, as in ".#.\\n..G"', repr(layout)[:60])
-    lines = layout.split()
     for i, line in enumerate(lines):
         if len(line) != len(lines[0]):
             raise InvalidInput("layout", f"lines of equal length ({len(lines[0])})", f"{len(line)}", f"line {i + 1}")

@@ -14,7 +14,7 @@ import numpy as np
 
 from revealed.bellman import as_reward, solve, solve_hard
 from revealed.chain import Chain, as_policy
-from revealed.checks import as_number
+from revealed.checks import as_number, require_option
 from revealed.demonstrations import Demonstrations
 from revealed.errors import InvalidInput, InvalidOption
 from revealed.mdp import MDP, Floats
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 EXPERTS = ("soft", "noisy", "optimal")
 VISITS = "discounted visits"
+WIDE = 1.6  # a grid with so many more columns than rows is drawn wide
 SHOWN = ("reward", "value", "occupancy")
 
 
@@ -50,6 +51,10 @@ class World:
     true_weights: Floats | None = None
     length: int = 50
 
+    def __post_init__(self) -> None:
+        for array in (self.true_reward, self.expert):
+            array.flags.writeable = False
+
     def demonstrate(self, n: int = 100, length: int | None = None, seed: int | None = None) -> Demonstrations:
         """`n` trajectories of the expert, each of at most `length` decisions and ended by a terminal state."""
         return simulate(self.mdp, self.expert, n, self.length if length is None else length, seed)
@@ -70,15 +75,20 @@ class World:
         title: str | None = None,
         **style: Any,
     ) -> Figure:
-        """A picture over the states: `world.plot()`, or `world.plot(fit.reward, fit.policy)`.
+        """A picture over the states: `world.plot()`, or `world.plot(fit)`.
 
         `values` is "reward" (the true one), "value" (the expected return of the policy under the true reward),
-        "occupancy" (its expected discounted visits), or an array (S,), (S, 1) or (S, A), of which the mean over
-        actions is shown. `policy` is "expert", None, or an (S, A) array. Draws on `ax` if there is one, else on a
-        figure of its own, and returns the figure.
+        "occupancy" (its expected discounted visits), a fit, or an array (S,), (S, 1) or (S, A), of which the mean over
+        actions is shown. `policy` is "expert" (a fit is shown with its own), None, an (S, A) array, a fit or a
+        solution. Draws on `ax` if there is one, else on a figure of its own, and returns the figure. `label` names
+        the values; the rest of `style` goes to the function of `revealed.plots` that draws this kind of world.
         """
         from matplotlib.figure import Figure
 
+        if hasattr(values, "reward") and hasattr(values, "policy"):
+            values, policy = values.reward, values.policy if isinstance(policy, str) else policy
+        if ax is not None and not hasattr(ax, "get_figure"):
+            raise InvalidInput("ax", "axes of matplotlib", type(ax).__name__)
         chosen = self._policy(policy)
         shown, label = self._shown(values, chosen)
         figure = Figure(figsize=self._figsize, layout="constrained") if ax is None else ax.get_figure(root=True)
@@ -105,12 +115,12 @@ class World:
             if policy != "expert":
                 raise InvalidOption("policy", '"expert", None, or an (S, A) array', repr(policy))
             return self.expert
-        return as_policy(self.mdp, policy)
+        return as_policy(self.mdp, getattr(policy, "policy", policy))
 
     def _shown(self, values: Any, policy: Floats | None) -> tuple[Floats, str]:
         """(S,) what the colours or heights stand for, and its name."""
         if not isinstance(values, str):
-            return self._per_state(values), "reward"
+            return self._per_state(values), "reward" if np.ndim(values) == 2 else ""
         if values not in SHOWN:
             raise InvalidOption("values", f"one of {', '.join(SHOWN)}, or an array", repr(values))
         behaviour = self.expert if policy is None else policy
@@ -142,7 +152,10 @@ class GridWorld(World):
     @property
     def _figsize(self) -> tuple[float, float]:
         rows, columns = self.shape
-        return (5.6, float(np.clip(4.4 * rows / columns, 2.0, 7.0) + 0.5))
+        if columns > WIDE * rows:  # the colour bar lies below
+            return (6.4, float(max(2.2, 6.0 * rows / columns + 1.5)))
+        height = float(np.clip(4.4 * rows / columns, 2.0, 7.0))
+        return (float(max(2.8, height * columns / rows) + 1.2), height + 0.5)
 
     _log_visits = True
 
@@ -161,8 +174,7 @@ def make_expert(mdp: MDP, reward: Floats, kind: str = "soft", noise: float = 0.3
     "soft" is optimal in the soft sense (theory V3); "optimal" takes a best action, ties split evenly; "noisy" does so
     but with probability `noise` takes a feasible action at random.
     """
-    if kind not in EXPERTS:
-        raise InvalidOption("expert", f"one of {', '.join(EXPERTS)}", repr(kind))
+    require_option("expert", kind, EXPERTS)
     if not 0.0 <= as_number(noise) <= 1.0:
         raise InvalidInput("noise", "a probability", repr(noise))
     if kind == "soft":
