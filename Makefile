@@ -33,6 +33,7 @@ reproduce: setup ## the four methods side by side on a known world, with a pictu
 
 bench: setup ## side-by-side measurements
 	$(BIN)/python benchmarks/bench_core.py
+	$(BIN)/python benchmarks/bench_worlds.py
 
 clean: ## remove caches and build output (.venv and results stay)
 	rm -rf build dist .pytest_cache .ruff_cache .hypothesis *.egg-info src/*.egg-info
