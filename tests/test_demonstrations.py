@@ -1,11 +1,13 @@
 """What was observed, from trajectories and counts. Frames and files: test_panels.py; bad input: test_errors.py."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 
 import revealed as rv
 from models import corridor, random_mdp
+from revealed.errors import InvalidDemonstrations
 from revealed.matching import require_fit
 
 TRAJECTORIES = [([0, 1, 2], [1, 1, 0]), ([2, 1, 0], [0, 0]), ([3], [1])]
@@ -182,3 +184,37 @@ def test_decisions_must_be_decisions_of_the_model():
 
 def test_repr_says_how_much_was_seen():
     assert repr(demos()) == "Demonstrations(6 decisions by 3 agents, 4 of 4 states seen, 2 actions)"
+
+
+def test_a_subset_is_what_its_agents_alone_would_give():
+    paths = [([0, 1, 2], [0, 1]), ([2, 0], [1, 0]), ([1], [1]), ([0, 2, 2], [1, 1])]
+    demos = rv.Demonstrations.from_trajectories(paths, 3, 2, ids=["a", "b", "a", "c"])
+    part = demos.subset([2, 0])
+    alone = rv.Demonstrations.from_trajectories([paths[i] for i in (3, 0, 2)], 3, 2, ids=["c", "a", "a"])
+    assert part.ids == alone.ids == ("c", "a")
+    for name in ("counts", "starts"):
+        np.testing.assert_array_equal(getattr(part, name), getattr(alone, name))
+    for name in ("by_agent", "transition_counts"):
+        np.testing.assert_array_equal(getattr(part, name).toarray(), getattr(alone, name).toarray())
+    np.testing.assert_array_equal(demos.subset(np.array([True, False, False])).counts, demos.subset(range(1)).counts)
+    np.testing.assert_array_equal(demos.subset(slice(1, None)).counts + demos.subset([0]).counts, demos.counts)
+
+
+def test_a_subset_keeps_what_the_whole_knows():
+    frame = pd.DataFrame({"id": [1, 1, 2, 2], "t": [0, 1, 0, 1], "s": list("xyxx"), "a": list("uvvu")})
+    demos = rv.Demonstrations.from_frame(frame, id="id", time="t", state="s", action="a").discount_visits(0.5)
+    part = demos.subset([1])
+    assert (part.state_labels, part.action_labels) == (("x", "y"), ("u", "v"))
+    np.testing.assert_array_equal(part.weights, [[0.5, 1.0], [0.0, 0.0]])
+
+
+@pytest.mark.parametrize("agents", [[0, 0], [5], "first", [[0]], 0, [], [0.5], [True]])
+def test_agents_that_are_none_are_refused(agents):
+    demos = rv.Demonstrations.from_trajectories([([0, 1], [0, 1]), ([1], [0])], 2, 2)
+    with pytest.raises(InvalidDemonstrations, match="`agents`"):
+        demos.subset(agents)
+
+
+def test_steps_as_pairs_get_the_remedy():
+    with pytest.raises(InvalidDemonstrations, match="zip"):
+        rv.Demonstrations.from_trajectories([[(0, 1), (1, 0), (0, 0)]], 2, 2)  # pyright: ignore[reportArgumentType]

@@ -583,7 +583,34 @@ def test_a_constant_where_nothing_ends_costs_nothing_however_large(constant, see
 
 def test_what_is_not_a_model_or_a_fit_is_refused_with_a_remedy():
     world = rv.environments.obstacleworld(size=4)
-    with pytest.raises(InvalidInput, match=r"`mdp`.*Obstacleworld.*world\.mdp"):
+    with pytest.raises(InvalidInput, match=r"`mdp`.*Obstacleworld.*`\.mdp`"):
         evd(world, world.true_reward, world.true_reward)  # pyright: ignore[reportArgumentType]
     with pytest.raises(InvalidInput, match=r"`fit`.*ndarray"):
         rv.evaluate(world.expert, world.mdp, world.true_reward)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "remedy"),
+    [
+        (lambda world, fit: evd(world.mdp, world.true_reward, fit), "`.reward`"),
+        (lambda world, fit: evd(world.mdp, world, fit.reward), "`.true_reward`"),
+        (lambda world, fit: rv.solve(world.mdp, fit), "`.reward`"),
+        (lambda world, fit: nll(world, fit.demonstrations), "`.expert`"),
+        (lambda world, fit: rv.simulate(world.mdp, world, 1, 1), "`.expert`"),
+        (lambda world, fit: epic(world.mdp, fit.reward, fit.reward, fit.demonstrations), "`.counts`"),
+        (lambda world, fit: rv.NFXP(fit.reward_model).fit(fit.demonstrations, world.mdp), "swapped"),
+        (lambda world, fit: rv.NFXP(world.reward_model), r"reward_model\(\)"),
+    ],
+)
+def test_what_only_holds_what_was_wanted_is_refused_with_the_way_to_it(wrong, remedy):
+    world = rv.environments.obstacleworld(size=3)
+    fit = rv.NFXP(world.reward_model()).fit(world.mdp, world.demonstrate(50, seed=0))
+    with pytest.raises(RevealedError, match=remedy):
+        wrong(world, fit)
+
+
+def test_a_fit_of_another_size_is_named_as_the_culprit():
+    world, other = rv.environments.obstacleworld(size=3), rv.environments.obstacleworld(size=4)
+    fit = rv.NFXP(world.reward_model()).fit(world.mdp, world.demonstrate(50, seed=0))
+    with pytest.raises(InvalidInput, match=r"`fit`.*16 states"):
+        rv.evaluate(fit, other.mdp, other.true_reward)

@@ -364,3 +364,26 @@ def test_an_expert_of_an_unknown_kind_is_refused(world):
         world.with_expert("clever")
     with pytest.raises(RevealedError, match="noise"):
         world.with_expert("noisy", 1.5)
+
+
+def test_a_world_judges_by_its_own_truth():
+    world = rv.environments.obstacleworld(size=4)
+    fit = rv.NFXP(world.reward_model()).fit(world.mdp, world.demonstrate(50, seed=0))
+    assert world.evaluate(fit) == rv.evaluate(fit, world.mdp, world.true_reward, expert=world.expert)
+    new = world.demonstrate(50, seed=1)
+    assert world.evaluate(fit, new)["nll"] == rv.metrics.nll(fit, new)
+
+
+def test_a_car_with_estimated_transitions_is_judged_by_the_exact_model():
+    car = rv.environments.mountain_car(bins=20, trajectories=200, transitions="kernel")
+    assert car.exact is not None
+    assert car.truth.mdp is car.exact
+    assert car.truth.mdp is not car.mdp
+
+
+def test_the_label_says_where_a_mean_over_actions_is_shown():
+    world = rv.environments.obstacleworld(size=4)
+    table = np.tile(np.arange(4.0), (16, 1))
+    same, mixed = (world.plot(values).axes[0].child_axes[0].get_ylabel() for values in (world.true_reward, table))
+    assert (same, mixed) == ("reward", "reward, mean over actions")
+    assert rv.environments.rust_bus(20).plot().axes[0].get_ylabel() == "true reward of keeping"

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from revealed.chain import Chain
-from revealed.checks import as_floats
+from revealed.checks import as_floats, pass_instead
 from revealed.errors import InvalidReward, SolverFailed, ValueDoesNotExist
 from revealed.linear_solvers import EPS, Work
 from revealed.mdp import MDP, Floats, require_mdp, way_to
@@ -347,7 +347,8 @@ def as_reward(mdp: MDP, reward: Any, name: str = "reward") -> Floats:
     """Check a reward of shape (S, A), (S, 1) or (S,); entries of infeasible pairs are ignored and become zero."""
     array = as_floats(reward)
     if array is None:
-        raise InvalidReward(name, "an (S, A) array of numbers", f"{type(reward).__name__}")
+        remedy = pass_instead(reward, "reward", "true_reward")
+        raise InvalidReward(name, "an (S, A) array of numbers", f"{type(reward).__name__}", remedy=remedy)
     if array.shape == (mdp.n_states,):
         array = array[:, None]
     if array.shape not in ((mdp.n_states, 1), mdp.feasible.shape):

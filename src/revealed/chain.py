@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from revealed.checks import as_floats, is_index
+from revealed.checks import as_floats, is_index, pass_instead
 from revealed.errors import InvalidDistribution, InvalidInput, SolverFailed, ValueDoesNotExist
 from revealed.linear_solvers import EPS, LinearSolver, LUSolver, Work, make_solver, refine
 from revealed.mdp import MDP, Floats, as_distribution, can_reach
@@ -154,7 +154,8 @@ def as_policy(mdp: MDP, policy: Any, name: str = "policy") -> Floats:
     """Check an (S, A) array of choice probabilities; rows of terminal states become zero."""
     array = as_floats(policy)
     if array is None:
-        raise InvalidDistribution(name, "an (S, A) array of probabilities", f"{type(policy).__name__}")
+        remedy = pass_instead(policy, "policy", "expert")
+        raise InvalidDistribution(name, "an (S, A) array of probabilities", f"{type(policy).__name__}", remedy=remedy)
     if array.shape != mdp.feasible.shape:
         raise InvalidDistribution(name, f"shape {mdp.feasible.shape}", f"shape {array.shape}")
     array = np.where(mdp.terminal[:, None], 0.0, array)

@@ -33,6 +33,11 @@ def require_option(name: str, value: Any, offered: Iterable[str]) -> None:
         raise InvalidOption(name, f"one of {', '.join(known)}", repr(value))
 
 
+def pass_instead(value: Any, *names: str) -> str | None:
+    """The remedy where an object came that only holds what was wanted, such as a fit for its reward."""
+    return next((f"Pass its `.{name}`." for name in names if hasattr(value, name)), None)
+
+
 def as_number(value: Any) -> float:
     """The value as a float; NaN where it is none (text, bools, arrays, None)."""
     if isinstance(value, bool | str | bytes):

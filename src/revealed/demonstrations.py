@@ -203,6 +203,23 @@ class Demonstrations:
         by_agent = _agent_table(steps, ones, len(ids), n_states, n_actions)
         return cls(n_states, n_actions, by_agent, starts, moves, ids, steps)
 
+    def subset(self, agents: Any) -> Demonstrations:
+        """Some of the agents, in the order given: indices as in `demos.subset(range(100))`, a mask, or a slice."""
+        steps = self._require_steps("Agents can be picked")
+        chosen = _as_agents(agents, self.n_agents)
+        place = np.full(self.n_agents, -1)
+        place[chosen] = np.arange(chosen.size)
+        kept = place[steps.agent] >= 0
+        part = Steps(*(getattr(steps, f)[kept] for f in Steps.__dataclass_fields__))
+        if part.state.size == 0:
+            raise InvalidDemonstrations("agents", "at least one with a decision", "none")
+        part = replace(part, agent=place[part.agent])
+        starts = np.bincount(part.state[part.first], minlength=self.n_states).astype(np.float64)
+        ids = tuple(self.ids[i] for i in chosen)
+        other = self._from_steps(part, starts, self.n_states, self.n_actions, ids)
+        labels = {"state_labels": self.state_labels, "action_labels": self.action_labels}
+        return replace(other, visit_discount=self.visit_discount, **labels)
+
     def discount_visits(self, gamma: float) -> Demonstrations:
         """The same decisions with weights γ^t in the objective (the paper's appendix); `counts` stay as they are."""
         if not 0.0 <= as_number(gamma) <= 1.0:
@@ -254,6 +271,17 @@ class Demonstrations:
         return self.steps
 
 
+def _as_agents(agents: Any, n: int) -> Ints:
+    try:
+        chosen = np.arange(n)[agents if isinstance(agents, slice) else np.asarray(agents)]
+    except (IndexError, TypeError, ValueError):
+        chosen = np.arange(n).reshape(1, n)
+    if chosen.ndim != 1 or np.unique(chosen).size != chosen.size:
+        expected = f"indices, a mask or a slice of {n} agents, none twice"
+        raise InvalidDemonstrations("agents", expected, repr(agents)[:60])
+    return chosen
+
+
 def _sum_rows(table: sp.csr_array) -> Floats:
     return np.asarray(table.sum(axis=0), dtype=np.float64).reshape(-1)
 
@@ -292,8 +320,9 @@ def _as_pair(i: int, trajectory: Any, n_states: int, n_actions: int) -> tuple[In
     try:
         states, actions = trajectory
     except (TypeError, ValueError) as error:
+        remedy = "A list of (state, action) steps goes in as tuple(zip(*steps))."
         raise InvalidDemonstrations(
-            "trajectories", "(states, actions) pairs", type(trajectory).__name__, f"trajectory {i}"
+            "trajectories", "(states, actions) pairs", type(trajectory).__name__, f"trajectory {i}", remedy
         ) from error
     states = _as_indices("states", states, n_states, i)
     actions = _as_indices("actions", actions, n_actions, i)

@@ -253,6 +253,8 @@ class Run:
 
 
 def _require_types(mdp: Any, demos: Any) -> None:
+    if isinstance(mdp, Demonstrations) and isinstance(demos, MDP):
+        raise InvalidInput("mdp", "an rv.MDP", "Demonstrations", remedy="They are swapped: fit(mdp, demonstrations).")
     require_mdp(mdp)
     if not isinstance(demos, Demonstrations):
         raise InvalidInput("demonstrations", "rv.Demonstrations", type(demos).__name__)

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from revealed.checks import as_floats, as_list, as_number, is_count
+from revealed.checks import as_floats, as_list, as_number, is_count, pass_instead
 from revealed.errors import InvalidDiscount, InvalidDistribution, InvalidInput, InvalidMask, InvalidTransitions
 from revealed.gymnasium_table import read_table
 from revealed.transitions import CsrTransitions, Structure, as_csr
@@ -226,8 +226,7 @@ class MDP:
 
 def require_mdp(value: Any, name: str = "mdp") -> None:
     if not isinstance(value, MDP):
-        remedy = f"Pass its model: world.{name}." if isinstance(getattr(value, name, None), MDP) else None
-        raise InvalidInput(name, "an rv.MDP", type(value).__name__, remedy=remedy)
+        raise InvalidInput(name, "an rv.MDP", type(value).__name__, remedy=pass_instead(value, name))
 
 
 def can_reach(graph: sp.csr_array, goal: Bools) -> Bools:

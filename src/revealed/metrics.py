@@ -16,7 +16,7 @@ import numpy as np
 
 from revealed.bellman import solve_hard
 from revealed.chain import Chain, as_policy
-from revealed.checks import as_floats, require_option
+from revealed.checks import as_floats, pass_instead, require_option
 from revealed.demonstrations import Demonstrations
 from revealed.errors import InvalidDemonstrations, InvalidDistribution, InvalidInput
 from revealed.matching import match_labels, require_fit
@@ -76,6 +76,9 @@ class Truth:
         for part in ("reward", "policy", "log_policy"):
             if not hasattr(fit, part):
                 raise InvalidInput("fit", "a fit, with a reward and a policy", type(fit).__name__, remedy=_NOT_A_FIT)
+        if np.shape(fit.policy) != self.mdp.feasible.shape:
+            expected = f"a fit of {self.mdp.n_states} states and {self.mdp.n_actions} actions, as the MDP has"
+            raise InvalidInput("fit", expected, f"a policy of shape {np.shape(fit.policy)}")
         observed: Any = getattr(fit, "demonstrations", None) if demos is None else demos
         _require_demonstrations(observed)
         decisions = match_labels(observed, self.mdp).lift(self.mdp)
@@ -185,7 +188,8 @@ def _log_policy(policy: Any, shape: tuple[int, ...]) -> Floats:
     table = as_floats(getattr(policy, "policy", policy) if given is None else given)
     if table is None or table.shape != shape:
         got = type(policy).__name__ if table is None else f"shape {table.shape}"
-        raise InvalidDistribution("policy", f"an (S, A) array of probabilities of shape {shape}, or a fit", got)
+        expected = f"an (S, A) array of probabilities of shape {shape}, or a fit"
+        raise InvalidDistribution("policy", expected, got, remedy=pass_instead(policy, "expert"))
     if given is not None:
         return table
     bad = ~((table >= 0.0) & (table <= 1.0 + 1e-8))

@@ -31,7 +31,8 @@ RED = "#e8000b"
 BLANK = "#b7d3ea"  # where there is no value: a colour that no grey can be taken for
 # of objects on a grid; distinct for colour-blind readers (after Okabe and Ito)
 COLORS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#000000")
-MOST_MARKS = 100
+MOST_MARKS = 40
+WIDE = 2.0  # with so many more columns than rows a map is too low for a colour bar at its side
 LONGEST = 0.86  # in cells: the arrow of a policy that is sure of its direction
 
 
@@ -65,8 +66,7 @@ def plot_grid(
     if policy is not None:
         plot_arrows(ax, policy, shape, actions=actions)
     if colorbar:
-        below = {"location": "bottom", "aspect": 40} if shape[1] > 1.6 * shape[0] else {}
-        add_colorbar(image, [ax], label, fontsize, **below)
+        _colorbar_beside(image, ax, label, fontsize, shape[0] / shape[1])
     return image
 
 
@@ -94,6 +94,14 @@ def plot_objects(ax: Axes, objects: Any, colors: Sequence[str] = COLORS) -> None
     row, column, inner, outer = np.asarray(objects).T
     for color, size in ((outer, 0.62), (inner, 0.32)):
         _discs(ax, column, row, [str(colors[c % len(colors)]) for c in color], size)
+    from matplotlib.lines import Line2D
+
+    style = {"marker": "o", "linestyle": "", "markersize": 6}
+    handles = [
+        Line2D([], [], color=str(colors[c % len(colors)]), label=f"colour {c}", **style) for c in np.unique(outer)
+    ]
+    ax.legend(handles=handles, loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=4, frameon=False, fontsize=8,
+              handletextpad=0.1, columnspacing=0.8)  # fmt: skip
 
 
 def _discs(ax: Axes, x: Any, y: Any, colors: list[str], size: float) -> None:
@@ -140,7 +148,7 @@ def plot_plane(
     ax.set_ylabel(names[1], fontsize=fontsize)
     ax.tick_params(labelsize=0.9 * fontsize)
     if colorbar:
-        add_colorbar(image, [ax], label, fontsize)
+        _colorbar_beside(image, ax, label, fontsize)
     return image
 
 
@@ -171,12 +179,14 @@ def plot_states(
 
     For worlds whose states have no place on a map. `policy` (S, A) is drawn in red, with a mark per state and action,
     or a line per action where the states are `ordered`; only four actions can be told apart, and no marks among more
-    than 100 states.
+    than 40 states.
     """
     heights = np.asarray(values, dtype=np.float64).reshape(-1)
     index = np.arange(heights.size)
     edges = np.arange(heights.size + 1) - 0.5
-    ax.stairs(np.nan_to_num(heights), edges, fill=True, color=color, alpha=0.75, linewidth=0)
+    floor = _floor(heights)
+    shown = np.where(np.isnan(heights), floor, heights)
+    ax.stairs(shown, edges, baseline=floor, fill=True, color=color, alpha=0.75, linewidth=0)
     ax.set_title(title, fontsize=1.1 * fontsize)
     ax.set_xlabel(states, fontsize=fontsize)
     ax.set_ylabel(label, fontsize=fontsize)
@@ -184,6 +194,14 @@ def plot_states(
     ax.tick_params(labelsize=0.9 * fontsize)
     if policy is not None and (ordered or heights.size <= MOST_MARKS):
         _plot_probabilities(ax, index, np.asarray(policy, dtype=np.float64), actions, fontsize, ordered)
+
+
+def _floor(heights: Floats) -> float:
+    """Where bars begin: at zero, or just below the lowest where zero is so far off that all would look alike."""
+    low, high = float(np.nanmin(heights)), float(np.nanmax(heights))
+    far = max(abs(low), abs(high))
+    alike = low * high > 0.0 and 0.0 < high - low < 0.3 * far
+    return low - 0.1 * (high - low) if alike else 0.0
 
 
 def _plot_probabilities(
@@ -222,10 +240,19 @@ def add_colorbar(
     if figure is None:
         raise InvalidInput("ax", "axes on a figure", "axes without one")
     place.setdefault("extend", _beyond(image))
-    bar = figure.colorbar(image, ax=list(axes), **place)
+    bar = figure.colorbar(image, ax=None if "cax" in place else list(axes), **place)
     bar.set_label(label, fontsize=fontsize)
     bar.ax.tick_params(labelsize=0.9 * fontsize)
     return bar
+
+
+def _colorbar_beside(image: ScalarMappable, ax: Axes, label: str, fontsize: float, tall: float = 1.0) -> None:
+    """A colour bar as high as the map it belongs to, also in a row of panels; below a map that is very wide."""
+    if tall * WIDE < 1.0:
+        add_colorbar(image, [ax], label, fontsize, location="bottom", aspect=40)
+    else:
+        width = max(1.0, tall)
+        add_colorbar(image, [ax], label, fontsize, cax=ax.inset_axes((1.0 + 0.03 * width, 0.0, 0.05 * width, 1.0)))
 
 
 def _beyond(image: ScalarMappable) -> Any:

@@ -21,7 +21,7 @@ import scipy.sparse as sp
 
 from revealed.bellman import as_reward
 from revealed.chain import Chain
-from revealed.checks import as_floats
+from revealed.checks import as_floats, pass_instead
 from revealed.errors import InvalidDistribution, InvalidReward
 from revealed.mdp import MDP, Floats, require_mdp
 from revealed.transitions.csr import is_sparse
@@ -76,7 +76,8 @@ def as_table(mdp: MDP, reward: Any, name: str = "reward") -> RewardTable:
     if moves is None:
         array = as_floats(reward)
         if array is None:
-            raise InvalidReward(name, "an (S, A) or (S, A, S) array of numbers", type(reward).__name__)
+            remedy = pass_instead(reward, "reward", "true_reward")
+            raise InvalidReward(name, "an (S, A) or (S, A, S) array of numbers", type(reward).__name__, remedy=remedy)
         short = mdp.base is not None and array.ndim > 0 and len(array) == mdp.base.n_states
         return RewardTable(as_reward(mdp, mdp.lift(array) if short else array, name))
     kept = _without(moves, ~mdp.feasible.reshape(-1))
@@ -149,8 +150,8 @@ def as_coverage(mdp: MDP, coverage: Any) -> Coverage:
     pairs = as_floats(coverage) if moves is None else np.asarray(moves.sum(axis=1)).reshape(S, A)
     if pairs is None or pairs.shape != (S, A):
         expected = f"weights of shape {(S, A)}, {(S, A, S)}, or sparse {(S * A, S)}"
-        got = f"{type(coverage).__name__} of something else" if pairs is None else f"shape {pairs.shape}"
-        raise InvalidDistribution("coverage", expected, got)
+        got = type(coverage).__name__ if pairs is None else f"shape {pairs.shape}"
+        raise InvalidDistribution("coverage", expected, got, remedy=pass_instead(coverage, "counts"))
     largest = _check_weights(mdp, pairs if moves is None else moves, pairs)
     pairs = pairs / largest if moves is None else np.asarray((moves / largest).sum(axis=1)).reshape(S, A)
     states, total = pairs.sum(axis=1), float(pairs.sum())

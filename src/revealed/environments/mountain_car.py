@@ -8,6 +8,7 @@ drives the continuous car; what it did is told in the nearest nodes.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from revealed.environments.kernel_transitions import BANDWIDTH, Node, check_band
 from revealed.environments.world import World, check_scale, make_expert, require_number
 from revealed.errors import InvalidInput
 from revealed.mdp import MDP, Floats
+from revealed.metrics import Truth
 from revealed.rewards.base import Reward
 from revealed.rewards.tabular import TabularReward
 from revealed.simulation import draw_actions, make_rng
@@ -149,6 +151,11 @@ class MountainCar(World):
         """The same car with another expert, who knows the exact model (see `make_expert`)."""
         return replace(self, expert=make_expert(self.exact or self.mdp, self.true_reward, kind, noise))
 
+    @cached_property
+    def truth(self) -> Truth:
+        """What fits are judged against: the exact model, also where transitions were estimated."""
+        return Truth(self.exact or self.mdp, self.true_reward, self.expert)
+
     def drive(self, n: int = 100, length: int | None = None, seed: int | None = None) -> Drives:
         """`n` drives of the expert in the continuous dynamics, until the goal or `length` decisions."""
         length = self.length if length is None else length
@@ -168,7 +175,12 @@ class MountainCar(World):
         return Drives(x, v, action)
 
     def discretise(self, drives: Drives) -> Demonstrations:
-        """Drives told in states: each place by its nearest node."""
+        """Drives told in states: each place by its nearest node.
+
+        Between the nodes nearest to a drive there may be moves that the model, which starts from nodes, does not know;
+        a fit notes how many.
+        """
+        _require_drives(drives)
         paths = []
         for x, v, action, k in zip(drives.position, drives.velocity, drives.action, drives.lengths, strict=True):
             paths.append((self.nodes.nearest(x[: k + 1], v[: k + 1]), action[:k]))
@@ -180,9 +192,7 @@ class MountainCar(World):
 
     def with_kernel_transitions(self, drives: Drives, bandwidth: tuple[float, float] = BANDWIDTH) -> MountainCar:
         """The same car with transitions estimated from drives (see `kernel_transitions`); the expert stays."""
-        if not isinstance(drives, Drives):
-            remedy = "As from car.drive(1000, seed=0); demonstrations have forgotten where in its cell the car was."
-            raise InvalidInput("drives", "Drives", type(drives).__name__, remedy=remedy)
+        _require_drives(drives)
         went = np.nonzero(drives.action >= 0)
         after = (went[0], went[1] + 1)
         origin, outcome = (
@@ -206,6 +216,12 @@ class MountainCar(World):
         push = None if policy is None else np.where(self.mdp.terminal, np.nan, policy[:, 2] - policy[:, 0])
         style = {"names": ("position", "velocity"), "mark": GOAL} | style
         plot_plane(ax, values, self.nodes.positions, self.nodes.velocities, push, **style)
+
+
+def _require_drives(drives: Any) -> None:
+    if not isinstance(drives, Drives):
+        remedy = "As from car.drive(1000, seed=0); demonstrations have forgotten where in its cell the car was."
+        raise InvalidInput("drives", "Drives", type(drives).__name__, remedy=remedy)
 
 
 def mountain_car(

@@ -43,6 +43,9 @@ class BusWorld(World):
         style = {"actions": ("replace",), "states": "mileage bin", "ordered": True} | style
         plot_states(ax, values, None if policy is None else policy[:, [REPLACE]], **style)
 
+    def _reward_label(self, name: str, table: Any) -> str:
+        return f"{name} of keeping"
+
     def _per_state(self, table: Any) -> Floats:
         """A reward is shown for an engine that is kept: a new one costs the same everywhere."""
         return as_reward(self.mdp, table, "values")[:, KEEP]

@@ -8,6 +8,7 @@ optimum have scale 1 (theory M2), so the size of the true reward decides how pur
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -18,7 +19,7 @@ from revealed.checks import as_number, require_option
 from revealed.demonstrations import Demonstrations
 from revealed.errors import InvalidInput, InvalidOption
 from revealed.mdp import MDP, Floats
-from revealed.metrics import policy_value
+from revealed.metrics import Truth, policy_value
 from revealed.rewards.base import Reward
 from revealed.rewards.linear import LinearReward
 from revealed.simulation import simulate
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
 EXPERTS = ("soft", "noisy", "optimal")
 VISITS = "discounted visits"
-WIDE = 1.6  # a grid with so many more columns than rows is drawn wide
 SHOWN = ("reward", "value", "occupancy")
 
 
@@ -62,6 +62,15 @@ class World:
     def reward_model(self) -> Reward:
         """A reward to estimate that can represent the true one: here, linear in the features."""
         return LinearReward(self.features, names=self.feature_names)
+
+    def evaluate(self, fit: Any, demos: Demonstrations | None = None, coverage: Any = None) -> dict[str, float]:
+        """All metrics of a fit against this world's truth and expert; `demos` are the fit's own unless given."""
+        return self.truth.evaluate(fit, demos, coverage)
+
+    @cached_property
+    def truth(self) -> Truth:
+        """What fits are judged against; its optimum is solved once."""
+        return Truth(self.mdp, self.true_reward, self.expert)
 
     def with_expert(self, kind: str = "soft", noise: float = 0.3) -> Self:
         """The same world with another expert: "soft", "noisy" or "optimal" (see `make_expert`)."""
@@ -120,15 +129,23 @@ class World:
     def _shown(self, values: Any, policy: Floats | None) -> tuple[Floats, str]:
         """(S,) what the colours or heights stand for, and its name."""
         if not isinstance(values, str):
-            return self._per_state(values), "reward" if np.ndim(values) == 2 else ""
+            return self._per_state(values), self._reward_label("reward", values) if np.ndim(values) == 2 else ""
         if values not in SHOWN:
             raise InvalidOption("values", f"one of {', '.join(SHOWN)}, or an array", repr(values))
         behaviour = self.expert if policy is None else policy
         if values == "reward":
-            return self._per_state(self.true_reward), "true reward"
+            return self._per_state(self.true_reward), self._reward_label("true reward", self.true_reward)
         if values == "value":
-            return policy_value(self.mdp, self.true_reward, behaviour), "expected return"
+            value = policy_value(self.mdp, self.true_reward, behaviour)
+            return np.where(self.mdp.terminal, np.nan, value), "expected return"
         return Chain(self.mdp, behaviour).occupancy(self.mdp.start()), VISITS
+
+    def _reward_label(self, name: str, table: Any) -> str:
+        """That a mean over actions is shown is said where it makes a difference."""
+        reward = as_reward(self.mdp, table, "values")
+        low = np.where(self.mdp.feasible, reward, np.inf).min(axis=1)
+        high = np.where(self.mdp.feasible, reward, -np.inf).max(axis=1)
+        return f"{name}, mean over actions" if bool((high > low).any()) else name
 
     def _per_state(self, table: Any) -> Floats:
         """The mean over feasible actions; terminal states, where nothing is earned, are left blank."""
@@ -151,11 +168,13 @@ class GridWorld(World):
 
     @property
     def _figsize(self) -> tuple[float, float]:
+        from revealed.plots import WIDE
+
         rows, columns = self.shape
         if columns > WIDE * rows:  # the colour bar lies below
             return (6.4, float(max(2.2, 6.0 * rows / columns + 1.5)))
-        height = float(np.clip(4.4 * rows / columns, 2.0, 7.0))
-        return (float(max(2.8, height * columns / rows) + 1.2), height + 0.5)
+        height = float(np.clip(4.4 * rows / columns, 1.6, 7.0))
+        return (float(np.clip(height * columns / rows, 1.6, 6.4) + 1.5), height + 0.8)
 
     _log_visits = True
 

@@ -87,6 +87,8 @@ def require_reward(reward: Any) -> None:
         needed = "n_params, names, init, value, vjp"
         got = f"the class {reward.__name__}" if isinstance(reward, type) else type(reward).__name__
         remedy = "Features go in as rv.LinearReward(features)." if hasattr(reward, "shape") else None
+        if callable(reward) and hasattr(reward, "__self__"):
+            remedy = f"It is a method: call it, as in {reward.__name__}()."
         raise InvalidReward("reward", f"an object with {needed}", got, remedy=remedy)
 
 
