@@ -94,14 +94,20 @@ def plot_objects(ax: Axes, objects: Any, colors: Sequence[str] = COLORS) -> None
     row, column, inner, outer = np.asarray(objects).T
     for color, size in ((outer, 0.62), (inner, 0.32)):
         _discs(ax, column, row, [str(colors[c % len(colors)]) for c in color], size)
-    from matplotlib.lines import Line2D
+    _name_colors(ax, [str(colors[c % len(colors)]) for c in np.unique(outer)], np.unique(outer))
 
-    style = {"marker": "o", "linestyle": "", "markersize": 6}
-    handles = [
-        Line2D([], [], color=str(colors[c % len(colors)]), label=f"colour {c}", **style) for c in np.unique(outer)
-    ]
-    ax.legend(handles=handles, loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=4, frameon=False, fontsize=8,
-              handletextpad=0.1, columnspacing=0.8)  # fmt: skip
+
+def _name_colors(ax: Axes, colors: list[str], numbers: Any) -> None:
+    """Which outer colour is which, below the label of the axis (34 points below the axes, whatever their size)."""
+    from matplotlib.lines import Line2D
+    from matplotlib.transforms import ScaledTranslation
+
+    handles = [Line2D([], [], color=c, marker="o", linestyle="", markersize=6) for c in colors]
+    figure = ax.get_figure(root=True)
+    below = ax.transAxes if figure is None else ax.transAxes + ScaledTranslation(0, -34 / 72, figure.dpi_scale_trans)
+    style = {"ncols": 4, "frameon": False, "fontsize": 8, "handletextpad": 0.1, "columnspacing": 0.8}
+    names = [f"colour {n}" for n in numbers]
+    ax.legend(handles, names, loc="upper center", bbox_to_anchor=(0.5, 0.0), bbox_transform=below, **style)
 
 
 def _discs(ax: Axes, x: Any, y: Any, colors: list[str], size: float) -> None:
