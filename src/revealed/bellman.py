@@ -21,6 +21,7 @@ from revealed.checks import as_floats, pass_instead
 from revealed.errors import InvalidReward, SolverFailed, ValueDoesNotExist
 from revealed.linear_solvers import EPS, Work
 from revealed.mdp import MDP, Floats, require_mdp, way_to
+from revealed.progress import Progress
 
 SWEEPS = 10
 MAX_NEWTON = 80
@@ -71,10 +72,15 @@ class HardOptimum:
         return f"HardOptimum({self.value.size} states, {self.iterations} iterations)"
 
 
-def solve(mdp: MDP, reward: Any, solver: str = "auto") -> SoftOptimum:
-    """The soft optimum (theory V3) for a reward of shape (S, A), (S, 1) or (S,): `.value`, `.q`, `.policy`."""
+def solve(mdp: MDP, reward: Any, solver: str = "auto", progress: bool | None = None) -> SoftOptimum:
+    """The soft optimum (theory V3) for a reward of shape (S, A), (S, 1) or (S,): `.value`, `.q`, `.policy`.
+
+    `progress=None` shows a bar on a terminal where it takes more than two seconds.
+    """
     require_mdp(mdp)
-    return SoftBellman(mdp, solver).solve(as_reward(mdp, reward))
+    table = as_reward(mdp, reward)
+    with Progress("soft optimum", progress) as bar:
+        return SoftBellman(mdp, solver, bar=bar).solve(table)
 
 
 @dataclass(frozen=True)
@@ -110,8 +116,8 @@ class _Point:
 class SoftBellman:
     """Solves the soft fixed point for one reward after another, each started from the last."""
 
-    def __init__(self, mdp: MDP, solver: str = "auto", work: Work | None = None) -> None:
-        self.mdp, self.solver = mdp, solver
+    def __init__(self, mdp: MDP, solver: str = "auto", work: Work | None = None, bar: Progress | None = None) -> None:
+        self.mdp, self.solver, self.bar = mdp, solver, bar
         self.work = Work() if work is None else work
         self._last: SoftOptimum | None = None
         self._reward_size = 0.0
@@ -187,6 +193,8 @@ class SoftBellman:
             chain = Chain(self.mdp, soft_maximum(point.Q)[1], self.solver, work=self.work, check=False)
             trial = self._look(reward, point.V + chain.solve(point.residual))  # theory B1
             newton += 1
+            if self.bar is not None:
+                self.bar.update(f"residual {trial.size:.0e}")
             if trial.size >= 0.5 * point.size and point.nearly_at_rounding:
                 break
             point = trial
@@ -243,10 +251,16 @@ def _steps_to_rounding(point: _Point, trial: _Point) -> float:
     return float(np.log(trial.size / (4 * EPS * trial.scale)) / np.log(point.size / trial.size))
 
 
-def solve_hard(mdp: MDP, reward: Any, solver: str = "auto", max_iter: int = 1_000) -> HardOptimum:
+def solve_hard(
+    mdp: MDP, reward: Any, solver: str = "auto", max_iter: int = 1_000, progress: bool | None = None
+) -> HardOptimum:
     """The hard optimum (theory B4) by policy iteration; ties are split evenly in the policy returned."""
     require_mdp(mdp)
-    r = as_reward(mdp, reward)
+    with Progress("optimum", progress) as bar:
+        return _iterate_policies(mdp, as_reward(mdp, reward), solver, max_iter, bar)
+
+
+def _iterate_policies(mdp: MDP, r: Floats, solver: str, max_iter: int, bar: Progress) -> HardOptimum:
     # where nothing ends, a constant shifts every value alike: without it ties are told apart by smaller numbers
     shift = 0.5 * float(r.max() + r.min()) if mdp.discount < 1.0 and not mdp.terminal.any() else 0.0
     r = r - shift
@@ -258,6 +272,7 @@ def solve_hard(mdp: MDP, reward: Any, solver: str = "auto", max_iter: int = 1_00
         Q = q_values(mdp, r, V)
         slack = 64 * EPS * float(np.abs(V).max(initial=0.0) + np.abs(r).max(initial=0.0))
         better = Q.max(axis=1) > Q[rows, choice] + slack  # strictly: equal actions must not make it cycle
+        bar.update(f"{int(better.sum())} states improve")
         if not better.any():
             later = shift / (1.0 - mdp.discount) if shift else 0.0
             return HardOptimum(V + later, Q + later, split_ties(mdp, Q, 1e4 * slack), iteration)
