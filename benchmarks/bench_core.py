@@ -32,10 +32,9 @@ from importlib.metadata import version
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 import revealed as rv
-from revealed.environments import grid_transitions
+from revealed.environments import garnet, grid_transitions, rust_bus
 from revealed.experiments.dense_baseline import DenseCCP, DenseModel, dense_mce_step, dense_soft_optimum
 from revealed.objective import Case, GivenPolicy, Objective, OwnPolicy
 
@@ -113,30 +112,6 @@ def true_theta(k: int = K) -> np.ndarray:
 def grid(rows: int, columns: int, discount: float = GAMMA) -> rv.MDP:
     transitions = grid_transitions(rows, columns, wind=WIND, stay=True)
     return rv.MDP(transitions, discount, initial=np.full(rows * columns, 1.0 / (rows * columns)))
-
-
-def random_graph(n_states: int = 10_000, n_actions: int = 5, successors: int = 5) -> rv.MDP:
-    """No locality at all: every pair leads to five states drawn from all."""
-    rng = np.random.default_rng(2)
-    pairs = n_states * n_actions
-    columns = rng.integers(0, n_states, pairs * successors)
-    weights = rng.dirichlet(np.ones(successors), pairs).reshape(-1)
-    rows = np.repeat(np.arange(pairs), successors)
-    return rv.MDP(sp.csr_array(sp.coo_array((weights, (rows, columns)), shape=(pairs, n_states))), discount=0.99)
-
-
-def bus(n_bins: int = 90, discount: float = 0.9999) -> tuple[rv.MDP, rv.LinearReward]:
-    """Rust's buses: keep (mileage grows by 0, 1 or 2 bins) or replace (the same, from bin 0)."""
-    T = np.zeros((n_bins, 2, n_bins))
-    for x in range(n_bins):
-        for step, p in enumerate((0.35, 0.64, 0.01)):
-            T[x, 0, min(x + step, n_bins - 1)] += p
-            T[x, 1, step] += p
-    features = np.zeros((n_bins, 2, 2))
-    features[:, 0, 0] = -0.001 * np.arange(n_bins)
-    features[:, 1, 1] = -1.0
-    initial = np.eye(n_bins)[0]
-    return rv.MDP(T, discount, initial=initial), rv.LinearReward(features, names=["cost", "replacement"])
 
 
 @dataclass
@@ -233,17 +208,16 @@ def fit_rows(world: Grid64) -> Iterator[Row]:
         yield Row(
             f"linear {fit.method} fit, 64×64 grid", seconds, note=f"{fit.iterations} iterations, {fit.status.code}"
         )
-    mdp, reward = bus()
-    policy = rv.solve(mdp, reward.value(np.array([2.5, 10.0]))).policy
-    demos = rv.simulate(mdp, policy, n=80, length=100, seed=4)
-    fit = rv.NFXP(reward).fit(mdp, demos)
-    seconds = best_of(7, lambda: rv.NFXP(reward).fit(mdp, demos))
+    buses = rust_bus()
+    reward, demos = buses.reward_model(), buses.demonstrate(80, length=100, seed=4)
+    fit = rv.NFXP(reward).fit(buses.mdp, demos)
+    seconds = best_of(7, lambda: rv.NFXP(reward).fit(buses.mdp, demos))
     note = f"{fit.iterations} iterations, {fit.status.code}"
     yield Row("NFXP fit, 90 states, 2 actions, γ = 0.9999", seconds, 0.1, note=note)
 
 
 def random_graph_rows(slow: bool) -> Iterator[Row]:
-    mdp = random_graph()
+    mdp = garnet(10_000, 5, 5, seed=2, discount=0.99).mdp  # no locality at all
     policy, b = mdp.uniform_policy(), np.random.default_rng(5).normal(size=mdp.n_states)
     reward = np.random.default_rng(6).normal(size=mdp.feasible.shape)
     seconds = best_of(3, lambda: rv.solve(mdp, reward))

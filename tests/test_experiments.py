@@ -7,35 +7,35 @@ import pytest
 
 from revealed.errors import RevealedError
 from revealed.experiments import demonstration, output
-from revealed.experiments.demonstration import Config, World, centred, draw, estimate
+from revealed.experiments.demonstration import Config, MapWorld, centred, draw, estimate
 
 QUICK = Config(trajectories=60, length=30, network_tol=10.0)  # a network that is content at once
 
 
 @pytest.fixture(scope="module")
 def outcome():
-    return estimate(World.build(QUICK))
+    return estimate(MapWorld.build(QUICK))
 
 
 def test_the_expert_is_soft_optimal_for_the_true_weights():
-    world = World.build(QUICK)
-    np.testing.assert_allclose(world.reward, world.features @ QUICK.weights)
+    world = MapWorld.build(QUICK)
+    np.testing.assert_allclose(world.true_reward, (world.features @ QUICK.weights)[:, None].repeat(5, axis=1))
     assert world.demos.n_decisions == QUICK.trajectories * QUICK.length
 
 
 def test_no_combination_of_the_features_is_constant():
-    X = World.build(QUICK).features
+    X = MapWorld.build(QUICK).features
     assert np.linalg.matrix_rank(np.column_stack([np.ones(len(X)), X])) == 5
 
 
 def test_the_network_sees_distances():
-    world = World.build(QUICK)
+    world = MapWorld.build(QUICK)
     for k in range(3):
         np.testing.assert_array_equal(world.distances[:, k] == 0.0, world.features[:, k] == 1.0)
 
 
 def test_the_same_seed_gives_the_same_walks():
-    a, b, c = (World.build(replace(QUICK, seed=seed)).demos.counts for seed in (3, 3, 4))
+    a, b, c = (MapWorld.build(replace(QUICK, seed=seed)).demos.counts for seed in (3, 3, 4))
     assert (a == b).all()
     assert (a != c).any()
 
@@ -70,7 +70,7 @@ def test_verdicts_do_not_claim_what_did_not_happen(outcome):
 def test_panels_share_the_colours_of_the_truth(outcome):
     figure = draw(outcome)
     panels = [ax for ax in figure.axes if ax.images]
-    low, high = centred(outcome.world.reward).min(), centred(outcome.world.reward).max()
+    low, high = centred(outcome.world.true_reward).min(), centred(outcome.world.true_reward).max()
     assert [panel.images[0].get_clim() for panel in panels] == [(low, high)] * 6
     assert all(len(panel.collections) == 1 and panel.get_title() for panel in panels)
     assert "less its mean" in figure.axes[-1].get_xlabel()

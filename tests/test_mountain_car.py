@@ -8,7 +8,7 @@ import pytest
 
 import revealed as rv
 from revealed.environments import mountain_car
-from revealed.environments.kernel_transitions import BANDWIDTH, Node, kernel_transitions
+from revealed.environments.kernel_transitions import BANDWIDTH, Places, kernel_transitions
 from revealed.environments.mountain_car import GOAL, START, Drives, MountainCar, Nodes, step
 from revealed.errors import InvalidInput
 
@@ -219,7 +219,7 @@ def test_some_of_the_drives_can_be_picked(drives):
 # kernel transitions
 
 
-def by_the_formula(origin: Node, outcome: Node, action, bins, ended, n_actions, bandwidth):
+def by_the_formula(origin: Places, outcome: Places, action, bins, ended, n_actions, bandwidth):
     """T(s'|s, a) = Σ_i 1(a_i = a) φ_i(s) ψ_i(s') / Σ_i 1(a_i = a) φ_i(s), with loops and dense arrays."""
     wide, narrow = bandwidth
 
@@ -252,10 +252,14 @@ def by_the_formula(origin: Node, outcome: Node, action, bins, ended, n_actions, 
 def random_steps(n: int, bins: int, first: int, n_actions: int, seed: int):
     rng = np.random.default_rng(seed)
     y = rng.uniform(0, bins - 1, (2, n))
-    origin = Node(rng.uniform(0, first - 0.01, n), y[0], np.zeros(n, dtype=bool))
+    origin = Places(rng.uniform(0, first - 0.01, n), y[0], np.zeros(n, dtype=bool))
     x = rng.uniform(0, bins - 1, n)
     # the goal's line lies between the nodes first − 1 and first, so either side of it may be nearer to the other's node
-    return origin, Node(x, y[1], x >= first - 0.4), np.append(np.arange(n_actions), rng.integers(n_actions, size=n))[:n]
+    return (
+        origin,
+        Places(x, y[1], x >= first - 0.4),
+        np.append(np.arange(n_actions), rng.integers(n_actions, size=n))[:n],
+    )
 
 
 @pytest.mark.parametrize("bandwidth", [BANDWIDTH, (0.25, 0.25), (0.7, 1.3), (2.5, 0.6)])
@@ -299,8 +303,8 @@ def test_a_pair_without_data_nearby_takes_the_nearest_step_of_its_action():
     """One step per action, in opposite corners: every pair takes its own action's, near or far."""
     bins, ended = 9, np.arange(9) >= 7
     still = np.zeros(2, dtype=bool)
-    origin = Node(np.array([0.0, 6.0]), np.array([0.0, 8.0]), still)
-    outcome = Node(np.array([1.0, 5.0]), np.array([2.0, 6.0]), still)
+    origin = Places(np.array([0.0, 6.0]), np.array([0.0, 8.0]), still)
+    outcome = Places(np.array([1.0, 5.0]), np.array([2.0, 6.0]), still)
     T, without = kernel_transitions(origin, outcome, np.array([0, 1]), bins, ended, 2, (1.0, 0.25))
     for s in range(7 * bins):
         for a, led in enumerate((1 * bins + 2, 5 * bins + 6)):
@@ -312,8 +316,8 @@ def test_a_pair_without_data_nearby_takes_the_nearest_step_of_its_action():
 def test_a_step_that_ended_leads_to_the_goal_and_one_that_went_on_does_not():
     bins, ended = 10, np.arange(10) >= 8
     # outcomes on both sides of the line, each nearer to the other side's node
-    origin = Node(np.array([7.0, 7.0]), np.array([5.0, 5.0]), np.zeros(2, dtype=bool))
-    outcome = Node(np.array([7.4, 7.6]), np.array([5.0, 5.0]), np.array([True, False]))
+    origin = Places(np.array([7.0, 7.0]), np.array([5.0, 5.0]), np.zeros(2, dtype=bool))
+    outcome = Places(np.array([7.4, 7.6]), np.array([5.0, 5.0]), np.array([True, False]))
     T, _ = kernel_transitions(origin, outcome, np.array([0, 1]), bins, ended, 2, (1.0, 1.0))
     at_goal = T[:, np.repeat(ended, bins)].sum(axis=1).reshape(bins * bins, 2)
     going = np.repeat(~ended, bins)
@@ -336,9 +340,9 @@ def test_a_kernel_car_is_the_formula_applied_to_its_drives():
     kernel = car.with_kernel_transitions(drives)
     went = [(i, t) for i in range(3) for t in range(drives.lengths[i])]
 
-    def node(places) -> Node:
+    def node(places) -> Places:
         x, v = (np.array([u[i, t] for i, t in places]) for u in (drives.position, drives.velocity))
-        return Node((x + 1.2) / 1.8 * (bins - 1), (v + 0.07) / 0.14 * (bins - 1), x >= GOAL)
+        return Places((x + 1.2) / 1.8 * (bins - 1), (v + 0.07) / 0.14 * (bins - 1), x >= GOAL)
 
     action = np.array([drives.action[i, t] for i, t in went])
     origin, outcome = node(went), node([(i, t + 1) for i, t in went])

@@ -22,13 +22,11 @@ def distance(metric: str, one: Any, other: Any) -> float:
 
 
 def nearest(world: Objectworld, cell: tuple[int, int], side: int, color: int, metric: str = "euclidean") -> float:
-    assert world.objects is not None
     found = [distance(metric, cell, thing) for thing in world.objects if thing[side] == color]
     return min(found, default=math.sqrt(2) * world.shape[0])
 
 
 def objects_of(world: Objectworld) -> np.ndarray:
-    assert world.objects is not None
     return world.objects
 
 

@@ -8,7 +8,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from revealed.errors import InvalidOption
+from revealed.errors import InvalidInput, InvalidOption
+
+Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+Ints = npt.NDArray[np.intp]
 
 
 def is_count(value: Any) -> bool:
@@ -24,6 +28,28 @@ def is_index(value: Any) -> bool:
 def is_seed(value: Any) -> bool:
     """What NumPy takes as a seed here: None, or a whole number >= 0."""
     return value is None or (is_index(value) and int(value) >= 0)
+
+
+def require_count(name: str, value: Any, least: int = 1, error: type[InvalidInput] = InvalidInput) -> None:
+    if not is_count(value) or value < least:
+        raise error(name, f"a whole number, at least {least}", repr(value))
+
+
+def require_number(name: str, value: Any) -> float:
+    number = as_number(value)
+    if not np.isfinite(number):
+        raise InvalidInput(name, "a number", repr(value))
+    return number
+
+
+def require_probability(name: str, value: Any) -> None:
+    if not 0.0 <= as_number(value) <= 1.0:
+        raise InvalidInput(name, "a probability", repr(value))
+
+
+def require_flag(name: str, value: Any) -> None:
+    if not isinstance(value, bool):
+        raise InvalidOption(name, "True or False", repr(value))
 
 
 def require_option(name: str, value: Any, offered: Iterable[str]) -> None:
@@ -48,7 +74,7 @@ def as_number(value: Any) -> float:
         return float("nan")
 
 
-def as_floats(values: Any) -> npt.NDArray[np.float64] | None:
+def as_floats(values: Any) -> Floats | None:
     """A float64 copy of an array, nested sequence or sparse matrix; None where it is not one of real numbers."""
     if values is None:
         return None

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from revealed.checks import as_floats, as_list, as_number, is_count, is_index
+from revealed.checks import as_floats, as_list, as_number, is_index, require_count
 from revealed.errors import InvalidDemonstrations
 from revealed.mdp import MDP, Floats
 from revealed.panels import Ints, Panel, read_panel
@@ -295,8 +295,7 @@ def _agent_table(steps: Steps, weight: Floats, n_agents: int, n_states: int, n_a
 
 
 def _size(name: str, value: Any) -> int:
-    if not is_count(value):
-        raise InvalidDemonstrations(name, "a whole number, at least 1", repr(value))
+    require_count(name, value, error=InvalidDemonstrations)
     return int(value)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from revealed.chain import Chain
-from revealed.checks import as_floats, as_number, is_count, require_option
+from revealed.checks import as_floats, as_number, require_count, require_flag, require_option
 from revealed.demonstrations import Demonstrations
 from revealed.diagnosis import (
     Status,
@@ -63,10 +63,11 @@ class Options:
         for name in ("l2", "tol", "learning_rate"):
             _require_number(name, getattr(self, name), positive=name != "l2")
         for name in ("max_iter", "patience"):
-            require_count(name, getattr(self, name))
+            if getattr(self, name) is not None:  # else the optimiser's own
+                require_count(name, getattr(self, name), error=InvalidOption)
         require_first_step(self.first_step)
-        if self.progress not in (None, True, False):
-            raise InvalidOption("progress", "None, True or False", repr(self.progress))
+        if self.progress is not None:
+            require_flag("progress", self.progress)
 
 
 class Run:
@@ -266,11 +267,6 @@ def _require_number(name: str, value: Any, positive: bool) -> None:
     number = as_number(value)
     if not (0.0 < number < np.inf or (number == 0.0 and not positive)):
         raise InvalidOption(name, "a positive number" if positive else "a number >= 0", repr(value))
-
-
-def require_count(name: str, value: Any) -> None:
-    if not is_count(value) and (value is not None or name == "updates"):
-        raise InvalidOption(name, "a whole number, at least 1", repr(value))
 
 
 def _as_start(start: Any, reward: Reward) -> Floats:

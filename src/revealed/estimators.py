@@ -12,9 +12,10 @@ from __future__ import annotations
 from difflib import get_close_matches
 from typing import Any, ClassVar
 
+from revealed.checks import require_count
 from revealed.demonstrations import Demonstrations
 from revealed.errors import InvalidOption
-from revealed.estimation import Options, Run, require_count
+from revealed.estimation import Options, Run
 from revealed.fit import Fit
 from revealed.mdp import MDP
 from revealed.optimize import Search
@@ -99,7 +100,7 @@ class NPL(Estimator):
 
     def __init__(self, reward: Reward, updates: int = 10, **options: Any) -> None:
         super().__init__(reward, **options)
-        require_count("updates", updates)
+        require_count("updates", updates, error=InvalidOption)
         self.updates = updates
 
     def _search(self, run: Run) -> Search:

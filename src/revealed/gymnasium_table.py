@@ -16,12 +16,9 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from revealed.checks import as_floats, as_number, is_count, is_index
+from revealed.checks import Bools, Floats, as_floats, as_number, is_count, is_index, require_flag
 from revealed.errors import InvalidInput
 from revealed.gymnasium_trial import Step, try_out
-
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
 
 FORM = "P[s][a] = [(probability, next state, reward, terminated), ...]"
 BUILD = "Build rv.MDP(transitions, discount, ...) from what you know of the dynamics."
@@ -80,8 +77,7 @@ class Table:
 
 def read_table(env: Any, masks: bool = True) -> Table:
     """The table of a Gymnasium environment; `masks=False` ignores the action masks that it may offer."""
-    if not isinstance(masks, bool):
-        raise InvalidInput("masks", "True or False", repr(masks))
+    require_flag("masks", masks)
     base = _unwrap(env)
     P = _table_of(base)
     n_states, n_actions = _sizes(base, P)

@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-Bools = npt.NDArray[np.bool_]
+from revealed.checks import Bools
+
 Step = tuple[int, int, int, float, bool]  # state, action, next state, reward, terminated
 PROBES = 500
 

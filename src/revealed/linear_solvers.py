@@ -12,14 +12,13 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 import scipy.sparse.linalg as spla
 
-from revealed.errors import InvalidOption, SolverFailed
+from revealed.checks import Floats, require_option
+from revealed.errors import SolverFailed
 from revealed.transitions import Structure
 
-Floats = npt.NDArray[np.float64]
 SOLVERS = ("auto", "lu", "krylov")
 EPS = float(np.finfo(np.float64).eps)
 
@@ -113,8 +112,7 @@ class KrylovSolver:
 
 def make_solver(A: sp.csr_array, structure: Structure, choice: str = "auto") -> LinearSolver:
     """`choice` is "auto" (from the estimated fill), "lu" or "krylov"."""
-    if choice not in SOLVERS:
-        raise InvalidOption("solver", f"one of {', '.join(SOLVERS)}", repr(choice))
+    require_option("solver", choice, SOLVERS)
     if choice == "lu" or (choice == "auto" and structure.prefers_lu):
         return LUSolver(A, structure.triangular)
     return KrylovSolver(A)

@@ -16,13 +16,11 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from revealed.checks import as_floats, as_list, as_number, is_count, pass_instead
+from revealed.checks import Bools, Floats, as_floats, as_list, as_number, is_count, pass_instead
 from revealed.errors import InvalidDiscount, InvalidDistribution, InvalidInput, InvalidMask, InvalidTransitions
 from revealed.gymnasium_table import read_table
 from revealed.transitions import CsrTransitions, Structure, as_csr
 
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
 ROW_SUM_TOLERANCE = 1e-8
 
 

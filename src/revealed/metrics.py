@@ -46,7 +46,7 @@ class Truth:
         object.__setattr__(self, "reward", expected_reward(self.mdp, self.reward, "true_reward"))
         object.__setattr__(self, "initial", self.mdp.start(self.initial))
         if self.expert is not None:
-            object.__setattr__(self, "expert", _policy(self.mdp, self.expert, "expert"))
+            object.__setattr__(self, "expert", policy_of(self.mdp, self.expert, "expert"))
 
     @cached_property
     def best(self) -> float:
@@ -142,7 +142,7 @@ def entropy(mdp: MDP, expert: Any, initial: Any = None) -> float:
 def excess_nll(mdp: MDP, expert: Any, policy: Any, initial: Any = None) -> float:
     """`population_nll` less the expert's `entropy` (theory D2): zero for the expert's own policy, else positive."""
     weights = _decision_weights(mdp, expert, initial)
-    return _divergence(weights, _policy(mdp, expert, "expert"), _log_policy_of(mdp, policy))
+    return _divergence(weights, policy_of(mdp, expert, "expert"), _log_policy_of(mdp, policy))
 
 
 def _cross_entropy(weights: Floats, log_policy: Floats) -> float:
@@ -161,21 +161,21 @@ def _divergence(weights: Floats, expert: Floats, log_policy: Floats) -> float:
 def _decision_weights(mdp: MDP, expert: Any, initial: Any) -> Floats:
     """(S, A) the share of the expert's discounted decisions that fall on each pair."""
     require_mdp(mdp)
-    policy = _policy(mdp, expert, "expert")
+    policy = policy_of(mdp, expert, "expert")
     visits = Chain(mdp, policy, check=False).occupancy(mdp.start(initial))[:, None] * policy
     if not visits.any():
         raise InvalidDistribution("initial", "some weight on states with decisions", "terminal states only")
     return visits / visits.sum()
 
 
-def _policy(mdp: MDP, policy: Any, name: str = "policy") -> Floats:
+def policy_of(mdp: MDP, policy: Any, name: str = "policy") -> Floats:
     """An (S, A) array of probabilities, or the policy of a fit or solution, checked."""
     return as_policy(mdp, getattr(policy, "policy", policy), name)
 
 
 def _log_policy_of(mdp: MDP, policy: Any) -> Floats:
     """log π of a policy of this MDP: a fit's or solution's own, else that of probabilities that are checked first."""
-    return _log_policy(policy if hasattr(policy, "log_policy") else _policy(mdp, policy), mdp.feasible.shape)
+    return _log_policy(policy if hasattr(policy, "log_policy") else policy_of(mdp, policy), mdp.feasible.shape)
 
 
 def _require_demonstrations(demos: Any) -> None:
@@ -209,7 +209,7 @@ def policy_value(mdp: MDP, reward: Any, policy: Any) -> Floats:
     `policy`, here and below, is an (S, A) array, or a fit or solution.
     """
     require_mdp(mdp)
-    behaviour = _policy(mdp, policy)
+    behaviour = policy_of(mdp, policy)
     return Chain(mdp, behaviour, check=False).solve(np.sum(behaviour * expected_reward(mdp, reward), axis=1))
 
 

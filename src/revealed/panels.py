@@ -14,10 +14,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from revealed.checks import as_list, is_index
+from revealed.checks import Ints, as_list, is_index
 from revealed.errors import InvalidDemonstrations, InvalidInput, MissingDependency
 
-Ints = npt.NDArray[np.intp]
 MOST_INDEX = 2**31 - 2
 
 

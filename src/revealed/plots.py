@@ -24,15 +24,24 @@ if TYPE_CHECKING:
     from matplotlib.image import AxesImage
     from matplotlib.quiver import Quiver
 
-# (down, right) of each action, in the order of `revealed.environments.ACTIONS`: up, down, left, right, stay
-MOVES = ((-1, 0), (1, 0), (0, -1), (0, 1), (0, 0))
-NAMED: dict[str, tuple[int, int]] = dict(zip(("up", "down", "left", "right", "stay"), MOVES, strict=True))
+# (down, right) of each move on a grid
+MOVES: dict[str, tuple[int, int]] = {"up": (-1, 0), "down": (1, 0), "left": (0, -1), "right": (0, 1), "stay": (0, 0)}
 RED = "#e8000b"
 BLANK = "#b7d3ea"  # where there is no value: a colour that no grey can be taken for
 # of objects on a grid; distinct for colour-blind readers (after Okabe and Ito)
 COLORS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#000000")
 MOST_MARKS = 40
 WIDE = 2.0  # with so many more columns than rows a map is too low for a colour bar at its side
+ARROW = {
+    "pivot": "middle",
+    "angles": "xy",
+    "scale_units": "xy",
+    "scale": 1.0,
+    "minlength": 1.2,
+    "headwidth": 4.2,
+    "headlength": 4.2,
+    "headaxislength": 3.8,
+}
 LONGEST = 0.86  # in cells: the arrow of a policy that is sure of its direction
 
 
@@ -63,6 +72,7 @@ def plot_grid(
     table = _as_grid(values, shape)
     image = ax.imshow(table, cmap=cmap, norm=_norm(table, vmin, vmax, log), interpolation="nearest")
     label_axes(ax, title, fontsize)
+    _number_cells(ax)
     if policy is not None:
         plot_arrows(ax, policy, shape, actions=actions)
     if colorbar:
@@ -83,10 +93,8 @@ def plot_arrows(
     acts = probabilities.any(axis=1)  # nobody acts in a terminal state
     width = 0.09 * min(1.0, max(shape) / 12)  # on a small grid cells are large
     # rows run downwards on the axes, so "down" is a positive step of y once the angles follow the data
-    return ax.quiver(
-        column[acts], row[acts], right[acts], down[acts], color=color, pivot="middle", angles="xy", scale_units="xy",
-        scale=1.0, units="xy", width=width, headwidth=4.2, headlength=4.2, headaxislength=3.8, minlength=1.2,
-    )  # fmt: skip
+    place = (column[acts], row[acts], right[acts], down[acts])
+    return ax.quiver(*place, color=color, units="xy", width=width, **ARROW)
 
 
 def plot_objects(ax: Axes, objects: Any, colors: Sequence[str] = COLORS) -> None:
@@ -149,10 +157,7 @@ def plot_plane(
         _plot_pushes(ax, _as_grid(push, table.shape), xs, ys)
     if mark is not None:
         ax.axvline(mark, color=RED, linewidth=1.2, linestyle=(0, (4, 2)))
-    ax.set_title(title, fontsize=1.1 * fontsize)
-    ax.set_xlabel(names[0], fontsize=fontsize)
-    ax.set_ylabel(names[1], fontsize=fontsize)
-    ax.tick_params(labelsize=0.9 * fontsize)
+    label_axes(ax, title, fontsize, names)
     if colorbar:
         _colorbar_beside(image, ax, label, fontsize)
     return image
@@ -163,10 +168,7 @@ def _plot_pushes(ax: Axes, push: Floats, x: Floats, y: Floats, most: int = 18) -
     i, j = (np.unique(np.linspace(0, u.size - 1, min(most, u.size)).round().astype(int)) for u in (x, y))
     X, Y = np.meshgrid(x[i], y[j], indexing="ij")
     length = 0.9 * (x[-1] - x[0]) / i.size * push[np.ix_(i, j)]
-    ax.quiver(
-        X, Y, length, np.zeros_like(length), color=RED, pivot="middle", angles="xy", scale_units="xy", scale=1.0,
-        units="width", width=0.005, headwidth=4.2, headlength=4.2, headaxislength=3.8, minlength=1.2,
-    )  # fmt: skip
+    ax.quiver(X, Y, length, np.zeros_like(length), color=RED, units="width", width=0.005, **ARROW)
 
 
 def plot_states(
@@ -193,11 +195,8 @@ def plot_states(
     floor = _floor(heights)
     shown = np.where(np.isnan(heights), floor, heights)
     ax.stairs(shown, edges, baseline=floor, fill=True, color=color, alpha=0.75, linewidth=0)
-    ax.set_title(title, fontsize=1.1 * fontsize)
-    ax.set_xlabel(states, fontsize=fontsize)
-    ax.set_ylabel(label, fontsize=fontsize)
+    label_axes(ax, title, fontsize, (states, label))
     ax.margins(x=0.01)
-    ax.tick_params(labelsize=0.9 * fontsize)
     if policy is not None and (ordered or heights.size <= MOST_MARKS):
         _plot_probabilities(ax, index, np.asarray(policy, dtype=np.float64), actions, fontsize, ordered)
 
@@ -226,16 +225,20 @@ def _plot_probabilities(
         beside.legend(fontsize=0.85 * fontsize, loc="best")
 
 
-def label_axes(ax: Axes, title: str, fontsize: float = 11.0) -> None:
+def label_axes(ax: Axes, title: str, fontsize: float = 11.0, names: tuple[str, str] = ("column", "row")) -> None:
+    """The title and what runs along x and y."""
+    ax.set_title(title, fontsize=1.1 * fontsize)
+    ax.set_xlabel(names[0], fontsize=fontsize)
+    ax.set_ylabel(names[1], fontsize=fontsize)
+    ax.tick_params(labelsize=0.9 * fontsize)
+
+
+def _number_cells(ax: Axes) -> None:
     """Rows and columns as whole numbers, few enough to read."""
     from matplotlib.ticker import MaxNLocator
 
-    ax.set_title(title, fontsize=1.1 * fontsize)
-    ax.set_xlabel("column", fontsize=fontsize)
-    ax.set_ylabel("row", fontsize=fontsize)
     for axis in (ax.xaxis, ax.yaxis):
         axis.set_major_locator(MaxNLocator(nbins=4, integer=True, min_n_ticks=1))
-    ax.tick_params(labelsize=0.9 * fontsize)
 
 
 def add_colorbar(
@@ -297,7 +300,7 @@ def _as_policy(
     array = np.asarray(policy, dtype=np.float64)
     n = shape[0] * shape[1]
     if actions is not None and array.shape == (n, len(actions)):
-        return array, [NAMED.get(str(name), (0, 0)) for name in actions]
+        return array, [MOVES.get(str(name), (0, 0)) for name in actions]
     if array.shape not in ((n, 4), (n, 5)):
         raise InvalidInput("policy", f"shape ({n}, 4) or ({n}, 5): up, down, left, right, stay", f"shape {array.shape}")
-    return array, MOVES[: array.shape[1]]
+    return array, list(MOVES.values())[: array.shape[1]]

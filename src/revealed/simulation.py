@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from revealed.chain import as_policy
-from revealed.checks import is_count, is_seed
+from revealed.checks import is_seed, require_count
 from revealed.demonstrations import Demonstrations
 from revealed.errors import InvalidInput
 from revealed.mdp import MDP, Floats, require_mdp
@@ -23,9 +23,8 @@ def simulate(
     decision led.
     """
     require_mdp(mdp)
-    for name, value in (("n", n), ("length", length)):
-        if not is_count(value):
-            raise InvalidInput(name, "a whole number, at least 1", repr(value))
+    require_count("n", n)
+    require_count("length", length)
     policy = as_policy(mdp, policy)
     rng = make_rng(seed)
     state = rng.choice(mdp.n_states, size=n, p=mdp.start(initial))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from revealed.checks import as_number, is_count
+from revealed.checks import as_number, is_count, require_count
 from revealed.environments.world import World, check_scale, make_expert
 from revealed.errors import InvalidInput
 from revealed.mdp import MDP
@@ -33,8 +33,7 @@ def garnet(
     """
     counts = {"n_states": n_states, "n_actions": n_actions, "branching": branching, "n_features": n_features}
     for name, value in counts.items():
-        if not is_count(value):
-            raise InvalidInput(name, "a whole number, at least 1", repr(value))
+        require_count(name, value)
     rng = make_rng(seed)
     T = _transitions(n_states, n_actions, branching, _window(n_states, branching, reach), rng)
     features = rng.normal(size=(n_states, n_features))

@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
-from revealed.checks import as_number, is_count
-from revealed.errors import InvalidInput
+from revealed.checks import require_count, require_probability
+from revealed.plots import MOVES
 
-ACTIONS = ("up", "down", "left", "right", "stay")
-_MOVES = ((-1, 0), (1, 0), (0, -1), (0, 1), (0, 0))
+ACTIONS = tuple(MOVES)
 
 
 def grid_transitions(rows: int, columns: int, wind: float = 0.0, stay: bool = False) -> sp.csr_array:
@@ -18,12 +17,11 @@ def grid_transitions(rows: int, columns: int, wind: float = 0.0, stay: bool = Fa
     With probability `wind` the agent is carried to a random one of the four neighbouring cells instead of where it
     wanted to go. A move off the grid stays put.
     """
-    if not (is_count(rows) and is_count(columns)):
-        raise InvalidInput("rows, columns", "whole numbers, at least 1", f"({rows}, {columns})")
-    if not 0.0 <= as_number(wind) <= 1.0:
-        raise InvalidInput("wind", "a probability", wind)
+    require_count("rows", rows)
+    require_count("columns", columns)
+    require_probability("wind", wind)
     S, A = rows * columns, 5 if stay else 4
-    target = np.stack([_target(rows, columns, *move) for move in _MOVES[:A]], axis=1)  # (S, A)
+    target = np.stack([_target(rows, columns, *move) for move in list(MOVES.values())[:A]], axis=1)  # (S, A)
     moves = [(np.arange(S * A), target.reshape(-1), np.full(S * A, 1.0 - wind))]
     if wind > 0.0:
         for b in range(4):

@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from revealed.checks import is_count
+from revealed.checks import require_count
 from revealed.environments.world import GridWorld, World, check_scale, make_expert
-from revealed.errors import InvalidInput
 from revealed.gymnasium_table import Table, read_table
 from revealed.mdp import MDP, Floats
 
@@ -42,8 +41,7 @@ def from_gymnasium(
     raise `scale`, to 20 or so in FrozenLake. `masks=False` ignores action masks; see `MDP.from_gymnasium`.
     """
     scale = check_scale(scale)
-    if not is_count(length):
-        raise InvalidInput("length", "a whole number of decisions, at least 1", repr(length))
+    require_count("length", length)
     table = read_table(env, masks)
     mdp = MDP(**table.model(), discount=discount)
     described = _describe(table, mdp, scale)

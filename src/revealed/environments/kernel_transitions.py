@@ -25,20 +25,20 @@ MOST_STORED = 2_000_000  # kernel weights at once
 
 
 @dataclass(frozen=True, eq=False)
-class Node:
+class Places:
     """Places on the grid, (n,) each: `x` and `y` in steps of the grid, and whether the trajectory has ended there."""
 
     x: Floats
     y: Floats
     ended: npt.NDArray[np.bool_]
 
-    def __getitem__(self, which: Any) -> Node:
-        return Node(self.x[which], self.y[which], self.ended[which])
+    def __getitem__(self, which: Any) -> Places:
+        return Places(self.x[which], self.y[which], self.ended[which])
 
 
 def kernel_transitions(
-    origin: Node,
-    outcome: Node,
+    origin: Places,
+    outcome: Places,
     action: npt.NDArray[np.intp],
     bins: int,
     ended: npt.NDArray[np.bool_],
@@ -67,7 +67,7 @@ def kernel_transitions(
 
 
 def _smooth(
-    origin: Node, outcome: Node, action: Any, bins: int, ended: Any, n_actions: int, h: Floats
+    origin: Places, outcome: Places, action: Any, bins: int, ended: Any, n_actions: int, h: Floats
 ) -> tuple[sp.csr_array, Floats]:
     """Σ_i φ_i ψ_i and Σ_i φ_i over the steps of each pair's action, some steps at a time to bound memory."""
     S = bins * bins
@@ -90,7 +90,7 @@ def check_bandwidth(bandwidth: Any) -> Floats:
     return h
 
 
-def _kernel(place: Node, bins: int, h: float) -> tuple[Any, Any, Any]:
+def _kernel(place: Places, bins: int, h: float) -> tuple[Any, Any, Any]:
     """(node, data point, weight) of a Gaussian product kernel around each place, where it is not cut off."""
     reach = np.arange(-int(np.ceil(CUT * h)), int(np.ceil(CUT * h)) + 1)
     (i, u), (j, v) = (_axis(c, reach, bins, h) for c in (place.x, place.y))
@@ -107,18 +107,18 @@ def _axis(center: Floats, reach: Any, bins: int, h: float) -> tuple[Any, Floats]
     return node, np.where(inside, np.exp(-0.5 * (distance / h) ** 2), 0.0)
 
 
-def _outcomes(outcome: Node, bins: int, h: float, ended: Any) -> sp.csr_array:
+def _outcomes(outcome: Places, bins: int, h: float, ended: Any) -> sp.csr_array:
     """Ψ, sparse (n, S): where each step led, on nodes that are terminal if and only if it ended."""
     first = int(ended.argmax())
     x = np.where(outcome.ended, np.maximum(outcome.x, first), np.minimum(outcome.x, first - 1))
-    node, data, w = _kernel(Node(x, outcome.y, outcome.ended), bins, h)
+    node, data, w = _kernel(Places(x, outcome.y, outcome.ended), bins, h)
     right = ended[node // bins] == outcome.ended[data]
     psi = sp.csr_array(sp.coo_array((w[right], (data[right], node[right])), shape=(x.size, bins * bins)))
     psi.data /= np.repeat(np.asarray(psi.sum(axis=1)).reshape(-1), np.diff(psi.indptr))
     return psi
 
 
-def _nearest(origin: Node, action: Any, without: Any, bins: int) -> tuple[Any, Any]:
+def _nearest(origin: Places, action: Any, without: Any, bins: int) -> tuple[Any, Any]:
     """The pairs without support and, for each, the nearest step of its action (in steps of the grid)."""
     from scipy.spatial import KDTree
 

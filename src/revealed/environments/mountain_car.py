@@ -8,20 +8,18 @@ drives the continuous car; what it did is told in the nearest nodes.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from revealed.checks import is_count, require_option
+from revealed.checks import Ints, require_count, require_number, require_option
 from revealed.demonstrations import Demonstrations
-from revealed.environments.kernel_transitions import BANDWIDTH, Node, check_bandwidth, kernel_transitions
-from revealed.environments.world import World, check_scale, make_expert, require_number
+from revealed.environments.kernel_transitions import BANDWIDTH, Places, check_bandwidth, kernel_transitions
+from revealed.environments.world import World, check_scale, make_expert
 from revealed.errors import InvalidInput
 from revealed.mdp import MDP, Floats
-from revealed.metrics import Truth
 from revealed.rewards.base import Reward
 from revealed.rewards.tabular import TabularReward
 from revealed.simulation import draw_actions, make_rng
@@ -34,7 +32,6 @@ POSITION, VELOCITY, GOAL = (-1.2, 0.6), (-0.07, 0.07), 0.5
 SUMMIT = POSITION[1]
 START = (-0.6, -0.4)  # uniform, at rest
 FORCE, GRAVITY = 0.001, 0.0025
-Ints = npt.NDArray[np.intp]
 
 
 def step(position: Any, velocity: Any, action: Any) -> tuple[Floats, Floats]:
@@ -130,13 +127,13 @@ class Drives:
         return self.position[np.arange(len(self)), self.lengths] >= GOAL
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class MountainCar(World):
     """`exact` is the exact model, whatever `mdp` is; `unsupported` counts the pairs of a kernel estimate without data
     nearby (None for the exact model)."""
 
-    nodes: Nodes = Nodes(2)
-    exact: MDP | None = None
+    nodes: Nodes
+    exact: MDP
     unsupported: int | None = None
 
     def __repr__(self) -> str:
@@ -147,19 +144,16 @@ class MountainCar(World):
         """One weight per state: the features are one-hot."""
         return TabularReward(self.mdp.n_states)
 
-    def with_expert(self, kind: str = "soft", noise: float = 0.3) -> MountainCar:
-        """The same car with another expert, who knows the exact model (see `make_expert`)."""
-        return replace(self, expert=make_expert(self.exact or self.mdp, self.true_reward, kind, noise))
-
-    @cached_property
-    def truth(self) -> Truth:
-        """What fits are judged against: the exact model, also where transitions were estimated."""
-        return Truth(self.exact or self.mdp, self.true_reward, self.expert)
+    @property
+    def _reality(self) -> MDP:
+        """Also where transitions were estimated."""
+        return self.exact
 
     def drive(self, n: int = 100, length: int | None = None, seed: int | None = None) -> Drives:
         """`n` drives of the expert in the continuous dynamics, until the goal or `length` decisions."""
         length = self.length if length is None else length
-        _require_counts(n=n, length=length)
+        require_count("n", n)
+        require_count("length", length)
         rng = make_rng(seed)
         x, v = np.full((n, length + 1), np.nan), np.full((n, length + 1), np.nan)
         action = np.full((n, length), -1, dtype=np.intp)
@@ -196,7 +190,7 @@ class MountainCar(World):
         went = np.nonzero(drives.action >= 0)
         after = (went[0], went[1] + 1)
         origin, outcome = (
-            Node(*self.nodes.units(drives.position[w], drives.velocity[w]), drives.position[w] >= GOAL)
+            Places(*self.nodes.units(drives.position[w], drives.velocity[w]), drives.position[w] >= GOAL)
             for w in (went, after)
         )
         T, unsupported = kernel_transitions(
@@ -248,10 +242,10 @@ def mountain_car(
     the distance is measured to `target` = 0.6, the far end of the goal, so that every step before the line at 0.5
     costs something; measured to the line itself the last steps are free, and soft experts hover there.
     """
-    if not is_count(bins) or bins < 4:
-        raise InvalidInput("bins", "a whole number, at least 4", repr(bins))
+    require_count("bins", bins, least=4)
     require_option("transitions", transitions, ("exact", "kernel"))
-    _require_counts(trajectories=trajectories, length=length)
+    require_count("trajectories", trajectories)
+    require_count("length", length)
     make_rng(seed)
     check_bandwidth(bandwidth)
     nodes = Nodes(int(bins))
@@ -270,15 +264,9 @@ def mountain_car(
         nodes=nodes,
         exact=mdp,
     )
-    return (
-        car if transitions == "exact" else car.with_kernel_transitions(car.drive(trajectories, length, seed), bandwidth)
-    )
-
-
-def _require_counts(**values: Any) -> None:
-    for name, value in values.items():
-        if not is_count(value):
-            raise InvalidInput(name, "a whole number, at least 1", repr(value))
+    if transitions == "exact":
+        return car
+    return car.with_kernel_transitions(car.drive(trajectories, length, seed), bandwidth)
 
 
 def _exact(nodes: Nodes) -> sp.csr_array:

@@ -9,12 +9,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
-from revealed.checks import as_floats, as_number, is_count, require_option
+from revealed.checks import Ints, as_floats, require_count, require_flag, require_option, require_probability
 from revealed.environments.grid import ACTIONS, grid_transitions
 from revealed.environments.world import GridWorld, check_scale, make_expert
-from revealed.errors import InvalidInput, InvalidOption
+from revealed.errors import InvalidInput
 from revealed.mdp import MDP, Floats
 from revealed.rewards.base import Reward
 from revealed.simulation import make_rng
@@ -26,15 +25,15 @@ METRICS = ("euclidean", "chebyshev", "manhattan")
 NORMALISE = ("range", "standard", "none")
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Objectworld(GridWorld):
     """`objects` (n, 4): row, column, inner colour and outer colour of each object; colours count from 0.
 
     `distances` (S, 2C) are the features before they were normalised, in cells.
     """
 
-    objects: npt.NDArray[np.intp] | None = None
-    distances: Floats | None = None
+    objects: Ints
+    distances: Floats
 
     def reward_model(self) -> Reward:
         """The paper's network, 32 and 16 units, on standardised features: the truth is not linear in them."""
@@ -47,7 +46,7 @@ class Objectworld(GridWorld):
 
         show = style.pop("objects", False)
         super()._draw(ax, values, policy, **style)
-        if show and self.objects is not None:
+        if show:
             plot_objects(ax, self.objects)
 
 
@@ -86,8 +85,7 @@ def objectworld(
     A soft expert needs a larger `scale`, 5 or so: at 1 it cares for rewards little more than for entropy.
     """
     _check(size, colors, object_probability, metric, radii, values, normalise)
-    if not isinstance(strict, bool):
-        raise InvalidOption("strict", "True or False", repr(strict))
+    require_flag("strict", strict)
     objects = _draw_objects(size, colors, object_probability, make_rng(seed))
     uniform = np.full(size * size, 1.0 / size**2)
     mdp = MDP(grid_transitions(size, size, wind, stay=True), discount, uniform, action_labels=ACTIONS)
@@ -110,10 +108,8 @@ def objectworld(
 
 def _check(size: Any, colors: Any, p: Any, metric: Any, radii: Any, values: Any, normalise: Any) -> None:
     for name, number in (("size", size), ("colors", colors)):
-        if not is_count(number) or number < 2:
-            raise InvalidInput(name, "a whole number, at least 2", repr(number))
-    if not 0.0 <= as_number(p) <= 1.0:
-        raise InvalidInput("object_probability", "a probability", repr(p))
+        require_count(name, number, least=2)
+    require_probability("object_probability", p)
     require_option("metric", metric, METRICS)
     require_option("normalise", normalise, NORMALISE)
     for name, given, n in (("radii", radii, 2), ("values", values, 3)):
@@ -124,7 +120,7 @@ def _check(size: Any, colors: Any, p: Any, metric: Any, radii: Any, values: Any,
         raise InvalidInput("radii", "2 numbers >= 0", repr(radii))
 
 
-def _draw_objects(size: int, colors: int, p: float, rng: np.random.Generator) -> npt.NDArray[np.intp]:
+def _draw_objects(size: int, colors: int, p: float, rng: np.random.Generator) -> Ints:
     """Cells in random order, so that the two objects whose colours are fixed lie anywhere."""
     n = max(2, int(rng.binomial(size * size, p)))
     cell = rng.permutation(size * size)[:n]

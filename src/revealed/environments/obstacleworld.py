@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from revealed.checks import as_number, is_count
+from revealed.checks import require_count, require_probability
 from revealed.environments.grid import ACTIONS, grid_transitions
 from revealed.environments.world import GridWorld, check_scale, make_expert
 from revealed.errors import InvalidInput
@@ -23,11 +23,11 @@ NAMES = ("path", "obstacle", "goal")
 WEIGHTS = (0.2, 0.0, 1.0)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Obstacleworld(GridWorld):
     """`layout` is the map as text, one line per row: `.` path, `#` obstacle, `G` goal."""
 
-    layout: str = ""
+    layout: str
 
 
 def obstacleworld(
@@ -77,10 +77,8 @@ def corridor(size: int) -> Any:
 
 
 def _random_cells(size: Any, density: Any, seed: Any) -> Any:
-    if not is_count(size) or size < 2:
-        raise InvalidInput("size", "a whole number, at least 2", repr(size))
-    if not 0.0 <= as_number(density) <= 1.0:
-        raise InvalidInput("density", "a probability", repr(density))
+    require_count("size", size, least=2)
+    require_probability("density", density)
     blocked = (make_rng(seed).random((size, size)) < density) & ~corridor(size)
     cells = np.where(blocked, "#", ".")
     cells[-1, -1] = "G"

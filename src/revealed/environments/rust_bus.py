@@ -14,8 +14,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from revealed.bellman import as_reward
-from revealed.checks import as_floats, is_count
-from revealed.environments.world import World, check_scale, make_expert, require_number
+from revealed.checks import as_floats, require_count, require_number
+from revealed.environments.world import World, check_scale, make_expert
 from revealed.errors import InvalidDistribution, InvalidInput, InvalidOption
 from revealed.mdp import MDP, Floats
 
@@ -69,8 +69,7 @@ def rust_bus(
     or an array (bins,); replacing it costs `RC`. Features are (S, 2, 2), named RC and theta11; `scale` multiplies both
     true weights. Defaults are Rust's estimates for group 4.
     """
-    if not is_count(bins) or bins < 2:
-        raise InvalidInput("bins", "a whole number, at least 2", repr(bins))
+    require_count("bins", bins, least=2)
     weights = check_scale(scale) * np.array([require_number("RC", RC), require_number("theta11", theta11)])
     mdp = MDP(bus_transitions(bins, increments), discount, np.arange(bins) == 0, action_labels=ACTIONS)
     features = bus_features(bins, cost)

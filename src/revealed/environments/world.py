@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from revealed.bellman import as_reward, solve, solve_hard
-from revealed.chain import Chain, as_policy
-from revealed.checks import as_number, require_option
+from revealed.chain import Chain
+from revealed.checks import as_number, require_option, require_probability
 from revealed.demonstrations import Demonstrations
 from revealed.errors import InvalidInput, InvalidOption
 from revealed.mdp import MDP, Floats
-from revealed.metrics import Truth, policy_value
+from revealed.metrics import Truth, policy_of, policy_value
 from revealed.rewards.base import Reward
 from revealed.rewards.linear import LinearReward
 from revealed.simulation import simulate
@@ -70,11 +70,16 @@ class World:
     @cached_property
     def truth(self) -> Truth:
         """What fits are judged against; its optimum is solved once."""
-        return Truth(self.mdp, self.true_reward, self.expert)
+        return Truth(self._reality, self.true_reward, self.expert)
 
     def with_expert(self, kind: str = "soft", noise: float = 0.3) -> Self:
         """The same world with another expert: "soft", "noisy" or "optimal" (see `make_expert`)."""
-        return replace(self, expert=make_expert(self.mdp, self.true_reward, kind, noise))
+        return replace(self, expert=make_expert(self._reality, self.true_reward, kind, noise))
+
+    @property
+    def _reality(self) -> MDP:
+        """The model that experts know and fits are judged by."""
+        return self.mdp
 
     def plot(
         self,
@@ -104,14 +109,12 @@ class World:
         if figure is None:
             raise InvalidInput("ax", "axes on a figure", "axes without one")
         style = {"label": label} | ({"log": True} if label == VISITS and self._log_visits else {}) | style
-        self._draw(figure.subplots() if ax is None else ax, shown, chosen, title=self._title(title), **style)
+        style = {"title": self.name if title is None else title} | style
+        self._draw(figure.subplots() if ax is None else ax, shown, chosen, **style)
         return figure
 
     # whether visits are drawn on a logarithmic scale: on a map most would be black beside the goal
     _log_visits = False
-
-    def _title(self, title: str | None) -> str:
-        return self.name if title is None else title
 
     @property
     def _figsize(self) -> tuple[float, float]:
@@ -124,7 +127,7 @@ class World:
             if policy != "expert":
                 raise InvalidOption("policy", '"expert", None, or an (S, A) array', repr(policy))
             return self.expert
-        return as_policy(self.mdp, getattr(policy, "policy", policy))
+        return policy_of(self.mdp, policy)
 
     def _shown(self, values: Any, policy: Floats | None) -> tuple[Floats, str]:
         """(S,) what the colours or heights stand for, and its name."""
@@ -160,11 +163,11 @@ class World:
         plot_states(ax, values, policy, **style)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class GridWorld(World):
     """A world whose states are cells: state = row · columns + column, `shape` = (rows, columns)."""
 
-    shape: tuple[int, int] = (0, 0)
+    shape: tuple[int, int]
 
     @property
     def _figsize(self) -> tuple[float, float]:
@@ -194,8 +197,7 @@ def make_expert(mdp: MDP, reward: Floats, kind: str = "soft", noise: float = 0.3
     but with probability `noise` takes a feasible action at random.
     """
     require_option("expert", kind, EXPERTS)
-    if not 0.0 <= as_number(noise) <= 1.0:
-        raise InvalidInput("noise", "a probability", repr(noise))
+    require_probability("noise", noise)
     if kind == "soft":
         return solve(mdp, reward).policy
     best = solve_hard(mdp, reward).policy
@@ -206,10 +208,3 @@ def check_scale(scale: Any) -> float:
     if not 0.0 < as_number(scale) < np.inf:
         raise InvalidInput("scale", "a number above 0: the size of the true reward", repr(scale))
     return float(scale)
-
-
-def require_number(name: str, value: Any) -> float:
-    number = as_number(value)
-    if not np.isfinite(number):
-        raise InvalidInput(name, "a number", repr(value))
-    return number

@@ -17,18 +17,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from revealed.bellman import SoftOptimum, solve
 from revealed.demonstrations import Demonstrations
 from revealed.environments.grid import ACTIONS, grid_transitions
+from revealed.environments.world import GridWorld, make_expert
 from revealed.estimators import CCP, MCEIRL, NFXP, NPL, Estimator
 from revealed.experiments.output import prepare_folder, write_csv, write_figure
 from revealed.fit import Fit
 from revealed.mdp import MDP, Floats
+from revealed.metrics import nll
 from revealed.plots import add_colorbar, plot_grid
 from revealed.progress import Progress
-from revealed.rewards.linear import LinearReward
 from revealed.rewards.tabular import TabularReward
-from revealed.simulation import simulate
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -72,29 +71,38 @@ class Config:
     network_tol: float = 1e-3
 
 
-@dataclass(frozen=True)
-class World:
-    """The map as an MDP with features, the true reward (S,), its soft-optimal expert, and a sample of walks."""
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class MapWorld(GridWorld):
+    """The map as a world; `distances` (S, 4) are what a network sees of it, `demos` the sample of walks."""
 
     config: Config
-    shape: tuple[int, int]
-    mdp: MDP
-    features: Floats
     distances: Floats
-    reward: Floats
-    expert: SoftOptimum
-    demos: Demonstrations
 
     @classmethod
-    def build(cls, config: Config) -> World:
+    def build(cls, config: Config) -> MapWorld:
         cells = np.array([list(line) for line in config.map.split()])
         rows, columns = cells.shape
         mdp = MDP(grid_transitions(rows, columns, config.wind, stay=True), config.discount, action_labels=ACTIONS)
         features, distances = _features(cells, config.hill)
-        reward = features @ np.array(config.weights)
-        expert = solve(mdp, reward)
-        demos = simulate(mdp, expert.policy, config.trajectories, config.length, config.seed)
-        return cls(config, (rows, columns), mdp, features, distances, reward, expert, demos)
+        weights = np.array(config.weights)
+        reward = np.repeat((features @ weights)[:, None], len(ACTIONS), axis=1)
+        return cls(
+            name="the map",
+            mdp=mdp,
+            features=features,
+            true_reward=reward,
+            expert=make_expert(mdp, reward),
+            feature_names=NAMES,
+            true_weights=weights,
+            length=config.length,
+            shape=(rows, columns),
+            config=config,
+            distances=distances,
+        )
+
+    @cached_property
+    def demos(self) -> Demonstrations:
+        return self.demonstrate(self.config.trajectories, seed=self.config.seed)
 
 
 def _features(cells: Any, hill: tuple[float, float]) -> tuple[Floats, Floats]:
@@ -110,7 +118,7 @@ def _features(cells: Any, hill: tuple[float, float]) -> tuple[Floats, Floats]:
 class Outcome:
     """The fits: `methods` with the linear reward (NFXP, MCE-IRL, CCP, NPL), `tabular` and `network` with NFXP."""
 
-    world: World
+    world: MapWorld
     methods: dict[str, Fit]
     tabular: Fit
     network: Fit
@@ -131,7 +139,7 @@ def run(
 ) -> Outcome:
     """Simulate, estimate, write `rewards.png` and `estimates.csv` to `folder`, and print the tables unless `quiet`."""
     target = prepare_folder(folder)
-    outcome = estimate(World.build(config or Config()), progress=False if quiet else None)
+    outcome = estimate(MapWorld.build(config or Config()), progress=False if quiet else None)
     files = [
         write_figure(target / "rewards.png", draw(outcome)),
         write_csv(target / "estimates.csv", _HEADER, _csv_rows(outcome)),
@@ -141,9 +149,9 @@ def run(
     return outcome
 
 
-def estimate(world: World, progress: bool | None = None) -> Outcome:
+def estimate(world: MapWorld, progress: bool | None = None) -> Outcome:
     """All fits, one after the other."""
-    config, reward = world.config, LinearReward(world.features, names=NAMES)
+    config, reward = world.config, world.reward_model()
     linear: dict[str, Callable[[], Estimator]] = {
         "NFXP": lambda: NFXP(reward, progress=False),
         # the same maximum by another road: gradients alone, as is usual in inverse reinforcement learning
@@ -159,7 +167,7 @@ def estimate(world: World, progress: bool | None = None) -> Outcome:
     return Outcome(world, methods, tabular, network)
 
 
-def _network(world: World) -> Estimator:
+def _network(world: MapWorld) -> Estimator:
     from revealed.rewards.neural import NeuralReward
 
     config = world.config
@@ -167,7 +175,7 @@ def _network(world: World) -> Estimator:
     return NFXP(net, optimizer="lbfgs", l2=config.network_l2, tol=config.network_tol, progress=False)
 
 
-def _fit(estimator: Estimator, world: World, bar: Progress) -> Fit:
+def _fit(estimator: Estimator, world: MapWorld, bar: Progress) -> Fit:
     fit = estimator.fit(world.mdp, world.demos)
     if fit.status.interrupted:
         raise KeyboardInterrupt  # a fit keeps what it has reached; here the user wants out
@@ -181,7 +189,7 @@ def centred(reward: Floats) -> Floats:
     return per_state - per_state.mean()
 
 
-def _verdicts(world: World, fits: dict[str, Fit]) -> Iterator[str]:
+def _verdicts(world: MapWorld, fits: dict[str, Fit]) -> Iterator[str]:
     """Which methods agree, and how far each is from the truth."""
     nfxp, mce, ccp, npl = (fits[name] for name in ("NFXP", "MCE-IRL", "CCP", "NPL"))
     gap, _ = _gap(nfxp.theta, mce.theta)
@@ -229,7 +237,7 @@ def report(outcome: Outcome, files: list[Path], console: Console | None = None) 
     console.print("Wrote " + " and ".join(str(file) for file in files), highlight=False, soft_wrap=True)
 
 
-def _methods_table(world: World, fits: list[Fit]) -> Table:
+def _methods_table(world: MapWorld, fits: list[Fit]) -> Table:
     """Parameters and facts down, methods across."""
     table = _table("A linear reward: the truth, and four estimates", "", "truth", *(fit.method for fit in fits))
     for k, name in enumerate(NAMES):
@@ -287,15 +295,14 @@ def _settled(fit: Fit) -> str:
     return "" if fit.settled is None else f"{fit.updates}, {'settled' if fit.settled else 'not settled'}"
 
 
-def _llf(world: World) -> float:
+def _llf(world: MapWorld) -> float:
     """The log likelihood of the sample at the true reward."""
-    counts = world.demos.counts
-    return float(np.sum(counts[counts > 0] * world.expert.log_policy[counts > 0]))
+    return -nll(world.expert, world.demos) * world.demos.n_decisions
 
 
-def _correlation(world: World, fit: Fit) -> float:
+def _correlation(world: MapWorld, fit: Fit) -> float:
     """Of the recovered reward with the true one, over states."""
-    return float(np.corrcoef(centred(world.reward), centred(fit.reward))[0, 1])
+    return float(np.corrcoef(centred(world.true_reward), centred(fit.reward))[0, 1])
 
 
 _HEADER = (
@@ -320,7 +327,7 @@ def draw(outcome: Outcome) -> Figure:
     world, fits = outcome.world, outcome.methods
     same = _gap(fits["NFXP"].theta, fits["MCE-IRL"].theta)[0] <= SAME
     panels: list[tuple[str, Floats, Floats]] = [
-        ("truth, and the expert", world.reward, world.expert.policy),
+        ("truth, and the expert", world.true_reward, world.expert),
         ("NFXP = MCE-IRL" if same else "NFXP", fits["NFXP"].reward, fits["NFXP"].policy),
         ("CCP", fits["CCP"].reward, fits["CCP"].policy),
         ("NPL", fits["NPL"].reward, fits["NPL"].policy),
@@ -329,7 +336,7 @@ def draw(outcome: Outcome) -> Figure:
     ]
     figure = Figure(figsize=(6.4, 10.3), layout="constrained")
     axes = list(figure.subplots(3, 2, sharex=True, sharey=True).flat)
-    scale = {"vmin": centred(world.reward).min(), "vmax": centred(world.reward).max(), "colorbar": False}
+    scale = {"vmin": centred(world.true_reward).min(), "vmax": centred(world.true_reward).max(), "colorbar": False}
     for ax, (title, reward, policy) in zip(axes, panels, strict=True):
         plot_grid(ax, centred(reward), world.shape, policy, title, fontsize=12, **scale)
         ax.label_outer()

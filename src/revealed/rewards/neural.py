@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from revealed.checks import as_list, is_count, is_seed
+from revealed.checks import as_list, is_count, is_seed, require_option
 from revealed.errors import InvalidOption, InvalidReward
 from revealed.mdp import Floats
 from revealed.rewards.base import check_features, check_names, sum_actions
@@ -104,8 +104,7 @@ class NeuralReward(JaxReward):
     ) -> None:
         import jax
 
-        if activation not in ACTIVATIONS:
-            raise InvalidOption("activation", f"one of {', '.join(ACTIVATIONS)}", repr(activation))
+        require_option("activation", activation, ACTIVATIONS)
         if not is_seed(seed):
             raise InvalidOption("seed", "a whole number >= 0", repr(seed))
         X = check_features(features)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import scipy.sparse as sp
 
-from revealed.checks import is_count
+from revealed.checks import require_count
 from revealed.errors import InvalidReward
 from revealed.mdp import Floats
 from revealed.rewards.base import sum_actions
@@ -20,8 +20,7 @@ class TabularReward:
     tabular = True
 
     def __init__(self, n_states: int) -> None:
-        if not is_count(n_states):
-            raise InvalidReward("n_states", "a whole number, at least 1", repr(n_states))
+        require_count("n_states", n_states, error=InvalidReward)
         self.n_states = int(n_states)
 
     @property

@@ -11,10 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from revealed.checks import as_floats
+from revealed.checks import Floats, as_floats
 from revealed.errors import InvalidTransitions
-
-Floats = npt.NDArray[np.float64]
 
 
 def is_sparse(x: Any) -> bool:
