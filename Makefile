@@ -3,8 +3,9 @@
 SHELL := /bin/sh
 BIN := .venv/bin
 PYTHON ?=
+ARGS ?=
 
-# Two test workers, one thread each for linear algebra: more would fight over the cores.
+# One thread for linear algebra in each worker, of the tests and of the experiments: more would fight over the cores.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 
 .DEFAULT_GOAL := help
@@ -28,8 +29,8 @@ lint: setup ## ruff: rules and format
 types: setup ## basedpyright
 	$(BIN)/basedpyright
 
-reproduce: setup ## the four methods side by side on a known world, with a picture
-	$(BIN)/revealed reproduce
+reproduce: setup ## the paper's experiments: figures, tables and verdicts in one report, in results/ (ARGS="--scale paper")
+	$(ONE_THREAD) $(BIN)/revealed reproduce $(ARGS)
 
 bench: setup ## side-by-side measurements
 	$(BIN)/python benchmarks/bench_core.py

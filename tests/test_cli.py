@@ -1,40 +1,95 @@
-"""The command line as a user meets it: in a process of its own."""
+"""The command line as a user meets it: in a process of its own where that matters, and quickly elsewhere."""
 
-import csv
 import os
 import subprocess
 import sys
+from concurrent.futures.process import BrokenProcessPool
+from typing import Any
 
 import pytest
 from rich.cells import cell_len
+from typer.testing import CliRunner
 
-from revealed import __version__
+from revealed import __version__, cli, findings
+from revealed.experiments import catalogue, machine, runner
+from revealed.experiments.obstacleworld import Config
+from revealed.experiments.store import Store
 
-PNG = b"\x89PNG\r\n\x1a\n"
+TINY = {"obstacleworld": Config(size=5, trajectories=(1, 3), seeds=2)}
+# the same command with a plan for tests: 24 small cells, and no pictures, which take the time
+SMALL = """
+from revealed.experiments import catalogue, obstacleworld
+catalogue.plan_for = lambda scale: {"obstacleworld": obstacleworld.Config(size=5, trajectories=(1, 3), seeds=2)}
+obstacleworld.draw = lambda results: {}
+"""
+# Ctrl-C arrives while the sixth cell is computed
+INTERRUPTED = """
+import os, signal
+measure, done = obstacleworld.measure, []
+def interrupted(config, cell):
+    done.append(cell)
+    if len(done) == 6:
+        os.kill(os.getpid(), signal.SIGINT)
+    return measure(config, cell)
+obstacleworld.measure = interrupted
+"""
+START = "\nfrom revealed.cli import app\napp(prog_name='revealed')"
 
 
-def revealed(*arguments: object, columns: int = 80) -> subprocess.CompletedProcess[str]:
-    environment = os.environ | {"COLUMNS": str(columns), "PYTHONIOENCODING": "utf-8"}
-    command = [sys.executable, "-m", "revealed", *map(str, arguments)]
+def python(*arguments: object) -> subprocess.CompletedProcess[str]:
+    environment = os.environ | {"COLUMNS": "80", "PYTHONIOENCODING": "utf-8"}
+    command = [sys.executable, *map(str, arguments)]
     return subprocess.run(command, capture_output=True, encoding="utf-8", env=environment)
+
+
+def revealed(*arguments: object) -> subprocess.CompletedProcess[str]:
+    return python("-m", "revealed", *arguments)
+
+
+def here(*arguments: object) -> Any:
+    """The command in this process; an exception that it lets through, and a user would see, is ours."""
+    done = CliRunner().invoke(cli.app, [str(argument) for argument in arguments])
+    if done.exception is not None and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    return done
+
+
+def one_line(done: Any) -> str:
+    """All that was said on standard error, which is one line and no traceback."""
+    (line,) = done.stderr.strip().splitlines()
+    assert line.startswith("revealed: ")
+    return line
+
+
+@pytest.fixture(autouse=True)
+def guest(monkeypatch):
+    """The command owns its process, and sets JAX's threads; run in this one, it does not."""
+    monkeypatch.setattr(machine, "ask_jax_for_one_thread", lambda: None)
 
 
 @pytest.fixture(scope="module")
 def reproduced(tmp_path_factory):
     folder = tmp_path_factory.mktemp("out") / "made" / "on the way"
-    return folder, revealed("reproduce", "--out", folder)
+    return folder, python("-c", SMALL + START, "reproduce", "--out", folder, "--jobs", 1)
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["reproduce", "--help"], ["reproduce", "-h"]])
-def test_help_shows_a_full_example(arguments):
-    done = revealed(*arguments)
-    assert done.returncode == 0
-    assert "revealed reproduce --out results/demonstration --seed 1" in done.stdout
+@pytest.mark.parametrize(
+    ("arguments", "example"),
+    [
+        (["--help"], "revealed reproduce --scale quick --out results/quick --jobs 2"),
+        (["reproduce", "--help"], "revealed reproduce --scale quick --out results/quick --jobs 2"),
+        (["report", "-h"], "revealed report results/quick"),
+    ],
+)
+def test_help_shows_a_full_example(arguments, example):
+    done = here(*arguments)
+    assert done.exit_code == 0
+    assert example in done.stdout
 
 
 def test_help_loads_nothing_heavy():
-    code = "import sys; from revealed.cli import app; print(*sys.modules)"
-    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    loaded = python("-c", "import sys; from revealed.cli import app; print(*sys.modules)").stdout.split()
+    assert "revealed.cli" in loaded
     assert not {"jax", "matplotlib", "pandas", "torch", "duckdb", "joblib", "narwhals"} & set(loaded)
 
 
@@ -43,65 +98,159 @@ def test_version():
     assert (done.returncode, done.stdout.strip()) == (0, f"revealed {__version__}")
 
 
-def test_reproduce_writes_whole_files_and_nothing_else(reproduced):
+def test_reproduce_writes_the_run_and_its_report(reproduced):
     folder, done = reproduced
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""  # no bar and no warning where there is no terminal
-    assert sorted(p.name for p in folder.iterdir()) == ["estimates.csv", "rewards.png"]
-    assert (folder / "rewards.png").read_bytes()[:8] == PNG
+    names = ["arrays", "figures", "report.html", "run.json", "table.csv", "table.jsonl", "tables"]
+    assert sorted(path.name for path in folder.iterdir() if not path.name.startswith(".")) == names
+    assert Store.existing(folder).read_run()["scale"] == "quick"
 
 
-def test_the_estimates_are_near_the_truth_and_the_methods_agree(reproduced):
-    folder, _ = reproduced
-    with open(folder / "estimates.csv", newline="", encoding="utf-8") as file:
-        rows = {(row["method"], row["reward"]): row for row in csv.DictReader(file)}
-    names = ("goal", "road", "mud", "view")
-    theta = {method: [float(row[k]) for k in names] for (method, kind), row in rows.items() if kind == "linear"}
-    assert list(theta) == ["truth", "NFXP", "MCE-IRL", "CCP", "NPL"]
-    assert theta["MCE-IRL"] == pytest.approx(theta["NFXP"], abs=1e-5)
-    assert theta["NPL"] == pytest.approx(theta["NFXP"], abs=1e-5)
-    assert theta["NFXP"] == pytest.approx(theta["truth"], abs=0.5)
-    assert {row["status"] for row in rows.values()} == {"", "converged"}
-    assert float(rows["NFXP", "linear"]["log_likelihood"]) > float(rows["truth", "linear"]["log_likelihood"])
-    assert float(rows["NFXP", "tabular"]["correlation"]) > 0.7
-    assert float(rows["NFXP", "neural"]["correlation"]) > 0.8
-
-
-def test_the_report_fits_eighty_columns_and_says_what_it_found(reproduced):
-    _, done = reproduced
+def test_verdicts_are_printed_whole_in_eighty_columns(reproduced):
+    folder, done = reproduced
     lines = done.stdout.splitlines()
-    assert all(cell_len(line) <= 80 for line in lines if not line.startswith("Wrote"))
-    assert "…" not in done.stdout.replace("π_θ, …", "")  # nothing was cut off
-    for words in ("NFXP and MCE-IRL agree to", "NPL settled after", "CCP differs from NFXP by", "From the truth"):
-        assert words in done.stdout
+    assert lines[0] == f"1 experiment, 24 cells (0 done), 1 at a time, into {folder}"
+    assert lines[-1] == f"Wrote {folder / 'report.html'}; also figures/, tables/ and table.csv there."
+    assert all(cell_len(line) <= 80 for line in lines[1:-1])
+    assert "…" not in done.stdout  # nothing was cut off
+    said = " ".join(done.stdout.split())
+    verdicts = findings.judge(findings.results_of(Store.existing(folder), TINY))
+    assert verdicts
+    assert f"Claims: {sum(one.verdict == 'holds' for one in verdicts)} hold, " in said
+
+
+def test_a_second_run_computes_nothing_and_says_so(reproduced, monkeypatch):
+    folder, _ = reproduced
+    monkeypatch.setattr(catalogue, "plan_for", lambda scale: TINY)
+    monkeypatch.setattr(cli, "_report", lambda folder: None)
+    before = (folder / "table.jsonl").read_bytes()
+    done = here("reproduce", "--out", folder, "--jobs", 1)
+    assert "24 cells (24 done)" in done.output
+    assert (folder / "table.jsonl").read_bytes() == before
+
+
+def test_an_interrupt_keeps_what_was_done_and_the_same_command_goes_on(tmp_path):
+    command = ["reproduce", "--out", tmp_path / "out", "--jobs", 1]
+    done = python("-c", SMALL + INTERRUPTED + START, *command)
+    assert done.returncode == 130
+    assert "stopped: 5 of 24 cells are done and kept" in one_line(done)
+    assert "the same command goes on" in done.stderr
+    again = python("-c", SMALL + START, *command)
+    assert again.returncode == 0, again.stderr
+    assert "24 cells (5 done)" in again.stdout
+
+
+def test_a_worker_that_was_killed_is_one_line_with_its_remedy(tmp_path, monkeypatch):
+    def killed(*_, **__):
+        raise BrokenProcessPool("A worker process managed by the executor was unexpectedly terminated.")
+
+    monkeypatch.setattr(catalogue, "plan_for", lambda scale: TINY)
+    monkeypatch.setattr(runner, "run_plan", killed)
+    done = here("reproduce", "--out", tmp_path, "--jobs", 2)
+    assert done.exit_code == 1
+    assert "0 of 24 cells are done" in one_line(done)
+    assert "fewer --jobs" in one_line(done)
+
+
+def test_what_a_worker_that_is_killed_raises_is_what_is_expected():
+    from joblib.externals.loky.process_executor import TerminatedWorkerError
+
+    assert issubclass(TerminatedWorkerError, BrokenProcessPool)
+
+
+def test_cells_that_failed_are_named(tmp_path):
+    broken = "def fails(config, cell):\n    raise ArithmeticError('no [such] number')\nobstacleworld.measure = fails\n"
+    done = python("-c", SMALL + broken + START, "reproduce", "--out", tmp_path, "--jobs", 1)
+    assert done.returncode == 0, done.stderr
+    said = " ".join(done.stdout.split())
+    assert "24 cells failed" in said
+    assert "ArithmeticError: no [such] number" in said
+
+
+@pytest.mark.parametrize("command", ["_plan('quick', [])", "_report('.')"])
+def test_threads_are_asked_for_before_jax_is_there(command):
+    code = (
+        "import sys; from revealed.experiments import machine; from revealed import cli\n"
+        "machine.ask_jax_for_one_thread = lambda: print('jax' in sys.modules)\n"
+        f"cli.{command}"
+    )
+    assert python("-c", code).stdout.strip() == "False"
+
+
+@pytest.mark.parametrize(
+    ("only", "names"),
+    [
+        ([], ["obstacleworld", "timing", "updates"]),
+        (["timing"], ["timing"]),
+        (["updates", "obstacleworld"], ["obstacleworld", "updates"]),
+        (["updates,timing"], ["timing", "updates"]),
+    ],
+)
+def test_only_some_experiments(only, names):
+    plan = cli._plan("quick", only)
+    assert sorted(set(plan) & {"obstacleworld", "timing", "updates"}) == names
+    assert not only or sorted(plan) == names
+
+
+def test_the_folder_is_named_after_the_scale_and_jobs_are_the_cores(tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(cli, "_run", lambda *given: asked.append(given))
+    monkeypatch.setattr(cli, "_report", lambda folder: None)
+    done = here("reproduce", "--scale", "paper", "--only", "obstacleworld", "--fresh")
+    assert done.exit_code == 0
+    ((plan, folder, jobs, fresh, scale),) = asked
+    assert (plan, folder.as_posix(), jobs, fresh, scale) == (
+        {"obstacleworld": Config()},
+        "results/paper",
+        None,
+        True,
+        "paper",
+    )
 
 
 @pytest.mark.parametrize(
     ("arguments", "hint"),
     [
-        (["reproduce", "--sed", "1"], "--seed"),
-        (["reproduce", "--seed", "-1"], "--seed"),
-        (["reproduce", "--seed", "one"], "--seed"),
+        (["reproduce", "--scal", "quick"], "--scale"),
+        (["reproduce", "--scale", "big"], "quick"),
+        (["reproduce", "--jobs", "0"], "--jobs"),
         (["reproduc"], "reproduce"),
+        (["report"], "DIR"),
     ],
 )
 def test_a_wrong_word_is_answered_with_the_right_one(arguments, hint):
-    done = revealed(*arguments)
-    assert done.returncode == 2
+    done = here(*arguments)
+    assert done.exit_code == 2
     assert hint in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_an_unknown_experiment_is_one_line_with_the_names(tmp_path):
+    done = revealed("reproduce", "--only", "figure1", "--out", tmp_path / "out")
+    assert done.returncode == 1
+    assert all(name in one_line(done) for name in catalogue.EXPERIMENTS)
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize("below", ["", "folder"])
 def test_a_file_in_the_way_is_one_line_and_left_alone(tmp_path, below):
     file = tmp_path / "notes.txt"
     file.write_text("mine")
-    done = revealed("reproduce", "--out", file / below)
-    assert done.returncode == 1
-    assert done.stdout == ""
-    assert len(done.stderr.strip().splitlines()) == 1
-    assert str(file) in done.stderr
+    done = here("reproduce", "--out", file / below)
+    assert done.exit_code == 1
+    assert str(file) in one_line(done)
     assert file.read_text() == "mine"
+
+
+@pytest.mark.parametrize("folder", ["nowhere", "file", "."])
+def test_a_folder_without_a_run_has_no_report(tmp_path, folder):
+    (tmp_path / "file").write_text("mine")
+    done = here("report", tmp_path / folder)
+    assert done.exit_code == 1
+    assert "results of a run" in one_line(done)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file"]
 
 
 def test_a_stream_without_greek_letters_gets_question_marks():

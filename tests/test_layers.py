@@ -25,7 +25,7 @@ ORDER: list[str] = [
     "reward_distances", "metrics", "plots",
     "environments", "datasets", "routes",
     "montecarlo", "advisor", "experiments",
-    "report", "cli",
+    "findings", "latex", "page", "report", "cli",
 ]
 # fmt: on
 

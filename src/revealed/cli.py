@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from revealed import __version__
-from revealed.errors import RevealedError
+from revealed.errors import InvalidOption, RevealedError
 
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from revealed.experiments.verdicts import Verdict
+    from revealed.findings import Findings
+
+SHOWN_FAILURES = 5
+STYLES = {"holds": "green", "does not hold": "red", "undecided": "yellow"}
 app = typer.Typer(
     name="revealed",
     no_args_is_help=True,
@@ -21,6 +30,13 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+class Scale(StrEnum):
+    """How much of the paper's protocol."""
+
+    quick = "quick"
+    paper = "paper"
 
 
 def _show_version(wanted: bool) -> None:
@@ -40,8 +56,8 @@ def main(
     Inverse reinforcement learning and dynamic discrete choice as one problem: NFXP = MCE-IRL, CCP and NPL.
 
     \b
-    Example: recover a known reward by all four methods
-      revealed reproduce --out results/demonstration --seed 1
+    Example: the paper's experiments, with figures, tables and verdicts
+      revealed reproduce --scale quick --out results/quick --jobs 2
     """
     # a pipe or console that lacks a Greek letter gets a question mark, not an exception
     for stream in (sys.stdout, sys.stderr):
@@ -51,24 +67,176 @@ def main(
 
 @app.command()
 def reproduce(
-    out: Annotated[Path, typer.Option(help="Folder for the results; made if it is not there.")] = Path(
-        "results/demonstration"
-    ),
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the simulated walks and of the network's start.")] = 0,
+    scale: Annotated[
+        Scale,
+        typer.Option(help="quick: smaller grids, fewer points; minutes. paper: the full protocol; up to an hour."),
+    ] = Scale.quick,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for the results; made if it is not there.  [default: results/SCALE]")
+    ] = None,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="Cells that are computed at the same time.  [default: all cores]")
+    ] = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="This experiment only; may be given several times, or with commas."),
+    ] = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Compute everything anew, also what is there.")] = False,
 ) -> None:
-    """Recover a known reward by the four methods, side by side.
+    """Run the paper's experiments and write a report.
 
-    Prints the estimates beside the truth, and writes rewards.png (true and recovered rewards) and estimates.csv.
-    It takes some ten seconds.
+    Computes what the folder lacks: a run that was stopped goes on where it was. Then writes report.html (verdicts,
+    figures, tables, configuration; one file), figures/ (PNG and PDF), tables/ (CSV and LaTeX) and table.csv, and
+    prints the verdicts.
 
     \b
     Example:
-      revealed reproduce --out results/demonstration --seed 1
+      revealed reproduce --scale quick --out results/quick --jobs 2
+    \b
+    Example: two experiments of the full protocol
+      revealed reproduce --scale paper --only obstacleworld --only timing
+    """
+    folder = out or Path("results") / scale.value
+    with _one_line():
+        plan = _plan(scale.value, only or [])
+        with _goes_on(plan, folder):
+            _run(plan, folder, jobs, fresh, scale.value)
+            _report(folder)
+
+
+@app.command()
+def report(folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a run.")]) -> None:
+    """Write a run's report again, without running anything.
+
+    Everything comes from what the folder has stored; a run that is not finished gives a report, too.
+
+    \b
+    Example:
+      revealed report results/quick
     """
     with _one_line():
-        from revealed.experiments.demonstration import Config, run
+        _report(folder)
 
-        run(Config(seed=seed), out)
+
+def _plan(scale: str, only: list[str]) -> dict[str, Any]:
+    """The configurations of a scale, of the experiments asked for."""
+    from revealed.experiments.machine import ask_jax_for_one_thread
+
+    ask_jax_for_one_thread()  # before the experiments, which load JAX
+    from revealed.experiments import catalogue
+
+    plan = catalogue.plan_for(scale)
+    names = [name for text in only for name in text.replace(",", " ").split()]
+    for name in names:
+        if name not in plan:
+            raise InvalidOption("--only", f"one of {', '.join(plan)}", repr(name))
+    return {name: config for name, config in plan.items() if name in names or not names}
+
+
+def _run(plan: Mapping[str, Any], folder: Path, jobs: int | None, fresh: bool, scale: str) -> None:
+    from revealed.experiments.runner import run_plan
+    from revealed.parallel import cores
+
+    jobs = jobs or cores()
+    done, wanted = (0, _counts(plan, folder)[1]) if fresh else _counts(plan, folder)
+    experiments = "1 experiment" if len(plan) == 1 else f"{len(plan)} experiments"
+    typer.echo(f"{experiments}, {wanted} cells ({done} done), {jobs} at a time, into {folder}")
+    run_plan(plan, folder, jobs, fresh=fresh, scale=scale)
+
+
+def _counts(plan: Mapping[str, Any], folder: Path) -> tuple[int, int]:
+    """How many cells of a plan are done, and how many there are."""
+    from revealed.experiments.catalogue import EXPERIMENTS
+    from revealed.experiments.store import Store
+
+    store = Store(folder)
+    have = [store.has(plan[name], cell) for name in plan for cell in EXPERIMENTS[name].cells(plan[name])]
+    return sum(have), len(have)
+
+
+def _report(folder: Path) -> None:
+    from revealed.experiments.machine import ask_jax_for_one_thread
+
+    ask_jax_for_one_thread()
+    from revealed.findings import gather
+    from revealed.report import write_report
+
+    findings = gather(folder)
+    page = write_report(findings)
+    _print_verdicts(findings)
+    typer.echo(f"Wrote {page}; also figures/, tables/ and table.csv there.")
+
+
+def _print_verdicts(findings: Findings) -> None:
+    """Claims by experiment, in the width of the terminal; then counts, and what went wrong."""
+    from itertools import groupby
+
+    from rich.console import Console
+
+    from revealed.report import COUNTED, count_verdicts
+
+    console = Console(highlight=False)
+    titles = {chapter.experiment.NAME: chapter.experiment.TITLE for chapter in findings.chapters}
+    for name, verdicts in groupby(findings.verdicts, key=lambda verdict: verdict.experiment):
+        console.print(_claims(titles.get(name, name), verdicts), "")
+    counts = count_verdicts(findings.verdicts).items()
+    console.print("Claims: " + ", ".join(f"{n} {COUNTED[verdict]}" for verdict, n in counts) + ".", markup=False)
+    for line in _troubles(findings):
+        console.print(line, markup=False)
+
+
+def _claims(title: str, verdicts: Iterable[Verdict]) -> Table:
+    """Claim, verdict and statistic; long ones are wrapped, never cut."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD, title=Text(title, style="bold"), title_justify="left", title_style="")
+    table.expand, table.show_lines, table.show_edge = True, True, False
+    table.add_column("claim", overflow="fold", ratio=5)
+    table.add_column("verdict", overflow="fold", width=13)
+    table.add_column("what came out", overflow="fold", ratio=6)
+    for one in verdicts:
+        table.add_row(Text(one.claim), Text(one.verdict, style=STYLES.get(one.verdict, "")), Text(one.statistic))
+    return table
+
+
+def _troubles(findings: Findings) -> list[str]:
+    """What a reader of the verdicts should know: cells that failed or are missing, and what could not be shown."""
+    lines = list(findings.notes)
+    for chapter in findings.chapters:
+        name = chapter.experiment.NAME
+        lines += [f"{name}: {text}" for text in chapter.notes]
+        failed = chapter.results.failed
+        if len(failed):
+            lines.append(f"{name}: {len(failed)} cells failed; the same command tries them again.")
+            shown = failed.head(SHOWN_FAILURES).itertuples()
+            lines += [
+                f"  {row.method}, {row.setting}, size {row.size}, seed {row.seed}: {row.message}" for row in shown
+            ]
+    missing = findings.count("missing")
+    return lines + ([f"{missing} cells are missing; `revealed reproduce` goes on."] if missing else [])
+
+
+@contextmanager
+def _goes_on(plan: Mapping[str, Any], folder: Path) -> Iterator[None]:
+    """Ctrl-C, or a worker that was killed from outside: what was finished is kept, and one line says how to go on."""
+    from concurrent.futures.process import BrokenProcessPool
+
+    try:
+        yield
+    except KeyboardInterrupt:
+        _say(f"stopped: {_done(plan, folder)}; the same command goes on from there.")
+        raise typer.Exit(130) from None
+    except BrokenProcessPool:
+        remedy = "Often memory ran out: run it again, it goes on from there, with fewer --jobs"
+        _say(f"a worker process was killed from outside: {_done(plan, folder)}. {remedy}.")
+        raise typer.Exit(1) from None
+
+
+def _done(plan: Mapping[str, Any], folder: Path) -> str:
+    done, wanted = _counts(plan, folder)
+    return f"{done} of {wanted} cells are done and kept in {folder}"
 
 
 @contextmanager
@@ -77,5 +245,9 @@ def _one_line() -> Iterator[None]:
     try:
         yield
     except RevealedError as error:
-        typer.echo(f"revealed: {' '.join(str(error).split())}", err=True)
+        _say(" ".join(str(error).split()))
         raise typer.Exit(1) from None
+
+
+def _say(line: str) -> None:
+    typer.echo(f"revealed: {line}", err=True)

@@ -30,7 +30,7 @@ from revealed.linear_solvers import SOLVERS, Work
 from revealed.matching import impossible_moves, match_labels, require_fit
 from revealed.mdp import MDP, Floats, require_mdp
 from revealed.objective import Case, Evaluation, GivenPolicy, Objective, OwnPolicy, PiTilde, weighted_log
-from revealed.optimize import OPTIMIZERS, Search, Settings, Trace, can_use_hessian, maximise
+from revealed.optimize import OPTIMIZERS, Iterate, Search, Settings, Trace, can_use_hessian, maximise
 from revealed.progress import Progress
 from revealed.rewards.base import Reward, lift_reward
 
@@ -52,6 +52,7 @@ class Options:
     optimizer: str = "auto"
     solver: str = "auto"
     progress: bool | None = None
+    callback: Callable[[Iterate], object] | None = None
 
     def __post_init__(self) -> None:
         for name, offered in (
@@ -68,6 +69,8 @@ class Options:
         require_first_step(self.first_step)
         if self.progress is not None:
             require_flag("progress", self.progress)
+        if self.callback is not None and not callable(self.callback):
+            raise InvalidOption("callback", "a function of one iterate", repr(self.callback)[:60])
 
 
 class Run:
@@ -114,11 +117,11 @@ class Run:
         chain = Chain(self.mdp, self.expert, self.options.solver, work=self.work)
         return np.maximum(chain.occupancy(p0), 0.0)[:, None] * self.expert
 
-    def own(self) -> OwnPolicy:
+    def own(self) -> PiTilde:
         """π̃ = π_θ."""
         return OwnPolicy(self.mdp, self.options.solver, self.work)
 
-    def given(self, pi_tilde: Floats, log_pi_tilde: Floats | None = None) -> GivenPolicy:
+    def given(self, pi_tilde: Floats, log_pi_tilde: Floats | None = None) -> PiTilde:
         """π̃ as given; its factorisation is made here."""
         return GivenPolicy(self.mdp, pi_tilde, log_pi_tilde, self.options.solver, self.work)
 
@@ -129,8 +132,11 @@ class Run:
         self.trace.update = 1
         return theta
 
+    def make_objective(self, rho: Floats, pi_tilde: PiTilde) -> Objective:
+        return Objective(self.reward, [Case(self.mdp, rho, pi_tilde)], self.options.l2)
+
     def maximise(self, pi_tilde: PiTilde, start: Floats) -> Search:
-        self.objective = Objective(self.reward, [Case(self.mdp, self._rho, pi_tilde)], self.options.l2)
+        self.objective = self.make_objective(self._rho, pi_tilde)
         o = self.options
         settings = Settings(o.optimizer, o.tol, o.max_iter, o.patience, o.learning_rate)
         found = maximise(self.objective, start, settings, self.trace)
@@ -144,7 +150,7 @@ class Run:
         if not self._rho.sum() > 0.0:
             raise InvalidDemonstrations("weighting", "decisions with weight", "none: every start is terminal")
         with Progress(self.method, self.options.progress) as bar:
-            self.trace = Trace(bar, self.work)
+            self.trace = Trace(bar, self.work, self.options.callback)
             found = search(self)
             try:
                 best, status = self._diagnose(found)
@@ -248,7 +254,7 @@ class Run:
             mdp=self.mdp,
             demonstrations=self.demos,
             reward_model=self.reward_model,
-            options={name: getattr(self.options, name) for name in Options.__dataclass_fields__},
+            options={name: getattr(self.options, name) for name in Options.__dataclass_fields__ if name != "callback"},
             rows=self.trace.rows,
         )
 

@@ -67,6 +67,9 @@ class NFXP(Estimator):
         begin there anyway).
     solver : "auto", "lu" or "krylov" for the linear systems.
     progress : None shows a bar on a terminal; True and False force it.
+    callback : a function that is called with every iterate (`.iteration`, `.update`, `.theta`, `.reward`, `.policy`,
+        `.objective`, `.gradient_norm`), to follow a search; what it returns is ignored, what it raises ends the fit.
+        Its time counts. The last iterate is the estimate, but for Newton's last step once the rule is met.
     """
 
     method = "NFXP"

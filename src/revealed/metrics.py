@@ -58,7 +58,7 @@ class Truth:
         return Chain(self.mdp, self.mdp.uniform_policy(), check=False)
 
     @cached_property
-    def _weights(self) -> Floats:
+    def weights(self) -> Floats:
         return _decision_weights(self.mdp, self.expert, self.initial)
 
     def _return(self, policy: Any) -> float:
@@ -92,8 +92,8 @@ class Truth:
         }
         if self.expert is not None:
             log_policy = _log_policy_of(self.mdp, fit)
-            scores["population_nll"] = _cross_entropy(self._weights, log_policy)
-            scores["excess_nll"] = _divergence(self._weights, self.expert, log_policy)
+            scores["population_nll"] = _cross_entropy(self.weights, log_policy)
+            scores["excess_nll"] = _divergence(self.weights, self.expert, log_policy)
         return scores
 
 

@@ -57,15 +57,32 @@ _DEFAULTS = {
 }
 
 
+@dataclass(frozen=True, eq=False)
+class Iterate:
+    """A point that a search passes, as `callback` sees it: the parameters, and the reward, policy and log-policy (S, A)
+    that go with them, as a fit has them. `iteration` counts from 0 through all updates of π̃, `update` from 1."""
+
+    iteration: int
+    update: int
+    theta: Floats
+    reward: Floats = field(repr=False)
+    policy: Floats = field(repr=False)
+    log_policy: Floats = field(repr=False)
+    objective: float
+    gradient_norm: float
+
+
 @dataclass
 class Trace:
-    """The iterations of a fit, across NPL's updates: one row each, and a bar on a terminal."""
+    """The iterations of a fit, across NPL's updates: one row each, a bar on a terminal, and whoever else listens."""
 
     bar: Progress
     work: Work
+    callback: Callable[[Iterate], object] | None = None
     rows: list[dict[str, Any]] = field(default_factory=list)
     update: int = 1
     born: float = field(default_factory=time.perf_counter)
+    calling: bool = False  # whether the callback is at work: its failures are not the search's
 
     def add(self, point: Evaluation, step: float) -> None:
         row = {
@@ -77,7 +94,17 @@ class Trace:
             "linear_solves": self.work.solves,
         }
         self.rows.append(row)
+        if self.callback is not None:
+            self._call(self.callback, point)
         self.bar.update(f"update {self.update}  objective {point.value:.6f}  gradient {row['gradient_norm']:.1e}")
+
+    def _call(self, callback: Callable[[Iterate], object], point: Evaluation) -> None:
+        part, feasible = point.parts[0], point.objective.cases[0].mdp.feasible
+        table = np.where(feasible, point.objective.reward.value(point.theta), 0.0)
+        seen = (table, part.policy, part.log_policy, point.value, point.gradient_norm)
+        self.calling = True
+        callback(Iterate(len(self.rows) - 1, self.update, point.theta, *seen))
+        self.calling = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,6 +146,8 @@ def maximise(objective: Objective, start: Floats, settings: Settings, trace: Tra
     except KeyboardInterrupt:
         walk.stop("interrupted by the user", interrupted=True)
     except SolverFailed as problem:
+        if trace.calling:
+            raise
         walk.stall(problem)
     return walk.result()
 

@@ -8,18 +8,29 @@ The baseline is meant to be a fair one: it works with matrix products on contigu
 from an earlier value, shares the library's softmax, and pulls gradients back through O (two products with vectors)
 where the paper pushes every parameter forward through it. What remains is the cost of dense algebra and of value
 iteration: on a 64×64 grid with five actions T and O take 671 MB each. Nothing in the library calls this file.
+
+For whole searches `DenseMCE` and `DenseCCP` are choices of π̃ like any other: objective, optimiser, stopping rule and
+NPL's updates are the library's (`fit_dense`), so that a race between the two is one of linear algebra alone.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from revealed.bellman import log_sum_exp, soft_maximum
-from revealed.chain import expected_payoff
+from revealed.chain import Chain, expected_payoff
+from revealed.demonstrations import Demonstrations
+from revealed.estimation import Run
+from revealed.estimators import Estimator
+from revealed.fit import Fit
 from revealed.mdp import MDP, Floats
-from revealed.objective import weighted_log
+from revealed.objective import Case, Evaluation, Objective, PiTilde, SoftValue, weighted_log
+from revealed.rewards.base import Reward
+
+VALUE_TOL = 1e-6  # how close value iteration comes to the soft optimum
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +63,11 @@ class DenseModel:
         )
         return inverse
 
+    def entering(self, rho: Floats) -> Floats:
+        """q = ρ(s) − γTᵀρ (theory G5): what enters each state from outside, p₀ for occupancy weights."""
+        S, A, _ = self.T.shape
+        return rho.sum(axis=1) - self.gamma * (rho.reshape(-1) @ self.T.reshape(S * A, S))
+
     def q_values(self, reward: Floats, V: Floats) -> Floats:
         return reward + self.gamma * self.expect(V) + self.log_feasible
 
@@ -60,6 +76,7 @@ class DenseModel:
 class DenseOptimum:
     """The soft optimum by value iteration: within `tol` of the fixed point after so many sweeps."""
 
+    q: Floats
     value: Floats
     policy: Floats
     log_policy: Floats
@@ -67,7 +84,7 @@ class DenseOptimum:
 
 
 def dense_soft_optimum(
-    model: DenseModel, reward: Floats, tol: float = 1e-6, start: Floats | None = None, max_sweeps: int = 100_000
+    model: DenseModel, reward: Floats, tol: float = VALUE_TOL, start: Floats | None = None, max_sweeps: int = 100_000
 ) -> DenseOptimum:
     """Soft value iteration V ← Λ(V) until V is within `tol` of the optimum by the contraction's bound."""
     V = np.zeros(len(reward)) if start is None else start
@@ -77,7 +94,7 @@ def dense_soft_optimum(
         # Λ is a γ-contraction, hence ‖V − V*‖ ≤ γ/(1 − γ)·‖V − V_before‖
         if model.gamma * np.abs(V - before).max() <= (1.0 - model.gamma) * tol:
             log_policy = soft_maximum(Q)[2]
-            return DenseOptimum(V, np.exp(log_policy), log_policy, sweep)
+            return DenseOptimum(Q, V, np.exp(log_policy), log_policy, sweep)
     raise ArithmeticError(f"value iteration did not come within {tol} in {max_sweeps} sweeps")
 
 
@@ -91,17 +108,37 @@ class DenseStep:
 
 
 def dense_mce_step(
-    model: DenseModel, reward: Floats, rho: Floats, tol: float = 1e-6, start: Floats | None = None
+    model: DenseModel, reward: Floats, rho: Floats, tol: float = VALUE_TOL, start: Floats | None = None
 ) -> DenseStep:
     """One MCE-IRL gradient (the paper's Algorithm 1): value iteration, a dense inverse, then ρ − Occ(s)π_θ.
 
-    Occ = qᵀ(I − γT^π_θ)⁻¹ with q = ρ(s) − γTᵀρ (theory G5): what enters from outside, p₀ for occupancy weights.
+    Occ = qᵀ(I − γT^π_θ)⁻¹ with q = ρ(s) − γTᵀρ (theory G5).
     """
     best = dense_soft_optimum(model, reward, tol, start)
-    S, A, _ = model.T.shape
-    entering = rho.sum(axis=1) - model.gamma * (rho.reshape(-1) @ model.T.reshape(S * A, S))
-    occupancy = entering @ model.inverse(best.policy)
+    occupancy = model.entering(rho) @ model.inverse(best.policy)
     return DenseStep(weighted_log(rho, best.log_policy), rho - occupancy[:, None] * best.policy, best.value)
+
+
+class DenseMCE:
+    """π̃ = π_θ by dense algebra: value iteration from the last value on, and an inverse for every gradient."""
+
+    moves = True
+
+    def __init__(self, model: DenseModel, tol: float = VALUE_TOL) -> None:
+        self.model, self.tol = model, tol
+        self._value: Floats | None = None
+        self._entering: Floats | None = None
+
+    def soft_value(self, reward: Floats) -> SoftValue:
+        best = dense_soft_optimum(self.model, reward, self.tol, self._value)
+        self._value = best.value
+        return SoftValue(best.q, best.value, best.policy, best.log_policy, best.policy, _no_chain)
+
+    def adjoint(self, case: Case, part: SoftValue) -> Floats:
+        """λ = ρ(s) − Occ(s) (theory G5), so that D + π_θ ⊙ λ is the paper's ρ − Occ(s)π_θ."""
+        if self._entering is None:
+            self._entering = self.model.entering(case.rho)  # the same for every θ
+        return case.rho_state - self._entering @ self.model.inverse(part.policy)
 
 
 class DenseCCP:
@@ -110,17 +147,86 @@ class DenseCCP:
     T is not kept: after the constructor only O is needed.
     """
 
-    def __init__(self, model: DenseModel, pi_tilde: Floats) -> None:
+    moves = False
+
+    def __init__(self, model: DenseModel, pi_tilde: Floats, log_pi_tilde: Floats | None = None) -> None:
         S, A, _ = model.T.shape
         self.pi_tilde, self.log_feasible = pi_tilde, model.log_feasible
         self.O = model.T.reshape(S * A, S) @ (model.gamma * model.inverse(pi_tilde))
-        self._entropy = expected_payoff(pi_tilde, np.zeros_like(pi_tilde))
+        self._entropy = expected_payoff(pi_tilde, np.zeros_like(pi_tilde), log_pi_tilde)
 
-    def step(self, reward: Floats, rho: Floats) -> DenseStep:
-        """Q = R + O·L, π_θ = softmax Q, and ∂g/∂r = D + π̃ ⊙ OᵀD with D = ρ − ρ(s)π_θ (theory G1, G3)."""
+    def soft_value(self, reward: Floats) -> SoftValue:
+        """Q = R + O·L, π_θ = softmax Q."""
         expected = (self.pi_tilde * reward).sum(axis=1) + self._entropy
         Q = reward + (self.O @ expected).reshape(self.pi_tilde.shape) + self.log_feasible
-        log_policy = soft_maximum(Q)[2]
-        D = rho - rho.sum(axis=1)[:, None] * np.exp(log_policy)
+        value, policy, log_policy = soft_maximum(Q)
+        return SoftValue(Q, value, policy, log_policy, self.pi_tilde, _no_chain)
+
+    def adjoint(self, case: Case, part: SoftValue) -> Floats:
+        """λ = OᵀD with D = ρ − ρ(s)π_θ (theory G1, G2)."""
+        return (case.rho - case.rho_state[:, None] * part.policy).reshape(-1) @ self.O
+
+    def step(self, reward: Floats, rho: Floats) -> DenseStep:
+        """One gradient: ∂g/∂r = D + π̃ ⊙ OᵀD (theory G3)."""
+        part = self.soft_value(reward)
+        D = rho - rho.sum(axis=1)[:, None] * part.policy
         gradient = D + self.pi_tilde * (D.reshape(-1) @ self.O)[:, None]
-        return DenseStep(weighted_log(rho, log_policy), gradient, log_sum_exp(Q))
+        return DenseStep(weighted_log(rho, part.log_policy), gradient, part.value)
+
+
+def _no_chain() -> Chain:
+    raise TypeError("dense computations keep no factorisation")
+
+
+class DenseObjective(Objective):
+    """The library's objective for one case, with λ from the dense choice of π̃ instead of a sparse solve."""
+
+    def __init__(self, reward: Reward, mdp: MDP, rho: Floats, pi_tilde: DenseMCE | DenseCCP, l2: float = 0.0) -> None:
+        super().__init__(reward, [Case(mdp, rho, pi_tilde)], l2)
+        self.pi_tilde = pi_tilde
+
+    @property
+    def has_hessian(self) -> bool:
+        return False  # the paper's algorithms have gradients only
+
+    def at(self, theta: Floats) -> Evaluation:
+        point = super().at(theta)
+        return _DenseEvaluation(self, point.theta, point.parts, point.problem)
+
+
+class _DenseEvaluation(Evaluation):
+    @cached_property
+    def _adjoints(self) -> list[Floats]:
+        assert isinstance(self.objective, DenseObjective)
+        return [self.objective.pi_tilde.adjoint(case, part) for case, part in self._each()]
+
+
+class DenseRun(Run):
+    """A fit under way by the paper's computations. `model` is the input T, made before."""
+
+    def __init__(self, estimator: Estimator, model: DenseModel, mdp: MDP, demos: Demonstrations) -> None:
+        super().__init__(estimator.method, estimator.reward, estimator.options, mdp, demos)
+        self.model = model
+
+    def rho(self) -> Floats:
+        if self.options.weighting == "sample" or self.mdp.initial is None:
+            return super().rho()
+        return np.maximum(self.mdp.initial @ self.model.inverse(self.expert), 0.0)[:, None] * self.expert
+
+    def own(self) -> DenseMCE:
+        return DenseMCE(self.model)
+
+    def given(self, pi_tilde: Floats, log_pi_tilde: Floats | None = None) -> DenseCCP:
+        return DenseCCP(self.model, pi_tilde, log_pi_tilde)
+
+    def make_objective(self, rho: Floats, pi_tilde: PiTilde) -> Objective:
+        assert isinstance(pi_tilde, DenseMCE | DenseCCP)
+        return DenseObjective(self.reward, self.mdp, rho, pi_tilde, self.options.l2)
+
+    def runs_away(self, best: Evaluation) -> bool:
+        return False  # it is told by derivatives that the paper does not compute
+
+
+def fit_dense(estimator: Estimator, model: DenseModel, mdp: MDP, demos: Demonstrations) -> Fit:
+    """What `estimator.fit(mdp, demos)` does, by dense algebra; `optimizer="adam"` or "lbfgs"."""
+    return DenseRun(estimator, model, mdp, demos).fit(estimator._search)

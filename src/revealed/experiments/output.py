@@ -42,11 +42,40 @@ def write_atomically(path: Path, content: bytes) -> Path:
     return path
 
 
-def write_figure(path: Path, figure: Figure, dpi: int = 125) -> Path:
-    """The figure as a PNG."""
+def append_line(path: Path, line: str) -> None:
+    """Add a line that is on the disk when this returns. Where the last one was cut off, begin a new one."""
+    try:
+        with path.open("ab+") as file:
+            end = file.seek(0, os.SEEK_END)
+            file.seek(max(0, end - 1))
+            whole = file.read(1) in (b"", b"\n")
+            file.write((b"" if whole else b"\n") + line.encode("utf-8") + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        raise _unwritable(path, error) from error
+
+
+def render_png(figure: Figure, dpi: int = 150) -> bytes:
+    """The figure as a PNG, the same bytes each time; the background is white, whatever the page's."""
     buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=dpi, pil_kwargs={"optimize": True})
-    return write_atomically(path, buffer.getvalue())
+    figure.savefig(buffer, format="png", dpi=dpi, facecolor="white", pil_kwargs={"optimize": True})
+    return buffer.getvalue()
+
+
+def render_pdf(figure: Figure) -> bytes:
+    """The figure as a PDF, the same bytes each time, with fonts that publishers accept (TrueType, not Type 3)."""
+    from matplotlib import rc_context
+
+    buffer = io.BytesIO()
+    with rc_context({"pdf.fonttype": 42}):
+        figure.savefig(buffer, format="pdf", facecolor="white", metadata={"CreationDate": None})
+    return buffer.getvalue()
+
+
+def write_figure(path: Path, figure: Figure, dpi: int = 150) -> Path:
+    """The figure as a PNG."""
+    return write_atomically(path, render_png(figure, dpi))
 
 
 def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> Path:

@@ -1,0 +1,71 @@
+"""Where a run took place, and on how many threads: seconds mean nothing without it."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from revealed import __version__
+from revealed.parallel import cores
+
+PACKAGES = ("numpy", "scipy", "jax", "pandas", "joblib", "matplotlib")
+JAX_THREAD = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
+
+
+def describe_machine() -> dict[str, Any]:
+    """Processor, cores, memory and versions."""
+    return {
+        "processor": processor(),
+        "cores": cores(),
+        "memory_gib": _memory(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "python": platform.python_version(),
+        "revealed": __version__,
+        **{name: _version(name) for name in PACKAGES},
+    }
+
+
+def processor() -> str:
+    """The processor's name as its maker gives it, where the system tells."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+        names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    except OSError:
+        names = []
+    return (names[0] if names else platform.processor()) or "unknown"
+
+
+def _memory() -> float | None:
+    try:
+        return round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1)
+    except (AttributeError, ValueError, OSError):
+        return None
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "not installed"
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Linear algebra on one thread while this lasts, so that neither seconds nor rounding depend on the workers.
+
+    The limit is the whole process's: of threads that run side by side, the one that started them must ask first.
+    """
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(1):
+        yield
+
+
+def ask_jax_for_one_thread() -> None:
+    """For a program that owns its process, before JAX loads; workers inherit it. A choice that was made is kept."""
+    os.environ.setdefault("XLA_FLAGS", JAX_THREAD)

@@ -1,0 +1,163 @@
+"""Figures 3 and 4: Objectworld, where a network has to find the reward from distances to coloured objects.
+
+The paper's finding: no difference between the two families, with little data or with much.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from revealed.demonstrations import Demonstrations
+from revealed.environments.objectworld import Objectworld, objectworld
+from revealed.experiments.cells import (
+    METHODS,
+    NETWORK_PATIENCE,
+    NETWORK_TOL,
+    TIGHTER,
+    Cell,
+    Measured,
+    Picture,
+    Results,
+    Table,
+    make_estimator,
+    run_with,
+)
+from revealed.experiments.curves import curve_pictures, draw_recovered, expert_floor, means_table, measure_fit
+from revealed.rewards.neural import NeuralReward
+
+NAME = "objectworld"
+TITLE = "Objectworld: a network for a reward"
+PAPER = "Figures 3 and 4"
+ALONE = False
+ABOUT = (
+    "Coloured objects on a grid; the reward depends on the distances to two of the outer colours, and a network with "
+    "layers of 32 and 16 units (ReLU) has to find it from the distances to all colours, scaled to mean 0 and deviation "
+    "1, by Adam. Moves go astray with probability 0.3; the expert takes a best action, but with probability 0.3 a "
+    "random one. The seed draws the objects, the walks and the network's start. A search ends when the gradient's norm "
+    "is below the threshold several times in a row, or at the most iterations; the paper gives no threshold."
+)
+VARIANTS = {
+    "occupancy": "with occupancy weights, as in the paper's algorithms",
+    "sample": "with sample weights (maximum likelihood)",
+}
+
+
+@dataclass(frozen=True)
+class Config:
+    """The full protocol. The paper gives grids, colours, network, noise, trajectories and K; the rest is ours.
+
+    `max_iter` bounds each maximisation. The searches of `size` are drawn as curves, those of `picture` as maps.
+    """
+
+    size: int = 32
+    picture: int = 16
+    colors: int = 4
+    object_probability: float = 0.05
+    discount: float = 0.9
+    length: int = 15
+    trajectories: tuple[int, ...] = (1, 3, 5, 10, 20, 30, 50, 100, 150, 200)
+    updates: int = 5
+    hidden: tuple[int, ...] = (32, 16)
+    learning_rate: float = 0.003
+    tol: float = NETWORK_TOL / TIGHTER
+    max_iter: int = 500
+    seeds: int = 10
+    beside: int = 5
+
+
+QUICK = Config(size=16, trajectories=(1, 10, 50, 200), max_iter=200, seeds=5, beside=3)
+
+
+def cells(config: Config) -> list[Cell]:
+    largest = max(config.trajectories)
+    step = {"MCE-IRL": 1.0, "NPL": 0.4 * config.updates, "CCP": 0.4}
+    places = [
+        (config.size, variant, n, seed)
+        for seed in range(config.seeds)
+        for variant in VARIANTS
+        if variant == "occupancy" or seed < config.beside
+        for n in config.trajectories
+    ]
+    if config.picture != config.size:
+        places += [(config.picture, "occupancy", largest, seed) for seed in range(config.seeds)]
+    return [
+        Cell(
+            NAME,
+            setting(size, config.colors),
+            method,
+            n,
+            seed,
+            variant,
+            cost=step[method] * config.max_iter * size / 8e3,
+        )
+        for size, variant, n, seed in places
+        for method in METHODS
+    ]
+
+
+def setting(size: int, colors: int) -> str:
+    return f"Objectworld {size}², C{colors}"
+
+
+@lru_cache(maxsize=2)
+def problem(config: Config, size: int, seed: int) -> tuple[Objectworld, Demonstrations, float]:
+    """The world of a seed, its largest sample, and what its expert falls short of the optimum."""
+    world = objectworld(
+        size, config.colors, config.object_probability, discount=config.discount, seed=seed, normalise="standard"
+    )
+    demos = world.demonstrate(max(config.trajectories), config.length, seed)
+    return world, demos, expert_floor(world.truth)
+
+
+@lru_cache(maxsize=2)
+def network(config: Config, size: int, seed: int) -> NeuralReward:
+    """One network per world: its functions are compiled once."""
+    return NeuralReward(problem(config, size, seed)[0].features, config.hidden, seed)
+
+
+def measure(config: Config, cell: Cell) -> Measured:
+    size = config.size if cell.setting == setting(config.size, config.colors) else config.picture
+    world, demos, floor = problem(config, size, cell.seed)
+    estimator = make_estimator(
+        cell.method,
+        network(config, size, cell.seed),
+        config.updates,
+        weighting=cell.variant,
+        optimizer="adam",
+        learning_rate=config.learning_rate,
+        tol=config.tol,
+        patience=NETWORK_PATIENCE,
+        max_iter=config.max_iter,
+    )
+    fit = estimator.fit(world.mdp, demos.subset(range(cell.size)))
+    keep = cell.size == max(config.trajectories) and cell.variant == "occupancy"
+    return measure_fit(world, fit, keep, floor)
+
+
+run = run_with(NAME, Config)
+
+
+def draw(results: Results) -> dict[str, Picture]:
+    config = results.config
+    shown, _, _ = problem(config, config.picture, 0)
+    curves, largest = setting(config.size, config.colors), max(config.trajectories)
+    pictures = curve_pictures(results, shown, curves, VARIANTS, curves)
+    where = {"setting": setting(config.picture, config.colors), "variant": "occupancy", "size": largest}
+    caption = (
+        f"Rewards recovered from {largest} walks on {config.picture} × {config.picture} cells (seed 0), with the "
+        "policies that go with them; light is high."
+    )
+    alt = "Four maps: the true reward and those of MCE-IRL, NPL and CCP, with red arrows for policies."
+    return pictures | {"recovered": Picture(draw_recovered(results, shown, seed=0, **where), caption, alt)}
+
+
+def tables(results: Results) -> dict[str, Table]:
+    config = results.config
+    where = setting(config.size, config.colors)
+    return {
+        variant: means_table(
+            results, f"{where}, {words}: mean over seeds ± half the 95 % interval.", variant=variant, setting=where
+        )
+        for variant, words in VARIANTS.items()
+    }

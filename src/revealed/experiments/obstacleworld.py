@@ -1,0 +1,113 @@
+"""Figures 1 and 6: Obstacleworld, where three features tell what every cell is worth.
+
+The paper's hypothesis: feature counts are well estimated from little data, so MCE-IRL does well from the first
+trajectory on, while CCP and NPL need enough data to estimate the expert's policy; with more data all agree.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from revealed.demonstrations import Demonstrations
+from revealed.environments.obstacleworld import Obstacleworld, obstacleworld
+from revealed.experiments.cells import (
+    METHODS,
+    TIGHTER,
+    TOL,
+    Cell,
+    Measured,
+    Picture,
+    Results,
+    Table,
+    make_estimator,
+    run_with,
+)
+from revealed.experiments.curves import curve_pictures, draw_recovered, expert_floor, means_table, measure_fit
+
+NAME = "obstacleworld"
+TITLE = "Obstacleworld: features that are seen at once"
+PAPER = "Figures 1 and 6"
+ALONE = False
+ABOUT = (
+    "Walks on a 16 × 16 grid with sure moves; the true reward is linear in three features (path 0.2, obstacle 0, goal "
+    "1, times a scale), and the expert is optimal in the soft sense. The seed draws the map and the walks; smaller "
+    "samples are the first walks of the largest. The goal is an ordinary state, starts are uniform."
+)
+VARIANTS = {
+    "occupancy": "with occupancy weights, as in the paper's algorithms",
+    "sample": "with sample weights (maximum likelihood)",
+}
+
+
+@dataclass(frozen=True)
+class Config:
+    """The full protocol. The paper gives grid, lengths, trajectories and K; the rest is ours."""
+
+    size: int = 16
+    density: float = 0.3
+    discount: float = 0.95
+    scale: float = 3.0
+    length: int = 30
+    trajectories: tuple[int, ...] = (1, 3, 5, 10, 20, 30, 50)
+    updates: int = 10
+    tol: float = TOL / TIGHTER
+    seeds: int = 20
+
+
+QUICK = Config(trajectories=(1, 3, 5, 10, 50), seeds=10)
+
+
+def cells(config: Config) -> list[Cell]:
+    return [
+        Cell(NAME, setting(config), method, n, seed, variant, cost=0.15)
+        for seed in range(config.seeds)
+        for variant in VARIANTS
+        for n in config.trajectories
+        for method in METHODS
+    ]
+
+
+def setting(config: Config) -> str:
+    return f"Obstacleworld {config.size}²"
+
+
+@lru_cache(maxsize=2)
+def problem(config: Config, seed: int) -> tuple[Obstacleworld, Demonstrations, float]:
+    """The world of a seed, its largest sample, and what its expert falls short of the optimum."""
+    world = obstacleworld(config.size, config.density, config.discount, config.scale, seed)
+    demos = world.demonstrate(max(config.trajectories), config.length, seed)
+    return world, demos, expert_floor(world.truth)
+
+
+def measure(config: Config, cell: Cell) -> Measured:
+    world, demos, floor = problem(config, cell.seed)
+    estimator = make_estimator(
+        cell.method, world.reward_model(), config.updates, weighting=cell.variant, tol=config.tol
+    )
+    fit = estimator.fit(world.mdp, demos.subset(range(cell.size)))
+    keep = cell.size == max(config.trajectories) and cell.variant == "occupancy"
+    return measure_fit(world, fit, keep, floor)
+
+
+run = run_with(NAME, Config)
+
+
+def draw(results: Results) -> dict[str, Picture]:
+    config = results.config
+    world, _, _ = problem(config, 0)
+    pictures = curve_pictures(results, world, setting(config), VARIANTS, "Obstacleworld")
+    largest = max(config.trajectories)
+    recovered = draw_recovered(results, world, seed=0, variant="occupancy", size=largest)
+    caption = f"Rewards recovered from {largest} walks (seed 0), with the policies that go with them; light is high."
+    alt = "Four maps: the true reward and those of MCE-IRL, NPL and CCP, with red arrows for policies."
+    return pictures | {"recovered": Picture(recovered, caption, alt)}
+
+
+def tables(results: Results) -> dict[str, Table]:
+    return {
+        variant: means_table(
+            results, f"Obstacleworld, {words}: mean over seeds ± half the 95 % interval.", variant=variant
+        )
+        for variant, words in VARIANTS.items()
+    }

@@ -1,0 +1,85 @@
+"""How claims are judged: means over seeds with their 95 % intervals, and verdicts by rules that are written out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from revealed.experiments.curves import half_width
+
+HOLDS, FAILS, UNDECIDED = "holds", "does not hold", "undecided"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A claim (`claim`, `paper`: where it is made), what came out (`statistic`), the `rule` by which `verdict` is
+    "holds", "does not hold" or "undecided", and, where it does not hold, the likely `reason`."""
+
+    experiment: str
+    claim: str
+    paper: str
+    statistic: str
+    rule: str
+    verdict: str
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A mean over seeds and half its 95 % interval."""
+
+    mean: float
+    half: float
+
+    @classmethod
+    def of(cls, values: Any) -> Estimate:
+        return cls(float(np.mean(values)) if len(values) else np.nan, half_width(values))
+
+    @property
+    def low(self) -> float:
+        return self.mean - self.half
+
+    @property
+    def high(self) -> float:
+        return self.mean + self.half
+
+    def exceeds(self, margin: float = 0.0) -> str:
+        """Whether it is above zero by more than a margin."""
+        if self.low > 0.0 and self.mean >= margin:
+            return HOLDS
+        return FAILS if self.high < margin or (margin == 0.0 and self.high <= 0.0) else UNDECIDED
+
+    def within(self, margin: float) -> str:
+        """Whether it is as good as zero."""
+        if abs(self.mean) + self.half <= margin:
+            return HOLDS
+        return FAILS if abs(self.mean) - self.half > margin else UNDECIDED
+
+    def __str__(self) -> str:
+        return f"{self.mean:.2g} ± {self.half:.1g}"
+
+    def above(self, bound: float) -> str:
+        """Whether it is above a bound."""
+        return HOLDS if self.low > bound else FAILS if self.high < bound else UNDECIDED
+
+    def below(self, bound: float) -> str:
+        """Whether it is not above a bound."""
+        return HOLDS if self.high <= bound else FAILS if self.low > bound else UNDECIDED
+
+
+def all_of(parts: Sequence[str]) -> str:
+    """A claim of several parts holds if all do, and fails if one does."""
+    if FAILS in parts:
+        return FAILS
+    return HOLDS if parts and set(parts) == {HOLDS} else UNDECIDED
+
+
+def join(parts: Iterable[str]) -> str:
+    return "; ".join(parts)
+
+
+def at(sizes: Sequence[int]) -> str:
+    return ", ".join(map(str, sizes)) + (" trajectory" if list(sizes) == [1] else " trajectories")

@@ -1,0 +1,108 @@
+"""Run experiments: what is missing of their cells, in parallel; those that measure time afterwards, alone."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import asdict
+from itertools import chain, starmap
+from typing import Any
+
+from revealed.checks import require_count, require_option
+from revealed.experiments.catalogue import EXPERIMENTS
+from revealed.experiments.cells import Cell, Measured, Results, failed_row, fingerprint
+from revealed.experiments.machine import describe_machine, one_thread, processor
+from revealed.experiments.store import Store
+from revealed.parallel import each
+from revealed.progress import Progress
+
+Plan = Mapping[str, Any]  # a configuration for each experiment, by name
+
+
+def run_plan(
+    plan: Plan,
+    folder: str | os.PathLike[str],
+    jobs: int | None = None,
+    progress: bool | None = None,
+    fresh: bool = False,
+    scale: str = "custom",
+) -> Store:
+    """Compute the cells that `folder` lacks. Whatever stops it, what was finished is kept, and a new call goes on.
+
+    `jobs` workers share the cells; those of experiments that measure time run one at a time in this process. `fresh`
+    computes everything anew.
+    """
+    if jobs is not None:
+        require_count("jobs", jobs)
+    for name in plan:
+        require_option("plan", name, EXPERIMENTS)
+    store = Store(folder)
+    _note_plan(store, plan, scale)
+    wanted = [(plan[name], cell) for name in plan for cell in EXPERIMENTS[name].cells(plan[name])]
+    missing = [(config, cell) for config, cell in wanted if fresh or not store.has(config, cell)]
+    together = [pair for pair in missing if not EXPERIMENTS[pair[1].experiment].ALONE]
+    alone = [pair for pair in missing if EXPERIMENTS[pair[1].experiment].ALONE]
+    with one_thread(), Progress("reproduce", progress, total=len(missing)) as bar:
+        clock = _Clock(together, alone, jobs or 1)
+        for config, cell, measured in chain(each(measure_cell, together, jobs), starmap(measure_cell, alone)):
+            store.add(config, cell, measured)
+            bar.update(clock.after(cell))
+    return store
+
+
+def measure_cell(config: Any, cell: Cell) -> tuple[Any, Cell, Measured]:
+    """One cell, wherever it runs; a failure is a result with its reason."""
+    born = time.perf_counter()
+    try:
+        with one_thread():
+            measured = EXPERIMENTS[cell.experiment].measure(config, cell)
+    except Exception as error:
+        measured = Measured(failed_row(error))
+    measured.row.update(cell_seconds=time.perf_counter() - born, processor=processor())
+    return config, cell, measured
+
+
+def run_experiment(name: str, config: Any, folder: str | os.PathLike[str], **options: Any) -> Results:
+    """One experiment with a configuration of your own: its results, for `draw` and `tables`."""
+    return run_plan({name: config}, folder, **options).results(config, EXPERIMENTS[name].cells(config))
+
+
+def results_of(store: Store, plan: Plan) -> dict[str, Results]:
+    """Everything that a folder has of a plan."""
+    return {name: store.results(config, EXPERIMENTS[name].cells(config)) for name, config in plan.items()}
+
+
+def _note_plan(store: Store, plan: Plan, scale: str) -> None:
+    """Which configurations are current, beside those of experiments that this call leaves alone."""
+    about = store.read_run()
+    configs = about.get("configs", {}) if about.get("scale") == scale else {}
+    configs |= {name: {"fingerprint": fingerprint(plan[name]), **asdict(plan[name])} for name in plan}
+    store.write_run({"scale": scale, "configs": configs, "machine": describe_machine()})
+    store.table.touch()
+
+
+class _Clock:
+    """Remaining time, from the cells' guessed costs and what the finished ones took for each guessed second."""
+
+    def __init__(self, together: list[tuple[Any, Cell]], alone: list[tuple[Any, Cell]], workers: int) -> None:
+        self.share = {cell: cell.cost / workers for _, cell in together} | {cell: cell.cost for _, cell in alone}
+        self.total, self.done = sum(self.share.values()), 0.0
+        self.in_parallel, self.alone, self.workers = len(together), len(alone), workers
+        self.born = time.perf_counter()
+
+    def after(self, cell: Cell) -> str:
+        """What is running once a cell is done, and how long the rest will take."""
+        self.done += self.share[cell]
+        if self.in_parallel:  # they come first
+            self.in_parallel -= 1
+        else:
+            self.alone -= 1
+        running = min(self.workers, self.in_parallel) or min(1, self.alone)
+        pace = (time.perf_counter() - self.born) / max(self.done, 1e-9)
+        return f"{running} running, about {_words(pace * (self.total - self.done))} left"
+
+
+def _words(seconds: float) -> str:
+    minutes, rest = divmod(round(max(0.0, seconds)), 60)
+    return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"

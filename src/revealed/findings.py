@@ -1,0 +1,202 @@
+"""What the folder of a run has to tell: results by experiment, figures, tables and verdicts, without running anything.
+
+A run that is not finished, or whose experiments were partly made by another version of the library, is told as far as
+it goes: what cannot be shown is a note.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, is_dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from revealed.errors import InvalidInput
+from revealed.experiments.catalogue import EXPERIMENTS
+from revealed.experiments.cells import Cell, Experiment, Picture, Results, Table, fingerprint
+from revealed.experiments.machine import one_thread
+from revealed.experiments.output import render_pdf, render_png
+from revealed.experiments.runner import results_of
+from revealed.experiments.store import Store
+from revealed.experiments.verdicts import Verdict, judge
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Shown = TypeVar("Shown")
+AGAIN = "made by another version of the library; run `revealed reproduce` again"
+
+
+@dataclass(frozen=True)
+class Rendered:
+    """A picture as files; `width` in inches says how large its text was meant to be."""
+
+    png: bytes
+    pdf: bytes
+    width: float
+    caption: str
+    alt: str
+
+    @classmethod
+    def of(cls, picture: Picture) -> Rendered:
+        figure = picture.figure
+        png = render_png(figure)
+        figure.set_layout_engine("none")  # as the PNG has it: to lay it out again would cost half of the PDF's time
+        return cls(png, render_pdf(figure), figure.get_figwidth(), picture.caption, picture.alt)
+
+
+@dataclass(frozen=True)
+class Chapter:
+    """One experiment: the cells asked for, what there is of them, how it looks, and notes on what cannot be shown."""
+
+    experiment: Experiment
+    wanted: list[Cell]
+    results: Results
+    pictures: dict[str, Rendered]
+    tables: dict[str, Table]
+    notes: list[str]
+
+    @property
+    def done(self) -> int:
+        return len(self.results.frame)
+
+    @property
+    def failed(self) -> int:
+        return len(self.results.failed)
+
+    @property
+    def missing(self) -> int:
+        return len(self.wanted) - self.done - self.failed
+
+    @property
+    def seeds(self) -> int:
+        return len({cell.seed for cell in self.wanted})
+
+    @property
+    def seconds(self) -> float:
+        """Computing time, summed over cells."""
+        frames = (self.results.frame, self.results.failed)
+        return float(sum(frame["cell_seconds"].sum() for frame in frames if "cell_seconds" in frame))
+
+    @property
+    def rows(self) -> pd.DataFrame:
+        """All rows, failed ones last."""
+        import pandas as pd
+
+        frames = [frame for frame in (self.results.frame, self.results.failed) if len(frame)]
+        return pd.concat(frames, ignore_index=True) if frames else self.results.frame
+
+
+@dataclass(frozen=True)
+class Findings:
+    """Everything in the order of the report; `notes` tells what was left out and why."""
+
+    store: Store
+    scale: str
+    machine: dict[str, Any]
+    chapters: list[Chapter]
+    verdicts: list[Verdict]
+    notes: list[str]
+
+    @property
+    def folder(self) -> Path:
+        return self.store.folder
+
+    @property
+    def rows(self) -> pd.DataFrame:
+        """All rows of all experiments."""
+        import pandas as pd
+
+        frames = [rows for chapter in self.chapters if len(rows := chapter.rows)]
+        return pd.concat(frames, ignore_index=True) if frames else self.chapters[0].rows
+
+    def count(self, what: str) -> int:
+        """Cells `wanted`, `done`, `failed` or `missing` in all."""
+        counts = (getattr(chapter, what) for chapter in self.chapters)
+        return sum(len(count) if isinstance(count, list) else count for count in counts)
+
+    @property
+    def seconds(self) -> float:
+        return sum(chapter.seconds for chapter in self.chapters)
+
+
+def gather(folder: str | os.PathLike[str]) -> Findings:
+    """Read a run's folder, judge the claims, and draw; the same folder always gives the same findings."""
+    store = Store.existing(folder)
+    about = store.read_run()
+    plan, notes = read_plan(about, store.folder)
+    with one_thread():
+        results = results_of(store, plan)
+        verdicts = _or_note(lambda: judge(results), [], "The claims could not be judged", notes)
+        chapters = [_chapter(EXPERIMENTS[name], results[name]) for name in plan]
+    return Findings(store, str(about.get("scale", "custom")), about.get("machine", {}), chapters, verdicts, notes)
+
+
+def read_plan(about: Any, folder: Path) -> tuple[dict[str, Any], list[str]]:
+    """The configurations that a run was made with, in the order of the report, and what to say of those left out."""
+    given = about.get("configs") if isinstance(about, dict) else None
+    configs: dict[str, Any] = given if isinstance(given, dict) else {}
+    plan: dict[str, Any] = {}
+    notes: list[str] = []
+    for name in _in_order(configs):
+        config = _rebuilt(name, configs[name])
+        if config is None:
+            notes.append(f"`{name}` is left out: {AGAIN}.")
+        else:
+            plan[name] = config
+    if not plan:
+        remedy = "`revealed reproduce` into the same folder makes it anew."
+        raise InvalidInput("folder", "results of this version of the library", f"none in {folder}", remedy=remedy)
+    return plan, notes
+
+
+def _in_order(names: Iterable[str]) -> list[str]:
+    given = list(names)
+    return [name for name in EXPERIMENTS if name in given] + [name for name in given if name not in EXPERIMENTS]
+
+
+def _rebuilt(name: str, stored: Any) -> Any:
+    """The configuration as the experiment's own class; None if it is not what this version would have written."""
+    if name not in EXPERIMENTS or not isinstance(stored, dict):
+        return None
+    values = {key: value for key, value in stored.items() if key != "fingerprint"}
+    try:
+        config = _like(EXPERIMENTS[name].Config(), values)
+        return config if fingerprint(config) == stored.get("fingerprint") else None
+    except (TypeError, ValueError, AttributeError):
+        return None
+
+
+def _like(pattern: Any, value: Any) -> Any:
+    """JSON has lists and objects where a frozen configuration has tuples and configurations of its own."""
+    if is_dataclass(pattern) and isinstance(value, dict):
+        return type(pattern)(**{key: _like(getattr(pattern, key, None), item) for key, item in value.items()})
+    if isinstance(value, list):
+        first = pattern[0] if isinstance(pattern, tuple) and pattern else None
+        return tuple(_like(first, item) for item in value)
+    return value
+
+
+def _chapter(experiment: Experiment, results: Results) -> Chapter:
+    """What there is of an experiment; a figure that cannot be drawn, for want of cells say, is a note."""
+    notes: list[str] = []
+    pictures: dict[str, Rendered] = {}
+    tables: dict[str, Table] = {}
+    if len(results.frame):
+        drawn = _or_note(lambda: experiment.draw(results), {}, "The figures could not be drawn", notes)
+        for key, picture in drawn.items():
+            rendered = _or_note(lambda picture=picture: Rendered.of(picture), None, f"No figure “{key}”", notes)
+            pictures |= {key: rendered} if rendered else {}
+        tables = _or_note(lambda: experiment.tables(results), {}, "The tables could not be made", notes)
+    tables = {key: table for key, table in tables.items() if len(table.frame)}
+    return Chapter(experiment, experiment.cells(results.config), results, pictures, tables, notes)
+
+
+def _or_note(make: Callable[[], Shown], otherwise: Shown, what: str, notes: list[str]) -> Shown:
+    """One part that fails must not take the others with it."""
+    try:
+        return make()
+    except Exception as error:
+        notes.append(f"{what}: {type(error).__name__}: {' '.join(str(error).split())}")
+        return otherwise

@@ -1,0 +1,124 @@
+"""Pieces of an HTML page that needs nothing but itself: no request, no script, no font from elsewhere.
+
+`Html` is text that is HTML already; every other string is escaped on its way into the page, so that nothing that a
+run wrote can break it. The policy in the head forbids the browser to load anything, which keeps us honest.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from importlib.resources import files
+
+from revealed.latex import is_number
+
+POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
+VOID = {"img", "meta"}
+SENTENCE = 40  # a cell with more characters is broken into lines
+INCH = 96  # CSS pixels
+LEGIBLE = 0.72  # how far a figure may shrink before its text is too small; on a phone it scrolls instead
+
+
+class Html(str):
+    """Text that is HTML already."""
+
+
+def tag(kind: str, /, *children: str, **attributes: object) -> Html:
+    """An element: `tag("a", "to the table", href="#table")`. `class_` is `class`, `aria_label` is `aria-label`."""
+    named = {key.rstrip("_").replace("_", "-"): escape(str(value)) for key, value in attributes.items() if value != ""}
+    given = "".join(f' {name}="{value}"' for name, value in named.items())
+    return Html(f"<{kind}{given}>" if kind in VOID else f"<{kind}{given}>{join(children)}</{kind}>")
+
+
+def join(children: Iterable[str], between: str = "") -> Html:
+    return Html(between.join(child if isinstance(child, Html) else escape(child) for child in children))
+
+
+def with_code(text: str) -> Html:
+    """Text in which `this` is code."""
+    parts = text.split("`")
+    if len(parts) % 2 == 0:
+        return join([text])
+    return join(tag("code", part) if k % 2 else part for k, part in enumerate(parts))
+
+
+def section(title: str, *children: str, id: str, level: int = 2) -> Html:
+    return tag("section", join([tag(f"h{level}", title), *children], "\n"), id=id)
+
+
+def paragraph(text: str, class_: str = "") -> Html:
+    return tag("p", with_code(text), class_=class_)
+
+
+def note(text: str) -> Html:
+    return tag("p", with_code(text), class_="note", role="note")
+
+
+def figure(png: bytes, width: float, caption: str, alt: str, saved: str) -> Html:
+    """A picture of so many inches, its caption, and under which name it was saved. It scrolls where it would shrink
+    too far to be read."""
+    full = round(width * INCH)
+    image = tag(
+        "img",
+        src="data:image/png;base64," + b64encode(png).decode("ascii"),
+        alt=alt,
+        style=f"width:100%;max-width:{full}px;min-width:{round(LEGIBLE * full)}px",
+    )
+    words = tag("figcaption", caption, " ", tag("small", "Saved as ", tag("code", saved), "."))
+    return tag("figure", _scrolling(image, caption), words)
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[str]], caption: str) -> Html:
+    """A table that scrolls in its own box; a column of numbers stands to the right."""
+    body = [list(row) for row in rows]
+    right = [bool(body) and all(is_number(row[k]) for row in body) for k in range(len(header))]
+    number = ["number" if flag else "" for flag in right]
+    head = tag("tr", join(tag("th", name, scope="col", class_=number[k]) for k, name in enumerate(header)))
+    lines = [tag("tr", join(_cell(k, cell, number[k]) for k, cell in enumerate(row))) for row in body]
+    parts = [tag("caption", tag("span", caption)), tag("thead", head), tag("tbody", join(lines, "\n"))]
+    return _scrolling(tag("table", join(parts, "\n")), caption)
+
+
+def _cell(column: int, text: str, class_: str) -> Html:
+    kind = class_ or ("words" if len(text) > SENTENCE else "")
+    return tag("th", text, scope="row", class_=kind) if column == 0 else tag("td", text, class_=kind)
+
+
+def foldable(summary: str, inside: str, class_: str = "") -> Html:
+    """Folded away on a screen, opened in print (but for what is there `twice`)."""
+    return tag("details", tag("summary", summary), inside, class_=class_)
+
+
+def facts(pairs: Mapping[str, str]) -> Html:
+    """What is called what, as a list."""
+    return tag(
+        "dl", join((tag("div", tag("dt", name), tag("dd", with_code(text))) for name, text in pairs.items()), "\n")
+    )
+
+
+def contents(entries: Mapping[str, str]) -> Html:
+    """Where to find what: titles by anchor."""
+    items = join((tag("li", tag("a", title, href=f"#{anchor}")) for anchor, title in entries.items()), "\n")
+    return tag("nav", tag("h2", "Contents", id="contents"), tag("ol", items), aria_labelledby="contents")
+
+
+def document(title: str, header: str, nav: str, main: str) -> str:
+    """The whole page."""
+    style = files("revealed").joinpath("report.css").read_text(encoding="utf-8")
+    head = [
+        tag("meta", charset="utf-8"),
+        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        tag("meta", http_equiv="Content-Security-Policy", content=POLICY),
+        tag("meta", name="color-scheme", content="light dark"),
+        tag("title", title),
+        tag("style", Html("\n" + style)),
+    ]
+    body = [tag("header", header), nav, tag("main", main)]
+    inside = [tag("head", join(head, "\n")), tag("body", join(body, "\n"))]
+    return "<!doctype html>\n" + tag("html", join(inside, "\n"), lang="en") + "\n"
+
+
+def _scrolling(inside: Html, label: str) -> Html:
+    """A box that scrolls by itself where the page is narrow; with a place in the order of the Tab key."""
+    return tag("div", inside, class_="scroll", tabindex=0, role="group", aria_label=label)

@@ -1,0 +1,99 @@
+"""Independent pieces of work: every result once, as they finish, here or in workers, wherever joblib is told to run."""
+
+import os
+import threading
+import time
+
+import pytest
+from joblib import parallel_config, register_parallel_backend
+from joblib._parallel_backends import ThreadingBackend
+
+from revealed import parallel
+from revealed.parallel import cores, each
+
+
+@pytest.mark.parametrize("jobs", [None, 1, 2])
+def test_every_piece_is_done_once(jobs):
+    assert sorted(each(pow, [(n, 2) for n in range(12)], jobs)) == [n * n for n in range(12)]
+
+
+@pytest.mark.parametrize("jobs", [None, 1, 2])
+def test_nothing_to_do_is_done_at_once(jobs):
+    assert list(each(pow, [], jobs)) == []
+
+
+@pytest.mark.parametrize("jobs", [None, 1])
+def test_one_worker_is_this_process(jobs):
+    assert set(each(os.getpid, [(), (), ()], jobs)) == {os.getpid()}
+
+
+def test_two_workers_are_other_processes():
+    assert os.getpid() not in set(each(os.getpid, [(), (), ()], 2))
+
+
+def test_results_come_as_they_finish():
+    done = threading.Event()
+
+    def work(waits: bool) -> bool:
+        done.wait(10.0) if waits else done.set()
+        return waits
+
+    with parallel_config(backend="threading"):
+        assert list(each(work, [(True,), (False,)], 2)) == [False, True]
+
+
+def test_one_worker_hands_over_each_result_before_the_next_is_begun():
+    begun: list[int] = []
+    results = each(begun.append, [(k,) for k in range(3)], 1)
+    next(results)
+    assert begun == [0]
+
+
+def test_the_backend_and_the_number_of_workers_may_be_chosen_outside():
+    meeting = threading.Barrier(2, timeout=10.0)  # passed only if two are at work at once
+
+    def work() -> tuple[int, str]:
+        meeting.wait()
+        time.sleep(0.01)
+        return os.getpid(), threading.current_thread().name
+
+    with parallel_config(backend="threading", n_jobs=2):
+        places = list(each(work, [(), (), (), ()]))
+    assert {pid for pid, _ in places} == {os.getpid()}
+    assert len({name for _, name in places}) == 2
+
+
+class Cluster(ThreadingBackend):
+    """A backend that has its workers elsewhere, and as many as it likes: Dask's and Ray's are of this kind."""
+
+    def configure(self, n_jobs=1, parallel=None, **_):
+        return super().configure(2, parallel)
+
+    def effective_n_jobs(self, n_jobs):
+        return 2
+
+
+def test_one_worker_is_this_process_even_where_a_cluster_is_at_hand():
+    register_parallel_backend("cluster", Cluster)
+    here = threading.current_thread().name
+    with parallel_config(backend="cluster"):
+        assert here not in set(each(lambda: threading.current_thread().name, [()] * 4))
+        assert set(each(lambda: threading.current_thread().name, [()] * 4, 1)) == {here}
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_what_a_piece_raises_reaches_the_caller(jobs):
+    with pytest.raises(ZeroDivisionError):
+        list(each(divmod, [(1, 1), (1, 0)], jobs))
+
+
+def test_cores_are_those_that_this_process_may_use(monkeypatch):
+    monkeypatch.setattr(parallel.os, "sched_getaffinity", lambda _: {0, 3, 5}, raising=False)
+    assert cores() == 3
+
+
+@pytest.mark.parametrize(("count", "expected"), [(4, 4), (None, 1)])
+def test_where_the_system_does_not_say_all_cores_count(monkeypatch, count, expected):
+    monkeypatch.delattr(parallel.os, "sched_getaffinity", raising=False)
+    monkeypatch.setattr(parallel.os, "cpu_count", lambda: count)
+    assert cores() == expected
