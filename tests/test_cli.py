@@ -123,7 +123,7 @@ def test_verdicts_are_printed_whole_in_eighty_columns(reproduced):
 def test_a_second_run_computes_nothing_and_says_so(reproduced, monkeypatch):
     folder, _ = reproduced
     monkeypatch.setattr(catalogue, "plan_for", lambda scale: TINY)
-    monkeypatch.setattr(cli, "_report", lambda folder: None)
+    monkeypatch.setattr(cli, "_report", lambda *_: None)
     before = (folder / "table.jsonl").read_bytes()
     done = here("reproduce", "--out", folder, "--jobs", 1)
     assert "24 cells (24 done)" in done.output
@@ -197,7 +197,7 @@ def test_the_folder_is_named_after_the_scale_and_jobs_are_the_cores(tmp_path, mo
     asked = []
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(cli, "_run", lambda *given: asked.append(given))
-    monkeypatch.setattr(cli, "_report", lambda folder: None)
+    monkeypatch.setattr(cli, "_report", lambda *_: None)
     done = here("reproduce", "--scale", "paper", "--only", "obstacleworld", "--fresh")
     assert done.exit_code == 0
     ((plan, folder, jobs, fresh, scale),) = asked

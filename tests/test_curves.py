@@ -16,10 +16,10 @@ from revealed.experiments.curves import (
     curve_pictures,
     draw_metric,
     draw_recovered,
-    half_width,
     means_table,
     similarity,
 )
+from revealed.experiments.numbers import half_width, mean_and_half, share, short
 from revealed.experiments.obstacleworld import Config
 
 CONFIG = Config(size=4, trajectories=(2, 10, 50))
@@ -147,7 +147,7 @@ def test_the_table_has_means_and_half_intervals_as_pandas_has_them():
         rows = results.where(variant="sample", size=line["trajectories"], method=line["method"])
         for metric, name in METRICS.items():
             half = scipy.stats.t.ppf(0.975, 3) * scipy.stats.sem(rows[metric].to_numpy())
-            assert line[name] == f"{rows[metric].mean():.3g} ± {half:.1g}"
+            assert line[name] == f"{short(rows[metric].mean(), 3)} ± {short(float(half), 1)}"
         assert line["seeds"] == 4
         assert line["ended"] == "3× converged, 1× separated"
 
@@ -173,3 +173,22 @@ def test_each_variant_with_results_has_a_picture_with_words_for_those_who_cannot
     means = results.where(variant="sample", method="NPL").groupby("size")["evd"].mean()
     assert f"NPL from {means[2]:.2g} to {means[50]:.2g}" in picture.alt
     assert len(picture.figure.axes) == 6
+
+
+@pytest.mark.parametrize(
+    ("value", "digits", "text"),
+    [(419.3, 3, "419"), (14.2, 1, "10"), (0.01349, 2, "0.013"), (-2.1e-6, 2, "−2.1e-6"), (0.0, 2, "0"), (1.0, 3, "1.00"),
+     (np.inf, 1, "∞"), (np.nan, 1, "–"), (4.2e7, 2, "4.2e7"), (0.0996, 1, "0.1"), (-14.0, 2, "−14")],
+)  # fmt: skip
+def test_numbers_as_a_person_would_write_them(value, digits, text):
+    assert short(value, digits) == text
+
+
+def test_a_mean_and_half_its_interval():
+    assert mean_and_half([1.0, 3.0]) == "2.00 ± 10"  # t of one degree of freedom is 12.7
+    assert mean_and_half([5.0]) == "5.00 ± ∞"
+
+
+@pytest.mark.parametrize(("value", "text"), [(0.443, "44 %"), (-0.0004, "0 %"), (-0.2, "−20 %"), (np.nan, "–")])
+def test_shares_in_percent(value, text):
+    assert share(value) == text

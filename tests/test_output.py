@@ -39,8 +39,3 @@ def test_the_same_figure_gives_the_same_bytes(render, start):
     first, second = render(figure()), render(figure())
     assert first.startswith(start)
     assert first == second
-
-
-def test_a_table_keeps_what_a_comma_would_break(tmp_path):
-    path = output.write_csv(tmp_path / "t.csv", ["a", "b"], [["1, 2", None]])
-    assert path.read_text(encoding="utf-8") == 'a,b\n"1, 2",\n'

@@ -1,72 +1,92 @@
-"""Bring a run's picture, verdicts and minutes into README.md and docs/reproduce.md.
+"""Bring a run's picture, verdicts and times into README.md and docs/reproduce.md:
 
-    .venv/bin/python tools/refresh_results.py results/paper
+    revealed reproduce --scale paper
+    python tools/refresh_results.py results/paper
 
 Blocks between `<!-- NAME: begin -->` and `<!-- NAME: end -->` are replaced; everything else stays.
 """
 
-from __future__ import annotations
-
+import json
 import re
 import shutil
 import sys
 from pathlib import Path
 
+import pandas as pd
+
 from revealed.experiments.catalogue import EXPERIMENTS
-from revealed.experiments.runner import results_of
-from revealed.experiments.store import Store
-from revealed.experiments.verdicts import judge
-from revealed.findings import plan_of
 
 ROOT = Path(__file__).parents[1]
-PICTURE = ("obstacleworld-occupancy.png", "reproduced.png")
+MARKS = {"holds": "**holds**", "does not hold": "does not hold", "undecided": "*undecided*"}
 
 
 def main(folder: Path) -> None:
-    store = Store.existing(folder)
-    about = store.read_run()
-    plan = plan_of(store)
-    results = results_of(store, plan)
-    shutil.copy(folder / "figures" / PICTURE[0], ROOT / "docs" / "images" / PICTURE[1])
+    shutil.copy(folder / "figures" / "obstacleworld-sample.png", ROOT / "docs" / "images" / "obstacleworld.png")
+    about = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+    rows = pd.read_csv(folder / "table.csv", low_memory=False)
+    verdicts = pd.read_csv(folder / "tables" / "verdicts.csv", keep_default_na=False)
     blocks = {
-        "verdicts": _verdicts(judge(results)),
-        "minutes": _minutes(results, about["scale"]),
-        "machine": _machine(about, results),
+        "counts": count(verdicts),
+        "verdicts": claims(verdicts),
+        "minutes": minutes(rows, about["scale"]),
+        "machine": machine(about, rows),
+        "speed": speed(folder),
     }
     for page in (ROOT / "README.md", ROOT / "docs" / "reproduce.md"):
         text = page.read_text(encoding="utf-8")
         for name, block in blocks.items():
-            text = re.sub(rf"(<!-- {name}: begin -->\n).*?(<!-- {name}: end -->)", rf"\1{block}\n\2", text, flags=re.S)
+            between = re.compile(rf"(<!-- {name}: begin -->\n).*?(<!-- {name}: end -->)", re.DOTALL)
+            text = between.sub(lambda found, block=block: f"{found[1]}{block}\n{found[2]}", text)
         page.write_text(text, encoding="utf-8")
 
 
-def _verdicts(verdicts: list) -> str:
-    mark = {"holds": "**holds**", "does not hold": "does not hold", "undecided": "*undecided*"}
-    rows = [
-        f"| {v.paper} | {EXPERIMENTS[v.experiment].TITLE.partition(':')[0]} | {v.claim} | {mark[v.verdict]} |"
-        for v in verdicts
-    ]
-    return "\n".join(["| paper | world | claim | verdict |", "|---|---|---|---|", *rows])
-
-
-def _minutes(results: dict, scale: str) -> str:
-    head = "| paper | command | cells | minutes of one core |\n|---|---|---|---|"
-    rows = [
-        f"| {EXPERIMENTS[name].PAPER} | `revealed reproduce --scale {scale} --only {name}` | {len(found.frame)} | "
-        f"{found.frame['cell_seconds'].sum() / 60:.1f} |"
-        for name, found in results.items()
-    ]
-    return "\n".join([head, *rows])
-
-
-def _machine(about: dict, results: dict) -> str:
-    machine = about["machine"]
-    cells, failed = sum(len(r.frame) for r in results.values()), sum(len(r.failed) for r in results.values())
+def markdown(header: list[str], rows: list[list[str]]) -> str:
+    lines = [header, ["---"] * len(header), *rows]
     return (
-        f"One run of `revealed reproduce --scale {about['scale']}`: {cells} cells, {failed} failed; {machine['cores']} cores "
-        f"({machine['processor']}), Python {machine['python']}, NumPy {machine['numpy']}, SciPy {machine['scipy']}, JAX "
-        f"{machine['jax']}."
+        "\n".join("| " + " | ".join(line) + " |" for line in lines)
+        .replace("| --- |", "|---|")
+        .replace(" --- |", "---|")
     )
+
+
+def count(verdicts: pd.DataFrame) -> str:
+    found = verdicts["verdict"].value_counts()
+    words = {"holds": "hold", "does not hold": "do not hold", "undecided": "are undecided"}
+    return f"Of {len(verdicts)} claims " + ", ".join(f"{found.get(key, 0)} {word}" for key, word in words.items()) + "."
+
+
+def claims(verdicts: pd.DataFrame) -> str:
+    rows = [[v.paper, world(v.experiment), v.claim, MARKS[v.verdict]] for v in verdicts.itertuples()]
+    return markdown(["paper", "experiment", "claim", "verdict"], rows)
+
+
+def world(name: str) -> str:
+    return EXPERIMENTS[name].TITLE.partition(":")[0]
+
+
+def minutes(rows: pd.DataFrame, scale: str) -> str:
+    spent = rows.groupby("experiment")["cell_seconds"].agg(["count", "sum"])
+    lines = [
+        [experiment.PAPER, f"`revealed reproduce --scale {scale} --only {name}`", str(spent["count"][name]),
+         f"{spent['sum'][name] / 60:.1f}"]
+        for name, experiment in EXPERIMENTS.items() if name in spent.index
+    ]  # fmt: skip
+    return markdown(["paper", "command", "cells", "minutes of one core"], lines)
+
+
+def machine(about: dict, rows: pd.DataFrame) -> str:
+    it = about["machine"]
+    failed = int((rows["status"] == "failed").sum())
+    return (
+        f"One run of `revealed reproduce --scale {about['scale']}` ({len(rows)} cells, {failed} of them failed) on "
+        f"{it['cores']} cores\n({it['processor']}), with Python {it['python']}, NumPy {it['numpy']}, SciPy "
+        f"{it['scipy']} and JAX {it['jax']}."
+    )
+
+
+def speed(folder: Path) -> str:
+    table = pd.read_csv(folder / "tables" / "timing-table2.csv", dtype=str)
+    return markdown(list(table.columns), table.to_numpy().tolist())
 
 
 if __name__ == "__main__":

@@ -101,7 +101,7 @@ def reproduce(
         plan = _plan(scale.value, only or [])
         with _goes_on(plan, folder):
             _run(plan, folder, jobs, fresh, scale.value)
-            _report(folder)
+            _report(folder, jobs)
 
 
 @app.command()
@@ -154,14 +154,15 @@ def _counts(plan: Mapping[str, Any], folder: Path) -> tuple[int, int]:
     return sum(have), len(have)
 
 
-def _report(folder: Path) -> None:
+def _report(folder: Path, jobs: int | None = None) -> None:
     from revealed.experiments.machine import ask_jax_for_one_thread
 
     ask_jax_for_one_thread()
     from revealed.findings import gather
+    from revealed.parallel import cores
     from revealed.report import write_report
 
-    findings = gather(folder)
+    findings = gather(folder, jobs or cores())
     page = write_report(findings)
     _print_verdicts(findings)
     typer.echo(f"Wrote {page}; also figures/, tables/ and table.csv there.")
@@ -206,7 +207,7 @@ def _troubles(findings: Findings) -> list[str]:
     lines = list(findings.notes)
     for chapter in findings.chapters:
         name = chapter.experiment.NAME
-        lines += [f"{name}: {text}" for text in chapter.notes]
+        lines += [f"{name}: {text}" for text in chapter.shown.notes]
         failed = chapter.results.failed
         if len(failed):
             lines.append(f"{name}: {len(failed)} cells failed; the same command tries them again.")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, is_dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -20,11 +21,13 @@ from revealed.experiments.output import render_pdf, render_png
 from revealed.experiments.runner import results_of
 from revealed.experiments.store import Store
 from revealed.experiments.verdicts import Verdict, judge
+from revealed.parallel import each
+from revealed.progress import Progress
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Shown = TypeVar("Shown")
+Made = TypeVar("Made")
 AGAIN = "made by another version of the library; run `revealed reproduce` again"
 
 
@@ -47,15 +50,25 @@ class Rendered:
 
 
 @dataclass(frozen=True)
-class Chapter:
-    """One experiment: the cells asked for, what there is of them, how it looks, and notes on what cannot be shown."""
+class Shown:
+    """How an experiment looks, and notes on what cannot be shown."""
 
-    experiment: Experiment
-    wanted: list[Cell]
-    results: Results
     pictures: dict[str, Rendered]
     tables: dict[str, Table]
     notes: list[str]
+
+
+@dataclass(frozen=True)
+class Chapter:
+    """One experiment: what there is of the cells asked for, and how it looks."""
+
+    experiment: Experiment
+    results: Results
+    shown: Shown
+
+    @cached_property
+    def wanted(self) -> list[Cell]:
+        return self.experiment.cells(self.results.config)
 
     @property
     def done(self) -> int:
@@ -121,15 +134,22 @@ class Findings:
         return sum(chapter.seconds for chapter in self.chapters)
 
 
-def gather(folder: str | os.PathLike[str]) -> Findings:
-    """Read a run's folder, judge the claims, and draw; the same folder always gives the same findings."""
+def gather(folder: str | os.PathLike[str], jobs: int | None = None, progress: bool | None = None) -> Findings:
+    """Read a run's folder, judge the claims, and draw; the same folder always gives the same findings.
+
+    Most of the time goes into drawing: `jobs` workers share the experiments.
+    """
     store = Store.existing(folder)
     about = store.read_run()
     plan, notes = read_plan(about, store.folder)
-    with one_thread():
+    shown: dict[str, Shown] = {}
+    with one_thread(), Progress("report", progress, total=len(plan)) as bar:
         results = results_of(store, plan)
+        for name, made in each(_show, results.items(), jobs):
+            shown[name] = made
+            bar.update(name)
         verdicts = _or_note(lambda: judge(results), [], "The claims could not be judged", notes)
-        chapters = [_chapter(EXPERIMENTS[name], results[name]) for name in plan]
+    chapters = [Chapter(EXPERIMENTS[name], results[name], shown[name]) for name in plan]
     return Findings(store, str(about.get("scale", "custom")), about.get("machine", {}), chapters, verdicts, notes)
 
 
@@ -178,9 +198,9 @@ def _like(pattern: Any, value: Any) -> Any:
     return value
 
 
-def _chapter(experiment: Experiment, results: Results) -> Chapter:
-    """What there is of an experiment; a figure that cannot be drawn, for want of cells say, is a note."""
-    notes: list[str] = []
+def _show(name: str, results: Results) -> tuple[str, Shown]:
+    """What there is to see of an experiment; a figure that cannot be drawn, for want of cells say, is a note."""
+    experiment, notes = EXPERIMENTS[name], []
     pictures: dict[str, Rendered] = {}
     tables: dict[str, Table] = {}
     if len(results.frame):
@@ -189,11 +209,10 @@ def _chapter(experiment: Experiment, results: Results) -> Chapter:
             rendered = _or_note(lambda picture=picture: Rendered.of(picture), None, f"No figure “{key}”", notes)
             pictures |= {key: rendered} if rendered else {}
         tables = _or_note(lambda: experiment.tables(results), {}, "The tables could not be made", notes)
-    tables = {key: table for key, table in tables.items() if len(table.frame)}
-    return Chapter(experiment, experiment.cells(results.config), results, pictures, tables, notes)
+    return name, Shown(pictures, {key: table for key, table in tables.items() if len(table.frame)}, notes)
 
 
-def _or_note(make: Callable[[], Shown], otherwise: Shown, what: str, notes: list[str]) -> Shown:
+def _or_note(make: Callable[[], Made], otherwise: Made, what: str, notes: list[str]) -> Made:
     """One part that fails must not take the others with it."""
     try:
         return make()

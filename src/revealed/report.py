@@ -52,19 +52,19 @@ THREADS = (
 )
 
 
-def build_report(folder: str | os.PathLike[str]) -> Path:
+def build_report(folder: str | os.PathLike[str], jobs: int | None = None, progress: bool | None = None) -> Path:
     """Write `report.html`, `figures/`, `tables/` and `table.csv` into the folder of a run, from what it has stored."""
-    return write_report(gather(folder))
+    return write_report(gather(folder, jobs, progress))
 
 
 def write_report(findings: Findings) -> Path:
     """All files of a report, each whole or not there; the page comes last and is returned."""
     figures, tables = (prepare_folder(findings.folder / name) for name in ("figures", "tables"))
     for chapter in findings.chapters:
-        for key, picture in chapter.pictures.items():
+        for key, picture in chapter.shown.pictures.items():
             write_atomically(figures / f"{file_name(chapter, key)}.png", picture.png)
             write_atomically(figures / f"{file_name(chapter, key)}.pdf", picture.pdf)
-        for key, shown in chapter.tables.items():
+        for key, shown in chapter.shown.tables.items():
             write_table(tables / file_name(chapter, key), shown)
     write_table(tables / "verdicts", Table(claims_table(findings.verdicts), "The paper's claims and what came out."))
     findings.store.write_csv(findings.rows)
@@ -190,13 +190,13 @@ def _chapter(chapter: Chapter, findings: Findings) -> list[Html]:
     parts = [paragraph(f"{of_paper}Cells: {state}; {duration(chapter.seconds)} of computing.", "soft")]
     parts += [paragraph(experiment.ABOUT)] if experiment.ABOUT else []
     parts += _found([verdict for verdict in findings.verdicts if verdict.experiment == experiment.NAME])
-    parts += [note(text) for text in chapter.notes]
+    parts += [note(text) for text in chapter.shown.notes]
     if not chapter.done:
         parts.append(note("No cell of this experiment is finished yet, so there is nothing to show."))
-    for key, picture in chapter.pictures.items():
+    for key, picture in chapter.shown.pictures.items():
         saved = f"figures/{file_name(chapter, key)}.png and .pdf"
         parts.append(figure(picture.png, picture.width, picture.caption, picture.alt, saved))
-    parts += [_table(shown) for shown in chapter.tables.values()]
+    parts += [_table(shown) for shown in chapter.shown.tables.values()]
     return parts + [_settings(chapter), *_failures(chapter)]
 
 

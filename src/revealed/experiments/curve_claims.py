@@ -13,6 +13,7 @@ import numpy as np
 from revealed.experiments import mountaincar, objectworld
 from revealed.experiments.cells import METHODS, Results
 from revealed.experiments.curves import METRICS, similarity
+from revealed.experiments.numbers import short
 from revealed.experiments.rules import Estimate, Verdict, all_of, at, join
 from revealed.mdp import Floats
 
@@ -69,7 +70,7 @@ def advantage(variant: str) -> Claim:
                     "obstacleworld",
                     f"With few trajectories MCE-IRL has a lower {SHORT[metric]} than {other}{_weights(variant)}.",
                     "Fig. 1",
-                    f"{other} − MCE-IRL: {gap}, MCE-IRL: {own:.2g} ({at(few)})",
+                    f"{other} − MCE-IRL: {gap}, MCE-IRL: {short(own)} ({at(few)})",
                     f"Holds if the interval lies above 0 and its mean is at least {NEGLIGIBLE:.0%} of MCE-IRL's; "
                     "does not hold if the interval lies below that.",
                     gap.exceeds(NEGLIGIBLE * own),
@@ -96,7 +97,9 @@ def agreement(
             level = float(np.mean([levels(rows, metric, m, sizes[:1]).mean() for m in METHODS]))
             gaps = {a: difference(rows, metric, a, b, chosen) for a, b in PAIRS}
             parts += [gap.within(ALIKE * level) for gap in gaps.values()]
-            words.append(f"{SHORT[metric]}: " + ", ".join(f"{a} {gap}" for a, gap in gaps.items()) + f" of {level:.2g}")
+            words.append(
+                f"{SHORT[metric]}: " + ", ".join(f"{a} {gap}" for a, gap in gaps.items()) + f" of {short(level)}"
+            )
         rule = (
             f"Differences to MCE-IRL, averaged over these sizes: holds if all intervals lie within ± {ALIKE:.0%} of "
             "the level with the least data; does not hold if one lies outside."

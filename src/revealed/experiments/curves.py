@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.special import stdtrit
 
 from revealed.environments.world import World
 from revealed.experiments.cells import METHODS, Measured, Picture, Results, Table, fit_row, per_state
+from revealed.experiments.numbers import half_width, mean_and_half, short
 from revealed.fit import Fit
 from revealed.mdp import Floats
 from revealed.metrics import Truth
@@ -47,14 +47,6 @@ def measure_fit(world: World, fit: Fit, keep: bool, floor: float) -> Measured:
 def expert_floor(truth: Truth) -> float:
     """The stochastic EVD of the expert itself: soft and noisy experts do not earn the optimum either."""
     return truth.stochastic_evd(truth.expert)
-
-
-def half_width(values: Any) -> float:
-    """Half the 95 % interval of a mean, by Student's t over seeds; infinite for a single one."""
-    x = np.asarray(values, dtype=np.float64)
-    if x.size < 2:
-        return np.inf
-    return float(stdtrit(x.size - 1, 0.975) * x.std(ddof=1) / np.sqrt(x.size))
 
 
 def draw_curves(results: Results, world: World, variant: str, setting: str) -> Figure:
@@ -134,9 +126,7 @@ def means_table(results: Results, caption: str, **place: Any) -> Table:
     rows = results.where(**place)
     lines = []
     for (size, method), group in rows.groupby(["size", "method"]):
-        cells = {
-            name: f"{group[metric].mean():.3g} ± {half_width(group[metric]):.1g}" for metric, name in METRICS.items()
-        }
+        cells = {name: mean_and_half(group[metric]) for metric, name in METRICS.items()}
         end = ", ".join(f"{n}× {code}" for code, n in group["status"].value_counts().items())
         lines.append({"trajectories": size, "method": method, **cells, "seeds": len(group), "ended": end})
     order = {method: k for k, method in enumerate(METHODS)}
@@ -169,7 +159,7 @@ def _in_words(rows: Any, metric: str) -> str:
     """From where to where a curve runs, for those who cannot see it."""
     first, last = (rows[rows["size"] == size] for size in (rows["size"].min(), rows["size"].max()))
     ends = [
-        f"{method} from {a.mean():.2g} to {b.mean():.2g}"
+        f"{method} from {short(a.mean())} to {short(b.mean())}"
         for method in METHODS
         if len(a := first[first["method"] == method][metric]) and len(b := last[last["method"] == method][metric])
     ]

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import os
 import tempfile
 import uuid
-from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from revealed.errors import InvalidInput
 
@@ -71,20 +69,6 @@ def render_pdf(figure: Figure) -> bytes:
     with rc_context({"pdf.fonttype": 42}):
         figure.savefig(buffer, format="pdf", facecolor="white", metadata={"CreationDate": None})
     return buffer.getvalue()
-
-
-def write_figure(path: Path, figure: Figure, dpi: int = 150) -> Path:
-    """The figure as a PNG."""
-    return write_atomically(path, render_png(figure, dpi))
-
-
-def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> Path:
-    """A table as CSV; numbers at full precision, None as an empty cell."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows(rows)
-    return write_atomically(path, text.getvalue().encode("utf-8"))
 
 
 def _unwritable(path: Path, error: OSError) -> InvalidInput:

@@ -19,7 +19,8 @@ import numpy as np
 
 from revealed.environments.obstacleworld import Obstacleworld, corridor, obstacleworld
 from revealed.experiments.cells import TOL, Cell, Measured, Picture, Results, Table, fit_row, make_estimator, run_with
-from revealed.experiments.curves import FLOOR, STYLE, expert_floor, half_width
+from revealed.experiments.curves import FLOOR, STYLE, expert_floor
+from revealed.experiments.numbers import mean_and_half, short
 from revealed.mdp import Floats
 from revealed.optimize import Iterate
 from revealed.plots import label_axes, plot_grid
@@ -149,7 +150,7 @@ def draw(results: Results) -> dict[str, Picture]:
 
 def _end(results: Results, case: str, reading: str) -> str:
     return f"{case}, " + ", ".join(
-        f"{method} EVD {rows['evd'].mean():.2g}" for method, rows in _rows(results, case, reading).items()
+        f"{method} EVD {short(rows['evd'].mean())}" for method, rows in _rows(results, case, reading).items()
     )
 
 
@@ -216,19 +217,16 @@ def tables(results: Results) -> dict[str, Table]:
 
 
 def _line(reading: str, case: str, method: str, rows: Any) -> dict[str, Any]:
-    def cell(values: Any) -> str:
-        return f"{values.mean():.3g} ± {half_width(values):.1g}"
-
     ended = ", ".join(f"{n}× {code}" for code, n in rows["status"].value_counts().items())
     return {
         "reading": f"({reading})",
         "case": case,
         "method": method,
-        "EVD": cell(rows["evd"]),
-        "share lost": cell(rows["evd"] / rows["span"]),
-        "stochastic EVD": cell(rows["stochastic_evd"]),
-        "expert's own": f"{rows['floor'].mean():.3g}",
-        "EPIC": cell(rows["epic"]),
+        "EVD": mean_and_half(rows["evd"]),
+        "share lost": mean_and_half(rows["evd"] / rows["span"]),
+        "stochastic EVD": mean_and_half(rows["stochastic_evd"]),
+        "expert's own": short(rows["floor"].mean(), 3),
+        "EPIC": mean_and_half(rows["epic"]),
         "seeds": len(rows),
         "ended": ended,
     }

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from revealed.experiments.curves import half_width
+from revealed.experiments.numbers import half_width, short
 
 HOLDS, FAILS, UNDECIDED = "holds", "does not hold", "undecided"
 
@@ -59,7 +59,7 @@ class Estimate:
         return FAILS if abs(self.mean) - self.half > margin else UNDECIDED
 
     def __str__(self) -> str:
-        return f"{self.mean:.2g} ± {self.half:.1g}"
+        return f"{short(self.mean)} ± {short(self.half, 1)}"
 
     def above(self, bound: float) -> str:
         """Whether it is above a bound."""

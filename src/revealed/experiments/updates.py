@@ -25,6 +25,7 @@ from revealed.experiments.cells import (
     run_with,
 )
 from revealed.experiments.curves import METRICS
+from revealed.experiments.numbers import short
 from revealed.first_step import estimate_policy
 from revealed.mdp import Floats
 from revealed.optimize import Iterate
@@ -160,7 +161,7 @@ def draw(results: Results) -> dict[str, Picture]:
         "Moves below 1e-9 are drawn there; the dashed line is the verdict's bound of 0.01."
     )
     alt = "Five panels against the update number: " + "; ".join(
-        f"{setting}, largest change in update 4 {np.median(series(results, setting, 'largest')[:, 3:4]):.2g}"
+        f"{setting}, largest change in update 4 {short(float(np.median(series(results, setting, 'largest')[:, 3:4])))}"
         for setting in settings
         if len(results.where(setting=setting)) and results.config.updates > 3
     )
@@ -217,7 +218,7 @@ def _lines(results: Results, setting: str, settled: int, seeds: int) -> list[dic
         {
             "world": setting,
             "K": k + 1,
-            **{words: f"{medians[name][k]:.2g}" for name, words in names.items()},
+            **{words: short(medians[name][k]) for name, words in names.items()},
             "settled": f"{settled} of {seeds} seeds",
         }
         for k in range(results.config.updates)

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from revealed.experiments import partial_expert, timing, updates
 from revealed.experiments.cells import Results
@@ -23,8 +25,10 @@ from revealed.experiments.curve_claims import (
     similar,
     small,
 )
+from revealed.experiments.numbers import share, short
 from revealed.experiments.reasons import likely_reason
 from revealed.experiments.rules import FAILS, HOLDS, UNDECIDED, Estimate, Verdict, all_of, join
+from revealed.experiments.seconds import times
 from revealed.mdp import Floats
 
 MOVED = 0.01  # a larger change of a choice probability is one
@@ -42,7 +46,7 @@ def judge(results: dict[str, Results]) -> list[Verdict]:
 
 
 def _with_reason(verdict: Verdict) -> Verdict:
-    if verdict.verdict == HOLDS or verdict.reason:
+    if verdict.verdict != FAILS:
         return verdict
     return replace(verdict, reason=likely_reason(verdict.experiment, verdict.claim))
 
@@ -51,17 +55,17 @@ def _settles(results: Results) -> Iterator[Verdict]:
     for setting in dict.fromkeys(cell.setting for cell in updates.cells(results.config)):
         lines = updates.series(results, setting, "largest")
         after = lines[:, 3:].max(axis=1, initial=0.0)
-        share = float(np.mean(after <= MOVED)) if len(after) else np.nan
+        calm, median = _mean(after <= MOVED), float(np.median(after)) if len(after) else np.nan
+        settled = int((results.where(setting=setting)["settled"] == True).sum())  # noqa: E712
         yield Verdict(
             "updates",
             f"π̃ does not change after K = 3 ({setting}).",
             "App. D",
-            f"{share:.0%} of {len(after)} seeds; largest change of a probability in later updates: median "
-            f"{np.median(after) if len(after) else np.nan:.1g}; settled within {results.config.updates} updates: "
-            f"{int((results.where(setting=setting)['settled'] == True).sum())}",  # noqa: E712
+            f"{share(calm)} of {len(after)} seeds; largest change of a probability in later updates: median "
+            f"{short(median, 1)}; settled within {results.config.updates} updates: {settled}",
             f"Holds if in at least 90 % of seeds no probability changes by more than {MOVED} in any later update, does "
             "not hold if in at most half.",
-            HOLDS if share >= 0.9 else FAILS if share <= 0.5 else UNDECIDED,
+            HOLDS if calm >= 0.9 else FAILS if calm <= 0.5 else UNDECIDED,
         )
 
 
@@ -76,7 +80,7 @@ def _partial(results: Results) -> Iterator[Verdict]:
             key: all_of([Estimate.of(evd).within(0.05), Estimate.of(excess).below(0.1)])
             for key, (evd, excess) in loss.items()
         }
-        words = {key: f"{_mean(evd):.0%} and {_mean(excess):.0%}" for key, (evd, excess) in loss.items()}
+        words = {key: f"{share(_mean(evd))} and {share(_mean(excess))}" for key, (evd, excess) in loss.items()}
         rule = (
             "“Well” is EVD within 5 %, and stochastic EVD above the expert's own within 10 %, of what the uniform "
             "policy loses: holds if the intervals are, does not hold if one lies outside."
@@ -122,7 +126,7 @@ def _faster(results: Results) -> Iterator[Verdict]:
         "timing",
         "NPL and CCP are faster than MCE-IRL at every setting.",
         "Table 2",
-        join(f"{m}: " + ", ".join(f"×{v.mean():.3g} ({s})" for s, v in found.items()) for m, found in ratios.items()),
+        join(f"{m}: " + ", ".join(f"{times(v.mean())} ({s})" for s, v in found.items()) for m, found in ratios.items()),
         "Speed-up over MCE-IRL with Adam at the threshold, paired by seed. Holds if above 1 for every seed at every "
         "setting, does not hold if below 1 for all seeds of one.",
         all_of(parts),
@@ -161,14 +165,14 @@ def _growing(results: Results) -> Iterator[Verdict]:
         "timing",
         "The speed-up grows with the size of the problem.",
         "Table 2",
-        join(f"{m}: " + " → ".join(f"×{x:.3g}" for x in v) for m, v in found.items()) + f" ({' → '.join(settings)})",
+        join(f"{m}: " + " → ".join(f"{times(x)}" for x in v) for m, v in found.items()) + f" ({' → '.join(settings)})",
         "Holds if the mean speed-ups of both methods rise from grid to grid, does not hold if both are lower on the "
         "largest grid than on the smallest.",
         UNDECIDED if len(whole) < 2 else HOLDS if rises else FAILS if falls else UNDECIDED,
     )
 
 
-def _mean(values: Floats) -> float:
+def _mean(values: npt.NDArray[Any]) -> float:
     return float(values.mean()) if values.size else np.nan
 
 

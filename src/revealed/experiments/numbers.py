@@ -1,0 +1,43 @@
+"""Means over seeds, and numbers as a person would write them."""
+
+from __future__ import annotations
+
+from math import floor, isfinite, log10
+from typing import Any
+
+import numpy as np
+from scipy.special import stdtrit
+
+
+def half_width(values: Any) -> float:
+    """Half the 95 % interval of a mean, by Student's t over seeds; infinite for a single one."""
+    x = np.asarray(values, dtype=np.float64)
+    if x.size < 2:
+        return np.inf
+    return float(stdtrit(x.size - 1, 0.975) * x.std(ddof=1) / np.sqrt(x.size))
+
+
+def short(value: float, digits: int = 2) -> str:
+    """So many digits that count: 420, 0.013, −2e-6; powers of ten only where zeros would be many."""
+    if not isfinite(value):
+        return "–" if value != value else "∞" if value > 0 else "−∞"
+    size = abs(value)
+    if size == 0.0:
+        return "0"
+    first = floor(log10(size))
+    if first < -4 or first > 5:
+        mantissa, _, power = f"{size:.{digits - 1}e}".partition("e")
+        text = f"{mantissa}e{int(power)}"
+    else:
+        text = f"{round(size, digits - 1 - first):.{max(0, digits - 1 - first)}f}"
+    return ("−" if value < 0 else "") + text
+
+
+def mean_and_half(values: Any, digits: int = 3) -> str:
+    """A mean and half its 95 % interval: 0.42 ± 0.03."""
+    return f"{short(float(np.mean(values)), digits)} ± {short(half_width(values), 1)}"
+
+
+def share(value: float) -> str:
+    """A share in whole percent, without a minus before zero."""
+    return "–" if value != value else f"{round(100 * value) + 0:.0f} %".replace("-", "−")
