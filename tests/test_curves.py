@@ -177,8 +177,8 @@ def test_each_variant_with_results_has_a_picture_with_words_for_those_who_cannot
 
 @pytest.mark.parametrize(
     ("value", "digits", "text"),
-    [(419.3, 3, "419"), (14.2, 1, "10"), (0.01349, 2, "0.013"), (-2.1e-6, 2, "−2.1e-6"), (0.0, 2, "0"), (1.0, 3, "1.00"),
-     (np.inf, 1, "∞"), (np.nan, 1, "–"), (4.2e7, 2, "4.2e7"), (0.0996, 1, "0.1"), (-14.0, 2, "−14")],
+    [(419.3, 3, "419"), (14.2, 1, "10"), (0.01349, 2, "0.013"), (-2.1e-6, 2, "−2.1e-6"), (0.0, 2, "0"),
+     (1.0, 3, "1.00"), (np.inf, 1, "∞"), (np.nan, 1, "–"), (4.2e7, 2, "4.2e7"), (0.0996, 1, "0.1"), (-14.0, 2, "−14")],
 )  # fmt: skip
 def test_numbers_as_a_person_would_write_them(value, digits, text):
     assert short(value, digits) == text

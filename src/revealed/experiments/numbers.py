@@ -24,12 +24,13 @@ def short(value: float, digits: int = 2) -> str:
     size = abs(value)
     if size == 0.0:
         return "0"
+    size = float(f"{size:.{digits - 1}e}")  # rounded first: 0.0996 to one digit is 0.1
     first = floor(log10(size))
     if first < -4 or first > 5:
         mantissa, _, power = f"{size:.{digits - 1}e}".partition("e")
         text = f"{mantissa}e{int(power)}"
     else:
-        text = f"{round(size, digits - 1 - first):.{max(0, digits - 1 - first)}f}"
+        text = f"{size:.{max(0, digits - 1 - first)}f}"
     return ("−" if value < 0 else "") + text
 
 
