@@ -21,7 +21,7 @@ MARKS = {"holds": "**holds**", "does not hold": "does not hold", "undecided": "*
 
 
 def main(folder: Path) -> None:
-    shutil.copy(folder / "figures" / "obstacleworld-sample.png", ROOT / "docs" / "images" / "obstacleworld.png")
+    shutil.copy(folder / "figures" / "obstacleworld-occupancy.png", ROOT / "docs" / "images" / "reproduced.png")
     about = json.loads((folder / "run.json").read_text(encoding="utf-8"))
     rows = pd.read_csv(folder / "table.csv", low_memory=False)
     verdicts = pd.read_csv(folder / "tables" / "verdicts.csv", keep_default_na=False)

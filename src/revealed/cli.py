@@ -180,6 +180,9 @@ def _print_verdicts(findings: Findings) -> None:
     titles = {chapter.experiment.NAME: chapter.experiment.TITLE for chapter in findings.chapters}
     for name, verdicts in groupby(findings.verdicts, key=lambda verdict: verdict.experiment):
         console.print(_claims(titles.get(name, name), verdicts), "")
+    for chapter in findings.chapters:
+        if "aims" in chapter.shown.tables:
+            console.print(_seconds(chapter.shown.tables["aims"].frame), "")
     counts = count_verdicts(findings.verdicts).items()
     console.print("Claims: " + ", ".join(f"{n} {COUNTED[verdict]}" for verdict, n in counts) + ".", markup=False)
     for line in _troubles(findings):
@@ -199,6 +202,21 @@ def _claims(title: str, verdicts: Iterable[Verdict]) -> Table:
     table.add_column("what came out", overflow="fold", ratio=6)
     for one in verdicts:
         table.add_row(Text(one.claim), Text(one.verdict, style=STYLES.get(one.verdict, "")), Text(one.statistic))
+    return table
+
+
+def _seconds(aims: Any) -> Table:
+    """The paper's seconds beside ours."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    title = Text("Training time: the paper's seconds, on its machine, beside ours", style="bold")
+    table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", title_style="", show_edge=False)
+    for k, name in enumerate(aims.columns):
+        table.add_column(str(name), justify="left" if k < 2 else "right", overflow="fold")
+    for row in aims.itertuples(index=False):
+        table.add_row(*(Text(str(cell)) for cell in row))
     return table
 
 
@@ -248,6 +266,9 @@ def _one_line() -> Iterator[None]:
     except RevealedError as error:
         _say(" ".join(str(error).split()))
         raise typer.Exit(1) from None
+    except KeyboardInterrupt:
+        _say("stopped.")
+        raise typer.Exit(130) from None
 
 
 def _say(line: str) -> None:

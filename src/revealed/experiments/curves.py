@@ -119,6 +119,23 @@ def draw_recovered(results: Results, world: World, seed: int, **place: Any) -> F
     return figure
 
 
+def recovered_picture(results: Results, world: World, sample: str, **place: Any) -> Picture:
+    """What was recovered from a `sample` (in words), seed 0."""
+    caption = f"Rewards recovered from {sample} (seed 0), with the policies that go with them; light is high."
+    alt = "Four maps: the true reward and those of MCE-IRL, NPL and CCP, with red arrows for policies."
+    return Picture(draw_recovered(results, world, seed=0, **place), caption, alt)
+
+
+def variant_tables(results: Results, name: str, variants: dict[str, str], **place: Any) -> dict[str, Table]:
+    """`means_table` of every variant; `variants` says in words what each is."""
+    return {
+        variant.replace(" ", "-"): means_table(
+            results, f"{name}, {words}: mean over seeds ± half the 95 % interval.", variant=variant, **place
+        )
+        for variant, words in variants.items()
+    }
+
+
 def means_table(results: Results, caption: str, **place: Any) -> Table:
     """Every metric at every size: the mean over seeds ± half the 95 % interval."""
     import pandas as pd

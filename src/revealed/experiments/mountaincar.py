@@ -23,7 +23,7 @@ from revealed.experiments.cells import (
     make_estimator,
     run_with,
 )
-from revealed.experiments.curves import curve_pictures, draw_recovered, expert_floor, means_table, measure_fit
+from revealed.experiments.curves import curve_pictures, expert_floor, measure_fit, recovered_picture, variant_tables
 from revealed.metrics import Truth
 
 NAME = "mountaincar"
@@ -123,18 +123,11 @@ def draw(results: Results) -> dict[str, Picture]:
     car, _ = exact_car(config)
     pictures = curve_pictures(results, car, setting(config), VARIANTS, "Mountain Car")
     largest = max(config.trajectories)
-    alt = "Four maps over position and velocity: the true reward and those of MCE-IRL, NPL and CCP, with red arrows."
     for variant, words in (("occupancy", "kernel"), ("exact T", "exact")):
-        recovered = draw_recovered(results, car, seed=0, variant=variant, size=largest)
-        caption = f"Rewards recovered from {largest} drives (seed 0) with {words} transitions; light is high."
-        pictures[f"recovered-{words}"] = Picture(recovered, caption, alt)
+        sample = f"{largest} drives with {words} transitions"
+        pictures[f"recovered-{words}"] = recovered_picture(results, car, sample, variant=variant, size=largest)
     return pictures
 
 
 def tables(results: Results) -> dict[str, Table]:
-    return {
-        variant.replace(" ", "-"): means_table(
-            results, f"Mountain Car, {words}: mean over seeds ± half the 95 % interval.", variant=variant
-        )
-        for variant, words in VARIANTS.items()
-    }
+    return variant_tables(results, "Mountain Car", VARIANTS)

@@ -23,7 +23,7 @@ from revealed.experiments.cells import (
     make_estimator,
     run_with,
 )
-from revealed.experiments.curves import curve_pictures, draw_recovered, expert_floor, means_table, measure_fit
+from revealed.experiments.curves import curve_pictures, expert_floor, measure_fit, recovered_picture, variant_tables
 from revealed.rewards.neural import NeuralReward
 
 NAME = "objectworld"
@@ -144,20 +144,10 @@ def draw(results: Results) -> dict[str, Picture]:
     curves, largest = setting(config.size, config.colors), max(config.trajectories)
     pictures = curve_pictures(results, shown, curves, VARIANTS, curves)
     where = {"setting": setting(config.picture, config.colors), "variant": "occupancy", "size": largest}
-    caption = (
-        f"Rewards recovered from {largest} walks on {config.picture} × {config.picture} cells (seed 0), with the "
-        "policies that go with them; light is high."
-    )
-    alt = "Four maps: the true reward and those of MCE-IRL, NPL and CCP, with red arrows for policies."
-    return pictures | {"recovered": Picture(draw_recovered(results, shown, seed=0, **where), caption, alt)}
+    sample = f"{largest} walks on {config.picture} × {config.picture} cells"
+    return pictures | {"recovered": recovered_picture(results, shown, sample, **where)}
 
 
 def tables(results: Results) -> dict[str, Table]:
-    config = results.config
-    where = setting(config.size, config.colors)
-    return {
-        variant: means_table(
-            results, f"{where}, {words}: mean over seeds ± half the 95 % interval.", variant=variant, setting=where
-        )
-        for variant, words in VARIANTS.items()
-    }
+    where = setting(results.config.size, results.config.colors)
+    return variant_tables(results, where, VARIANTS, setting=where)

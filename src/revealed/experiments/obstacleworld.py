@@ -23,7 +23,7 @@ from revealed.experiments.cells import (
     make_estimator,
     run_with,
 )
-from revealed.experiments.curves import curve_pictures, draw_recovered, expert_floor, means_table, measure_fit
+from revealed.experiments.curves import curve_pictures, expert_floor, measure_fit, recovered_picture, variant_tables
 
 NAME = "obstacleworld"
 TITLE = "Obstacleworld: features that are seen at once"
@@ -98,16 +98,10 @@ def draw(results: Results) -> dict[str, Picture]:
     world, _, _ = problem(config, 0)
     pictures = curve_pictures(results, world, setting(config), VARIANTS, "Obstacleworld")
     largest = max(config.trajectories)
-    recovered = draw_recovered(results, world, seed=0, variant="occupancy", size=largest)
-    caption = f"Rewards recovered from {largest} walks (seed 0), with the policies that go with them; light is high."
-    alt = "Four maps: the true reward and those of MCE-IRL, NPL and CCP, with red arrows for policies."
-    return pictures | {"recovered": Picture(recovered, caption, alt)}
+    return pictures | {
+        "recovered": recovered_picture(results, world, f"{largest} walks", variant="occupancy", size=largest)
+    }
 
 
 def tables(results: Results) -> dict[str, Table]:
-    return {
-        variant: means_table(
-            results, f"Obstacleworld, {words}: mean over seeds ± half the 95 % interval.", variant=variant
-        )
-        for variant, words in VARIANTS.items()
-    }
+    return variant_tables(results, "Obstacleworld", VARIANTS)

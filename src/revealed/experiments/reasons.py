@@ -30,7 +30,7 @@ _PARTIAL = (
 )
 _SETTLED = (
     "It moves less with every update, but the largest change over all states is a strict measure: the average over the "
-    "expert's visits is ten to a hundred times smaller (see the table), and the metrics hardly move."
+    "expert's visits is many times smaller (see the table), and the metrics hardly move."
 )
 _COST = (
     "Here a gradient step of MCE-IRL is not much dearer than one of NPL or CCP: the soft optimum starts from the last "
@@ -60,6 +60,10 @@ REASONS: dict[tuple[str, str], str] = {
     ("partial-expert", "NPL does well in the corridor"): _PARTIAL,
     ("partial-expert", "NPL does poorly in the triangle case, unlike MCE-IRL (reading a)"): _SAME,
     ("updates", "π̃"): _SETTLED,
+    ("updates", "π̃ does not change after K = 3 (Objectworld"): (
+        "A network's searches do not end at a maximum: π̃ goes on moving by what training moves it, on average over the "
+        "expert's visits much less than at most (see the table)."
+    ),
     ("timing", "NPL and CCP"): _COST,
     ("timing", "The speed-up"): _COST,
 }
