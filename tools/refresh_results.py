@@ -28,9 +28,11 @@ def main(folder: Path) -> None:
     blocks = {
         "counts": count(verdicts),
         "verdicts": claims(verdicts),
+        "findings": claims(verdicts, statistics=True),
         "minutes": minutes(rows, about["scale"]),
         "machine": machine(about, rows),
-        "speed": speed(folder),
+        "speed": stored(folder / "tables" / "timing-table2.csv"),
+        "dense": stored(folder / "tables" / "timing-dense.csv"),
     }
     for page in (ROOT / "README.md", ROOT / "docs" / "reproduce.md"):
         text = page.read_text(encoding="utf-8")
@@ -55,9 +57,12 @@ def count(verdicts: pd.DataFrame) -> str:
     return f"Of {len(verdicts)} claims " + ", ".join(f"{found.get(key, 0)} {word}" for key, word in words.items()) + "."
 
 
-def claims(verdicts: pd.DataFrame) -> str:
-    rows = [[v.paper, world(v.experiment), v.claim, MARKS[v.verdict]] for v in verdicts.itertuples()]
-    return markdown(["paper", "experiment", "claim", "verdict"], rows)
+def claims(verdicts: pd.DataFrame, statistics: bool = False) -> str:
+    rows = [
+        [v.paper, world(v.experiment), v.claim, MARKS[v.verdict], *([v.statistic] if statistics else [])]
+        for v in verdicts.itertuples()
+    ]
+    return markdown(["paper", "experiment", "claim", "verdict", *(["what came out"] if statistics else [])], rows)
 
 
 def world(name: str) -> str:
@@ -84,8 +89,8 @@ def machine(about: dict, rows: pd.DataFrame) -> str:
     )
 
 
-def speed(folder: Path) -> str:
-    table = pd.read_csv(folder / "tables" / "timing-table2.csv", dtype=str)
+def stored(file: Path) -> str:
+    table = pd.read_csv(file, dtype=str, keep_default_na=False)
     return markdown(list(table.columns), table.to_numpy().tolist())
 
 
