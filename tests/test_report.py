@@ -151,7 +151,7 @@ def test_text_is_escaped(run, page):
 
 def test_the_summary_and_the_configuration_tell_what_ran(page):
     text = page.text()
-    for words in ("24 done, 0 failed, 0 missing", "quick", "1 of 7", "revealed report DIR", "One thread per worker"):
+    for words in ("24 done, 0 failed, 0 missing", "quick", "1 of 7", "revealed report DIR", "one for linear algebra"):
         assert words in text
     assert "1, 3" in page.text("td")  # the trajectories of the configuration
 

@@ -8,9 +8,11 @@ import pytest
 
 from revealed.experiments import catalogue, mountaincar, objectworld, obstacleworld, partial_expert, timing, updates
 from revealed.experiments.cells import METHODS, Results
-from revealed.experiments.curve_claims import advantage, agreement, difference, improvement, low_epic, similar
-from revealed.experiments.reasons import REASONS, likely_reason
+from revealed.experiments.curve_claims import advantage, agreement, difference, improvement, levels, low_epic, similar
+from revealed.experiments.reasons import REASONS, UNEXPECTED, likely_reason
 from revealed.experiments.rules import FAILS, HOLDS, UNDECIDED, Estimate, all_of
+from revealed.experiments.runner import results_of
+from revealed.experiments.store import Store
 from revealed.experiments.verdicts import _CLAIMS, judge, partial_losses
 
 METRICS = ("excess_nll", "evd", "stochastic_evd", "epic", "starc")
@@ -176,20 +178,32 @@ def test_partial_experts_as_the_paper_tells_it():
 def test_npl_is_the_same_in_both_readings():
     results = partial(lambda c: 5.0 if c.method == "NPL" else 0.0)
     first, second = (partial_losses(results, "NPL", "corridor", reading)[1] for reading in "ab")
-    assert np.array_equal(first, second)
-    assert first == pytest.approx(np.array([0.5, 0.501, 0.502, 0.503, 0.504]))
+    assert first.equals(second)
+    assert first.to_dict() == pytest.approx({0: 0.5, 1: 0.501, 2: 0.502, 3: 0.503, 4: 0.504})
 
 
-def undecided():
-    """The verdicts on a run that has no results yet."""
-    columns = ["key", "setting", "method", "variant", "size", "seed", "arrays", "settled", "floor", "span", "seconds"]
-    empty = pd.DataFrame(columns=[*columns, *METRICS])
-    plan = catalogue.plan_for("quick")
-    return judge({name: Results(config, empty, empty, nothing) for name, config in plan.items()})
+def test_a_seed_that_one_method_lacks_is_left_out_of_the_comparison():
+    results = partial(lambda c: 5.0 if c.method == "NPL" and c.setting == "triangle" else 0.0)
+    here = (results.frame["method"] == "NPL") & (results.frame["seed"] == 2)
+    short = Results(results.config, results.frame[~here], results.failed, nothing)
+    assert one(_CLAIMS["partial-expert"][0], short) == [HOLDS] * 6
+    assert one(_CLAIMS["partial-expert"][1], short) == [HOLDS]
 
 
-def test_a_run_that_has_hardly_begun_is_undecided():
-    verdicts = undecided()
+def test_the_triangle_is_compared_with_the_corridor():
+    worse, better = (partial(lambda c, k=k: k if c.setting == "corridor" else 5.0) for k in (1.0, 9.0))
+    assert one(_CLAIMS["partial-expert"][1], worse) == [HOLDS]
+    assert one(_CLAIMS["partial-expert"][1], better) == [FAILS]
+
+
+@pytest.fixture
+def undecided(tmp_path):
+    """The verdicts on a run that has no results yet, as its folder tells it."""
+    return judge(results_of(Store(tmp_path), catalogue.plan_for("quick")))
+
+
+def test_a_run_that_has_hardly_begun_is_undecided(undecided):
+    verdicts = undecided
     assert len(verdicts) >= 30
     assert {verdict.verdict for verdict in verdicts} == {UNDECIDED}
 
@@ -197,19 +211,19 @@ def test_a_run_that_has_hardly_begun_is_undecided():
 def timed(seconds, seeds=3):
     """Training times with Adam: `seconds(method, states)`."""
     config = timing.Config(seeds=seeds)
-    cells = [c for c in timing.cells(config) if c.variant == "adam"]
-    states = {c.setting: k + 1 for k, c in enumerate(dict.fromkeys(cells))}
+    cells = [c for c in timing.cells(config) if c.variant in ("adam", "adam tighter")]
+    states = {setting: k + 1 for k, setting in enumerate(dict.fromkeys(c.setting for c in cells))}
     frame = pd.DataFrame([{**c.place, "seconds": seconds(c.method, states[c.setting])} for c in cells])
     return Results(config, frame, frame[:0], nothing)
 
 
 def test_speed_is_judged_at_every_setting_and_by_size():
     grows = timed(lambda method, states: states**2 if method == "MCE-IRL" else states / 2)
-    assert [one(claim, grows) for claim in _CLAIMS["timing"]] == [[HOLDS], [HOLDS]]
+    assert [one(claim, grows) for claim in _CLAIMS["timing"]] == [[HOLDS], [HOLDS], [HOLDS]]
     slower = timed(lambda method, states: 10.0 / states if method == "MCE-IRL" else 1.0)
-    assert [one(claim, slower) for claim in _CLAIMS["timing"]] == [[FAILS], [FAILS]]
+    assert [one(claim, slower) for claim in _CLAIMS["timing"]] == [[FAILS], [FAILS], [FAILS]]
     part = Results(grows.config, grows.frame[:3], grows.failed, nothing)  # a run that has only begun
-    assert [one(claim, part) for claim in _CLAIMS["timing"]] == [[UNDECIDED], [UNDECIDED]]
+    assert [one(claim, part) for claim in _CLAIMS["timing"]] == [[UNDECIDED], [UNDECIDED], [UNDECIDED]]
 
 
 def test_a_run_that_lacks_its_largest_samples_is_undecided():
@@ -219,8 +233,8 @@ def test_a_run_that_lacks_its_largest_samples_is_undecided():
     assert one(agreement("obstacleworld", "alike", "Fig. 1", lambda n: n[-1:]), begun) == [UNDECIDED]
 
 
-def test_every_reason_belongs_to_a_claim():
-    verdicts = undecided()
+def test_every_reason_belongs_to_a_claim(undecided):
+    verdicts = undecided
     used = {
         (v.experiment, begin)
         for v in verdicts
@@ -228,7 +242,7 @@ def test_every_reason_belongs_to_a_claim():
         if name == v.experiment and v.claim.startswith(begin)
     }
     assert used == set(REASONS)
-    assert likely_reason("obstacleworld", "no such claim") == ""
+    assert likely_reason("obstacleworld", "no such claim") == UNEXPECTED
 
 
 def test_the_largest_sample_of_mountain_car_is_compared_where_it_can_be_seen():
@@ -239,3 +253,24 @@ def test_the_largest_sample_of_mountain_car_is_compared_where_it_can_be_seen():
     results = table(lambda method, size: 1.0, config, "Mountain Car 12²", seeds=2)
     load = lambda key: {"reward": np.where(ended, 1e6, rng.normal(size=ended.size))}  # noqa: E731
     assert one(similar("mountaincar", "Fig. 7"), Results(config, results.frame, results.failed, load)) == [FAILS]
+
+
+def test_a_claim_that_cannot_be_judged_leaves_the_others():
+    results = table(lambda method, size: 1.0, noise=0.001)
+    broken = Results(results.config, results.frame.drop(columns="epic"), results.failed, results.load)
+    verdicts = judge({"obstacleworld": broken})
+    assert [v.verdict for v in verdicts if "KeyError" in v.statistic] == [UNDECIDED] * 5
+    assert any(v.claim.startswith("With the most data") and v.verdict == HOLDS for v in verdicts)
+
+
+def test_an_improvement_that_is_negligible_is_none():
+    gains = improvement("obstacleworld", "gains", "Fig. 1", ("epic",))
+    assert one(gains, table(lambda m, size: 1.0 - 1e-4 * size, noise=1e-6)) == [FAILS]
+
+
+def test_a_seed_without_all_sizes_is_not_averaged():
+    results = table(lambda method, size: float(size))
+    short = results.frame[~((results.frame["seed"] == 0) & (results.frame["size"] == 3))]
+    short = Results(results.config, short, results.failed, results.load)
+    assert difference(short, "epic", "CCP", "MCE-IRL", [1, 3], variant="occupancy").mean == 0.0
+    assert len(levels(short, "epic", "CCP", [1, 3], variant="occupancy")) == 5

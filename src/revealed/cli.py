@@ -126,7 +126,7 @@ def _plan(scale: str, only: list[str]) -> dict[str, Any]:
     from revealed.experiments import catalogue
 
     plan = catalogue.plan_for(scale)
-    names = [name for text in only for name in text.replace(",", " ").split()]
+    names = [name for text in only for name in text.replace(",", " ").split() or [text]]
     for name in names:
         if name not in plan:
             raise InvalidOption("--only", f"one of {', '.join(plan)}", repr(name))

@@ -46,10 +46,7 @@ LEAD = (
 MARKS = {HOLDS: ("holds", "✓"), FAILS: ("fails", "✗"), UNDECIDED: ("open", "?")}
 COUNTED = {HOLDS: "hold", FAILS: "do not hold", UNDECIDED: "undecided"}
 LONG = 12  # a table with more rows is folded away
-THREADS = (
-    "One thread per worker, for linear algebra and for JAX; cells of experiments that measure time ran alone, one "
-    "after the other."
-)
+ALONE = "cells of experiments that measure time ran alone, one after the other"
 
 
 def build_report(folder: str | os.PathLike[str], jobs: int | None = None, progress: bool | None = None) -> Path:
@@ -258,7 +255,7 @@ def _configuration(findings: Findings) -> list[Html]:
         "Penalty on the weights (l2), all methods": f"{L2:g}",
         "Threshold of the gradient's norm": f"{TOL:g}; {beside}",
         "The same for networks": f"{NETWORK_TOL:g}, met {NETWORK_PATIENCE} times in a row; {beside}",
-        "Threads": THREADS,
+        "Threads of a worker": f"{findings.machine.get('threads', 'not recorded')}; {ALONE}.",
     }
     machine = [[_words(name), str(value)] for name, value in findings.machine.items()]
     processors = _processors(findings)

@@ -256,7 +256,8 @@ def draw(results: Results) -> dict[str, Picture]:
     caption = (
         "Seconds for each computation, done once (logarithmic): ours (filled), the paper's way of computing on our "
         f"machine (crosses, where it was run), and the paper's own (open; {PLATFORM}; only for its sizes). In every "
-        "step an optimisation-based method solves for the soft optimum; an approximation-based one only multiplies."
+        "step an optimisation-based method solves for the soft optimum; an approximation-based one multiplies (here: "
+        "solves with a factorisation that is kept)."
     )
     return {"steps": Picture(_draw_steps(results), caption, _in_words(results))}
 

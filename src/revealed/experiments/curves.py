@@ -82,7 +82,7 @@ def draw_metric(ax: Axes, results: Results, metric: str, **place: Any) -> None:
                     textcoords="offset points", ha="left", fontsize=9, color="0.35")  # fmt: skip
     label_axes(ax, METRICS[metric], 11.0, ("trajectories", ""))
     _size_axis(ax, sorted(set(rows["size"])))
-    ax.set_ylim(bottom=0.0)
+    ax.set_ylim(0.0, 1.06 * ax.get_ylim()[1])
     ax.grid(alpha=0.25, linewidth=0.6)
 
 
@@ -93,7 +93,7 @@ def _size_axis(ax: Axes, sizes: Sequence[int]) -> None:
     ax.set_xscale("log")
     shown: list[int] = []
     for size in reversed(sizes):
-        if not shown or np.log(shown[-1] / size) > 0.09 * np.log(max(sizes) / min(sizes)):
+        if not shown or np.log(shown[-1] / size) > 0.12 * np.log(max(sizes) / min(sizes)):
             shown.append(int(size))
     ax.xaxis.set_major_locator(FixedLocator(shown))
     ax.xaxis.set_minor_locator(NullLocator())

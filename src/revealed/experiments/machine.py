@@ -24,6 +24,7 @@ def describe_machine() -> dict[str, Any]:
         "cores": cores(),
         "memory_gib": _memory(),
         "system": f"{platform.system()} {platform.machine()}",
+        "threads": f"one for linear algebra; JAX: {_jax_threads()}",
         "python": platform.python_version(),
         "revealed": __version__,
         **{name: _version(name) for name in PACKAGES},
@@ -38,6 +39,11 @@ def processor() -> str:
     except OSError:
         names = []
     return (names[0] if names else platform.processor()) or "unknown"
+
+
+def _jax_threads() -> str:
+    flags = os.environ.get("XLA_FLAGS", "")
+    return "one" if flags == JAX_THREAD else f"XLA_FLAGS={flags}" if flags else "as JAX chooses"
 
 
 def _memory() -> float | None:

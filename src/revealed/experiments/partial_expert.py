@@ -1,7 +1,8 @@
 """Figure 5: what if the expert's policy is known in a part of the world only?
 
 On Obstacleworld the policy is given off the corridor alone ("corridor"), or above the diagonal alone ("triangle"), and
-is uniform elsewhere. The paper's text can be read in two ways, and both are run:
+is uniform elsewhere. The goal is where the corridor ends, so its cell is unknown in the first case and known in the
+second; a third case tells what that one cell does. The paper's text can be read in two ways, and both are run:
 
 (a) MCE-IRL and NPL both take their expert weights from the partial policy. They then maximise the same objective at
     NPL's rest point (theory E3), so that a settled NPL equals MCE-IRL, and no contrast can come out.
@@ -35,9 +36,15 @@ PAPER = "Figure 5"
 ALONE = False
 ABOUT = (
     "Obstacleworld again; no sampling: the expert's own policy is handed to the methods where it is known, and the "
-    "uniform one elsewhere. EVD and stochastic EVD are taken at every iteration of Adam. The seed draws the map."
+    "uniform one elsewhere. The goal lies at the corridor's end: its cell is unknown in the corridor case and known in "
+    "the triangle case; the third case tells what that one cell does. EVD and stochastic EVD are taken at every "
+    "iteration of Adam. The seed draws the map."
 )
-CASES = {"corridor": "unknown in the corridor", "triangle": "unknown below the diagonal"}
+CASES = {
+    "corridor": "unknown in the corridor",
+    "triangle": "unknown below the diagonal",
+    "corridor but goal": "unknown in the corridor but the goal",
+}
 READINGS = {
     "a": "both methods' expert weights from the partial policy",
     "b": "MCE-IRL's expert weights from full data, NPL's weights and π̃ from the partial policy",
@@ -82,8 +89,9 @@ def problem(config: Config, seed: int) -> tuple[Obstacleworld, float]:
 
 def known(case: str, size: int) -> Any:
     """(S,) bool: the cells where the expert's policy is known."""
-    above = np.triu(np.ones((size, size), dtype=bool))
-    return (above if case == "triangle" else ~corridor(size)).reshape(-1)
+    here = np.triu(np.ones((size, size), dtype=bool)) if case == "triangle" else ~corridor(size)
+    here[-1, -1] |= case == "corridor but goal"
+    return here.reshape(-1)
 
 
 def partial_policy(world: Obstacleworld, case: str) -> Floats:
@@ -142,8 +150,12 @@ def draw(results: Results) -> dict[str, Picture]:
             "darkest blue is uniform (unknown). Right: EVD (solid) and stochastic EVD (dashed) by iteration, seed "
             "0; dotted: the expert's own stochastic EVD; grey vertical lines: updates of π̃."
         )
-        alt = "Two rows, corridor and triangle, of three panels: the partial policy, and EVD against iterations of "
-        alt += "MCE-IRL and NPL. At the end: " + "; ".join(_end(results, case, reading) for case in CASES) + "."
+        alt = "Three rows, corridor, triangle and corridor with the goal known: the partial policy, and the EVDs of "
+        alt += (
+            "MCE-IRL and NPL against iterations. At the end: "
+            + "; ".join(_end(results, case, reading) for case in CASES)
+            + "."
+        )
         pictures[f"reading-{reading}"] = Picture(_draw(results, reading), caption, alt)
     return pictures
 
@@ -164,8 +176,8 @@ def _draw(results: Results, reading: str) -> Figure:
     from matplotlib.figure import Figure
 
     world, floor = problem(results.config, 0)
-    figure = Figure(figsize=(10.5, 6.2), layout="constrained")
-    axes = figure.subplots(2, 3, width_ratios=(1.0, 1.25, 1.25))
+    figure = Figure(figsize=(10.5, 3.1 * len(CASES)), layout="constrained")
+    axes = figure.subplots(len(CASES), 3, width_ratios=(1.0, 1.25, 1.25))
     sources = {"MCE-IRL": SOURCES[reading], "NPL": SOURCES["a"]}
     for line, case in zip(axes, CASES):
         _draw_policy(line[0], world, case)
@@ -186,7 +198,7 @@ def _draw_policy(ax: Axes, world: Obstacleworld, case: str) -> None:
     policy = partial_policy(world, case)
     sure = policy.max(axis=1)
     style = {"cmap": "turbo", "vmin": 0.25, "vmax": 1.0, "colorbar": False}
-    plot_grid(ax, sure, world.shape, policy, f"“{case}”: {CASES[case]}", **style)
+    plot_grid(ax, sure, world.shape, policy, CASES[case], **style)
 
 
 def _draw_path(ax: Axes, arrays: Mapping[str, Floats], method: str, floor: float) -> float:

@@ -38,9 +38,11 @@ def run_plan(
     for name in plan:
         require_option("plan", name, EXPERIMENTS)
     store = Store(folder)
-    _note_plan(store, plan, scale)
     wanted = [(plan[name], cell) for name in plan for cell in EXPERIMENTS[name].cells(plan[name])]
-    missing = [(config, cell) for config, cell in wanted if fresh or not store.has(config, cell)]
+    for pair in wanted if fresh else ():
+        store.discard(*pair)
+    missing = [(config, cell) for config, cell in wanted if not store.has(config, cell)]
+    _note_plan(store, plan, scale, computes=bool(missing))
     together = [pair for pair in missing if not EXPERIMENTS[pair[1].experiment].ALONE]
     alone = [pair for pair in missing if EXPERIMENTS[pair[1].experiment].ALONE]
     with one_thread(), Progress("reproduce", progress, total=len(missing)) as bar:
@@ -73,12 +75,14 @@ def results_of(store: Store, plan: Plan) -> dict[str, Results]:
     return {name: store.results(config, EXPERIMENTS[name].cells(config)) for name, config in plan.items()}
 
 
-def _note_plan(store: Store, plan: Plan, scale: str) -> None:
-    """Which configurations are current, beside those of experiments that this call leaves alone."""
+def _note_plan(store: Store, plan: Plan, scale: str, computes: bool) -> None:
+    """Which configurations are current, beside those of experiments that this call leaves alone, and which machine
+    computes; a call that finds everything there leaves the machine that did."""
     about = store.read_run()
     configs = about.get("configs", {}) if about.get("scale") == scale else {}
     configs |= {name: {"fingerprint": fingerprint(plan[name]), **asdict(plan[name])} for name in plan}
-    store.write_run({"scale": scale, "configs": configs, "machine": describe_machine()})
+    machine = describe_machine() if computes or "machine" not in about else about["machine"]
+    store.write_run({"scale": scale, "configs": configs, "machine": machine})
     store.table.touch()
 
 

@@ -27,7 +27,15 @@ from revealed.mdp import Floats
 if TYPE_CHECKING:
     import pandas as pd
 
+DISCARDED = "discarded"
 PLACE = ("experiment", "setting", "method", "variant", "size", "seed")
+
+
+# what rows have beside their place; a frame without rows has these columns, too
+COLUMNS = (
+    "config", "arrays", "status", "message", "seconds", "iterations", "settled", "floor", "span", "excess_nll", "evd",
+    "stochastic_evd", "epic", "starc",
+)  # fmt: skip
 
 
 class Store:
@@ -55,6 +63,12 @@ class Store:
         row = self._rows.get(key_of(config, cell))
         return row is not None and row["status"] != "failed"
 
+    def discard(self, config: Any, cell: Cell) -> None:
+        """Forget a cell's result, also for a run that goes on later; what it was stays in the file."""
+        key = key_of(config, cell)
+        if self._rows.pop(key, None) is not None:
+            append_line(self.table, json.dumps({"key": key, "status": DISCARDED}))
+
     def add(self, config: Any, cell: Cell, measured: Measured) -> None:
         """Keep a cell's result: arrays first, then the line that says they are there."""
         key = key_of(config, cell)
@@ -74,6 +88,7 @@ class Store:
             return {}
         lines = self.table.read_text(encoding="utf-8", errors="replace").splitlines()
         rows = {row["key"]: row for row in map(_row_in, lines) if row}
+        rows = {key: row for key, row in rows.items() if row.get("status") != DISCARDED}
         return {key: row for key, row in rows.items() if not row.get("arrays") or _is_whole(self._arrays(key))}
 
     def _arrays(self, key: str) -> Path:
@@ -89,7 +104,7 @@ class Store:
         def frame(failed: bool) -> pd.DataFrame:
             # each from its own rows: what a failed one lacks must not turn the others' whole numbers into floats
             chosen = [row for row in rows if (row["status"] == "failed") == failed]
-            columns = None if chosen else ["key", *PLACE, "config", "arrays", "status", "message"]
+            columns = None if chosen else ["key", *PLACE, *COLUMNS]
             return pd.DataFrame(chosen, columns=columns)
 
         return Results(config, frame(failed=False), frame(failed=True), self.load)

@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import Any
 
 from revealed.demonstrations import Demonstrations
+from revealed.environments.world import World
 from revealed.estimators import Estimator
 from revealed.experiments import mountaincar, objectworld
 from revealed.experiments.cells import NETWORK_PATIENCE, NETWORK_TOL, TOL, make_estimator
@@ -45,11 +46,15 @@ class Worlds:
 class Task:
     """A model, a sample, a reward to find, and how the search goes on: NPL's `updates`, and `options`."""
 
-    mdp: MDP
+    world: World
     demos: Demonstrations
     reward: Reward
     updates: int
     options: dict[str, Any]
+
+    @property
+    def mdp(self) -> MDP:
+        return self.world.mdp
 
     def estimator(self, method: str, **options: Any) -> Estimator:
         return make_estimator(method, self.reward, self.updates, **self.options | options)
@@ -68,7 +73,7 @@ def car_task(worlds: Worlds, seed: int) -> Task:
     """Mountain Car with transitions by kernels: a weight for every state."""
     world, drives = mountaincar.problem(_car(worlds), seed, False)
     options = {"tol": worlds.car_tol, "patience": 1, "learning_rate": worlds.car_rate}
-    return _ready(world.mdp, world.discretise(drives), world.reward_model(), worlds.car_updates, options)
+    return _ready(world, world.discretise(drives), world.reward_model(), worlds.car_updates, options)
 
 
 @lru_cache(maxsize=1)
@@ -78,13 +83,13 @@ def objects_task(worlds: Worlds, size: int, colors: int, seed: int) -> Task:
     world, demos, _ = objectworld.problem(config, size, seed)
     reward = objectworld.network(config, size, seed)
     options = {"tol": worlds.network_tol, "patience": worlds.network_patience, "learning_rate": worlds.network_rate}
-    return _ready(world.mdp, demos, reward, worlds.object_updates, options)
+    return _ready(world, demos, reward, worlds.object_updates, options)
 
 
-def _ready(mdp: MDP, demos: Demonstrations, reward: Reward, updates: int, options: dict[str, Any]) -> Task:
+def _ready(world: World, demos: Demonstrations, reward: Reward, updates: int, options: dict[str, Any]) -> Task:
     """The task after a search of one step, which compiles the network and analyses the pattern of T."""
-    task = Task(mdp, demos, reward, updates, options | {"weighting": "occupancy"})
-    task.estimator("CCP", optimizer="adam", max_iter=1).fit(mdp, demos)
+    task = Task(world, demos, reward, updates, options | {"weighting": "occupancy"})
+    task.estimator("CCP", optimizer="adam", max_iter=1).fit(world.mdp, demos)
     return task
 
 

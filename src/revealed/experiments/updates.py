@@ -46,6 +46,7 @@ ABOUT = (
     "relative to its length, and the metrics. NPL ends early once no probability changes by more than 1e-9."
 )
 MOVES = {"largest": "largest change of a choice probability", "average": "mean change over the expert's visits"}
+MOVED = 0.01  # a larger change of a choice probability is one
 NO_MOVE = 1e-9  # smaller moves are drawn as this one: NPL takes them for rest
 COLORS = ("#0072b2", "#d55e00", "#009e73")
 
@@ -158,7 +159,7 @@ def draw(results: Results) -> dict[str, Picture]:
     settings = list(dict.fromkeys(cell.setting for cell in cells(results.config)))
     caption = (
         "By how much each update of NPL moved π̃, θ and two of the metrics: every seed (thin) and the median (thick). "
-        "Moves below 1e-9 are drawn there; the dashed line is the verdict's bound of 0.01."
+        "Moves below 1e-9 are drawn there; the dashed line is the verdict's bound."
     )
     alt = "Five panels against the update number: " + "; ".join(
         f"{setting}, largest change in update 4 {short(float(np.median(series(results, setting, 'largest')[:, 3:4])))}"
@@ -183,7 +184,7 @@ def _draw(results: Results, settings: list[str]) -> Figure:
                 ax.set_yscale("log")
         label_axes(ax, title, 10.5, ("update of π̃", ""))
         if name == "largest":
-            ax.axhline(0.01, color="0.4", linewidth=1.0, linestyle="--")
+            ax.axhline(MOVED, color="0.4", linewidth=1.0, linestyle="--")
         ax.grid(alpha=0.25, linewidth=0.6)
     handles, labels = axes[0][0].get_legend_handles_labels()
     axes[1][2].set_axis_off()
