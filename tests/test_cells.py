@@ -13,7 +13,7 @@ import pytest
 
 import revealed as rv
 from models import corridor, draw
-from revealed.errors import InvalidInput
+from revealed.errors import InvalidInput, InvalidOption
 from revealed.experiments import mountaincar, objectworld, obstacleworld, updates
 from revealed.experiments.catalogue import EXPERIMENTS, SCALES, plan_for
 from revealed.experiments.cells import (
@@ -283,3 +283,8 @@ def test_arrays_at_a_place_come_with_their_rows_in_the_order_of_seeds():
 def test_a_reward_per_state_is_the_mean_over_actions(columns):
     table = np.arange(6.0).reshape(-1, columns)
     np.testing.assert_array_equal(per_state(table), [1.0, 4.0] if columns == 3 else np.arange(6.0))
+
+
+def test_a_scale_that_is_none_is_refused():
+    with pytest.raises(InvalidOption, match="quick, paper"):
+        plan_for("big")

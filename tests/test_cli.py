@@ -11,6 +11,7 @@ from rich.cells import cell_len
 from typer.testing import CliRunner
 
 from revealed import __version__, cli, findings
+from revealed.errors import RevealedError
 from revealed.experiments import catalogue, machine, runner
 from revealed.experiments.obstacleworld import Config
 from revealed.experiments.store import Store
@@ -258,3 +259,22 @@ def test_a_stream_without_greek_letters_gets_question_marks():
     environment = os.environ | {"PYTHONIOENCODING": "ascii"}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, env=environment)
     assert (done.returncode, done.stdout.strip()) == (0, b"?")
+
+
+@pytest.mark.parametrize("only", [",", "", " "])
+def test_only_nothing_is_an_error_too(only):
+    with pytest.raises(RevealedError, match="--only"):
+        cli._plan("quick", [only])
+
+
+def test_help_names_the_experiments():
+    assert cli.NAMES.split(", ") == list(catalogue.EXPERIMENTS)
+
+
+def test_another_scale_in_the_same_folder_is_said(tmp_path, capsys):
+    store = Store(tmp_path)
+    store.write_run({"scale": "quick"})
+    cli._note_other_scale(tmp_path, "paper")
+    assert "has results at scale quick" in capsys.readouterr().out
+    cli._note_other_scale(tmp_path, "quick")
+    assert capsys.readouterr().out == ""

@@ -147,7 +147,7 @@ def test_the_table_has_means_and_half_intervals_as_pandas_has_them():
         rows = results.where(variant="sample", size=line["trajectories"], method=line["method"])
         for metric, name in METRICS.items():
             half = scipy.stats.t.ppf(0.975, 3) * scipy.stats.sem(rows[metric].to_numpy())
-            assert line[name] == f"{short(rows[metric].mean(), 3)} ± {short(float(half), 1)}"
+            assert line[name] == f"{short(rows[metric].mean(), 3)} ± {short(float(half))}"
         assert line["seeds"] == 4
         assert line["ended"] == "3× converged, 1× separated"
 
@@ -185,7 +185,7 @@ def test_numbers_as_a_person_would_write_them(value, digits, text):
 
 
 def test_a_mean_and_half_its_interval():
-    assert mean_and_half([1.0, 3.0]) == "2.00 ± 10"  # t of one degree of freedom is 12.7
+    assert mean_and_half([1.0, 3.0]) == "2.00 ± 13"  # t of one degree of freedom is 12.7
     assert mean_and_half([5.0]) == "5.00 ± ∞"
 
 

@@ -44,7 +44,9 @@ def test_long_texts_are_set_in_lines():
     assert r"\begin{tabular}{p{0.25\linewidth}r}" in tabular(frame, "")
 
 
-@pytest.mark.parametrize("text", ["12", "3.1 ± 0.2", "1e-05", "−4", "≤ 0.5", "40 ×", "95 %", "5.2 s", "inf", "–", ""])
+@pytest.mark.parametrize(
+    "text", ["12", "3.1 ± 0.2", "1e-05", "−4", "≤ 0.5", "×40 ✓", "0.500* (×8)", "95 %", "5.2 s", "2 ± ∞", "–", ""]
+)
 def test_numbers(text):
     assert is_number(text)
 

@@ -96,7 +96,8 @@ def test_with_exact_transitions_there_is_no_second_model(results):
 
 
 def test_where_the_partial_expert_is_known():
-    off, above = (partial_expert.known(case, 5).reshape(5, 5) for case in ("corridor", "triangle"))
+    off, above, but_goal = (partial_expert.known(case, 5).reshape(5, 5) for case in partial_expert.CASES)
+    assert np.array_equal(np.argwhere(off != but_goal), [[4, 4]])
     assert np.array_equal(off, ~corridor(5))
     assert np.array_equal(above, np.triu(np.ones((5, 5), dtype=bool)))
     world, _ = partial_expert.problem(PARTIAL, 0)

@@ -205,3 +205,18 @@ def test_a_disk_that_is_full_is_a_clear_error(tmp_path, monkeypatch):
     monkeypatch.setattr(output.os, "fsync", full)
     with pytest.raises(InvalidInput, match=r"table\.jsonl: No space left"):
         store.add(CONFIG, CELLS[0], result(CELLS[0]))
+
+
+def test_what_was_discarded_is_gone_for_later_runs_too(tmp_path):
+    store = fill(tmp_path)
+    store.discard(CONFIG, CELLS[1])
+    assert has(tmp_path) == [True, False, True, True]
+    assert len(Store(tmp_path).results(CONFIG, CELLS).frame) == 3
+    store.add(CONFIG, CELLS[1], result(CELLS[1]))
+    assert has(tmp_path) == [True] * 4
+
+
+def test_a_frame_without_rows_has_the_columns_that_rows_have(tmp_path):
+    empty = Store(tmp_path).results(CONFIG, CELLS).frame
+    assert len(empty) == 0
+    assert {"method", "size", "seed", "epic", "evd", "settled", "seconds"} <= set(empty.columns)

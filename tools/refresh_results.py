@@ -32,6 +32,7 @@ def main(folder: Path) -> None:
         "minutes": minutes(rows, about["scale"]),
         "machine": machine(about, rows),
         "speed": stored(folder / "tables" / "timing-table2.csv"),
+        "aims": stored(folder / "tables" / "timing-aims.csv"),
         "dense": stored(folder / "tables" / "timing-dense.csv"),
     }
     for page in (ROOT / "README.md", ROOT / "docs" / "reproduce.md"):

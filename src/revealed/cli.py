@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from revealed.findings import Findings
 
 SHOWN_FAILURES = 5
+NAMES = "obstacleworld, mountaincar, objectworld, partial-expert, updates, timing, breakdown"
 STYLES = {"holds": "green", "does not hold": "red", "undecided": "yellow"}
 app = typer.Typer(
     name="revealed",
@@ -79,7 +80,7 @@ def reproduce(
     ] = None,
     only: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="This experiment only; may be given several times, or with commas."),
+        typer.Option(metavar="NAME", help=f"Only this of {NAMES}; may be given several times, or with commas."),
     ] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Compute everything anew, also what is there.")] = False,
 ) -> None:
@@ -140,8 +141,17 @@ def _run(plan: Mapping[str, Any], folder: Path, jobs: int | None, fresh: bool, s
     jobs = jobs or cores()
     done, wanted = (0, _counts(plan, folder)[1]) if fresh else _counts(plan, folder)
     experiments = "1 experiment" if len(plan) == 1 else f"{len(plan)} experiments"
+    _note_other_scale(folder, scale)
     typer.echo(f"{experiments}, {wanted} cells ({done} done), {jobs} at a time, into {folder}")
     run_plan(plan, folder, jobs, fresh=fresh, scale=scale)
+
+
+def _note_other_scale(folder: Path, scale: str) -> None:
+    from revealed.experiments.store import Store
+
+    before = Store(folder).read_run().get("scale", scale)
+    if before != scale:
+        typer.echo(f"{folder} has results at scale {before}: they are kept, but the report will be of scale {scale}.")
 
 
 def _counts(plan: Mapping[str, Any], folder: Path) -> tuple[int, int]:
@@ -234,7 +244,7 @@ def _troubles(findings: Findings) -> list[str]:
                 f"  {row.method}, {row.setting}, size {row.size}, seed {row.seed}: {row.message}" for row in shown
             ]
     missing = findings.count("missing")
-    return lines + ([f"{missing} cells are missing; `revealed reproduce` goes on."] if missing else [])
+    return lines + ([f"{missing} cells are missing; the same command as before goes on."] if missing else [])
 
 
 @contextmanager

@@ -10,7 +10,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 NUMBER = re.compile(
-    r"|–|nan|[-−]?inf|[<>≤≥≈+−~ -]*\d[\d.,e+−-]*( ?± ?(inf|nan|\d[\d.,e+−-]*))? ?(×|%|s|ms|min|h|kB|MB|GB|MiB|GiB)?"
+    r"|–|nan|[-−]?(inf|∞)|[<>≤≥≈+−~× -]*\d[\d.,e+−-]*( ?± ?(inf|∞|nan|–|\d[\d.,e+−-]*))?\*?"
+    r"( \(×[\d.,]+\))?( ✓)? ?(×|%|s|ms|min|h|kB|MB|GB|MiB|GiB)?"
 )
 WIDE = 32  # a column whose longest cell has more characters is broken into lines
 SUPERSCRIPTS = dict(zip("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿᵀ", "0123456789+-nT"))
@@ -141,5 +142,5 @@ def _numbers(column: list[str]) -> bool:
 
 
 def is_number(text: str) -> bool:
-    """Whether a cell reads as a number: `12`, `3.1 ± 0.2`, `40 ×`, `5.2 s`, `inf`, or nothing at all."""
+    """Whether a cell reads as a number: `12`, `3.1 ± 0.2`, `×40 ✓`, `0.5 (×8)`, `5.2 s`, `inf`, or nothing at all."""
     return NUMBER.fullmatch(text.strip()) is not None

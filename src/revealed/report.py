@@ -122,7 +122,7 @@ def _summary(findings: Findings) -> list[Html]:
     listed = {
         "Scale": findings.scale,
         "Experiments": f"{len(findings.chapters)} of {len(EXPERIMENTS)}",
-        "Seeds": " to ".join(dict.fromkeys(str(n) for n in (*seeds[:1], *seeds[-1:]))) or "none",
+        "Seeds per experiment": " to ".join(dict.fromkeys(str(n) for n in (*seeds[:1], *seeds[-1:]))) or "none",
         "Cells": _progress(findings.count("done"), findings.count("failed"), findings.count("missing")),
         "Computing time, all cells together": duration(findings.seconds),
         "Machine": ", ".join(
@@ -316,8 +316,12 @@ def _again(findings: Findings) -> list[Html]:
 
 
 def _go_on(findings: Findings) -> str:
-    scale = f"--scale {findings.scale} " if findings.scale in SCALES else ""
-    return f"`revealed reproduce {scale}--out DIR`"
+    """What to type, or to call where the protocol is the user's own."""
+    if findings.scale not in SCALES:
+        return "The same call of `run` or `run_plan`"
+    names = [chapter.experiment.NAME for chapter in findings.chapters]
+    only = "" if len(names) == len(EXPERIMENTS) else "".join(f"--only {name} " for name in names)
+    return f"`revealed reproduce --scale {findings.scale} {only}--out DIR`"
 
 
 def duration(seconds: float) -> str:

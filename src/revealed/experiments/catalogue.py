@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from revealed.checks import require_option
 from revealed.experiments import (
     breakdown,
     mountaincar,
@@ -29,6 +30,7 @@ SCALES = ("quick", "paper")
 
 def plan_for(scale: str) -> dict[str, Any]:
     """The configuration of every experiment at a scale."""
+    require_option("scale", scale, SCALES)
     return {
         name: experiment.QUICK if scale == "quick" else experiment.Config() for name, experiment in EXPERIMENTS.items()
     }

@@ -195,6 +195,10 @@ def run_with(name: str, default: Callable[[], Any]) -> Callable[..., Results]:
     """
 
     def run(config: Any = None, folder: str | os.PathLike[str] = f"results/{name}", **options: Any) -> Results:
+        """Compute the cells that `folder` lacks and return the results, for `draw` and `tables`.
+
+        `config` is the full protocol unless given. Options: `jobs`, `progress`, `fresh` (see `runner.run_plan`).
+        """
         from revealed.experiments.runner import run_experiment
 
         return run_experiment(name, config or default(), folder, **options)

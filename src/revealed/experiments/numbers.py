@@ -36,7 +36,7 @@ def short(value: float, digits: int = 2) -> str:
 
 def mean_and_half(values: Any, digits: int = 3) -> str:
     """A mean and half its 95 % interval: 0.42 ± 0.03."""
-    return f"{short(float(np.mean(values)), digits)} ± {short(half_width(values), 1)}"
+    return f"{short(float(np.mean(values)), digits)} ± {short(half_width(values))}"
 
 
 def share(value: float) -> str:

@@ -25,7 +25,7 @@ _NETWORK = (
 _KERNEL = (
     "The methods plan with transitions estimated from the expert's own drives, which know nothing of many pairs of "
     "state and action, and are judged on the exact model. What explains the expert in the one need not in the other: "
-    "the variant with exact transitions has an EVD more than ten times lower."
+    "the variant with exact transitions has an EVD more than ten times lower (but no better NLL or stochastic EVD)."
 )
 _PARTIAL = (
     "Where the policy is unknown it is taken to be uniform, and so the weights are those of a walk that stumbles: they "

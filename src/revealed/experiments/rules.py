@@ -59,7 +59,7 @@ class Estimate:
         return FAILS if abs(self.mean) - self.half > margin else UNDECIDED
 
     def __str__(self) -> str:
-        return f"{short(self.mean)} ± {short(self.half, 1)}"
+        return f"{short(self.mean)} ± {short(self.half)}"
 
     def above(self, bound: float) -> str:
         """Whether it is above a bound."""

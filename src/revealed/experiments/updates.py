@@ -220,7 +220,7 @@ def _lines(results: Results, setting: str, settled: int, seeds: int) -> list[dic
             "world": setting,
             "K": k + 1,
             **{words: short(medians[name][k]) for name, words in names.items()},
-            "settled": f"{settled} of {seeds} seeds",
+            "settled in the end": f"{settled} of {seeds} seeds",
         }
         for k in range(results.config.updates)
     ]
