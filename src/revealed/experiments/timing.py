@@ -182,9 +182,9 @@ def _paper_arrangement(results: Results) -> Table:
         "“EVD share” tells how far a search had come: EVD as a share of what the uniform policy loses. The threshold "
         "is the same number at every size, and on larger grids it is met by networks that have learnt less; the table "
         "of all searches has the tighter one. The paper's seconds are from another machine and other software "
-        f"({PLATFORM}) and from searches of unknown length (it gives no threshold and speaks of thousands of iterations), so the "
-        "ratios mix ways of computing with machines and thresholds; the breakdown compares single steps. – where the "
-        "paper has no such setting; * where not every search reached the threshold."
+        f"({PLATFORM}) and from searches of unknown length (it gives no threshold and speaks of thousands of "
+        "iterations), so the ratios mix ways of computing with machines and thresholds; the breakdown compares single "
+        "steps. – where the paper has no such setting; * where not every search reached the threshold."
     )
     return Table(pd.DataFrame(lines), caption)
 
