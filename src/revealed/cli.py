@@ -225,7 +225,7 @@ def _seconds(aims: Any) -> Table:
     table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", title_style="", show_edge=False)
     shown = aims.drop(columns=["aim", "tighter [s]"])  # the report has them, too
     for k, name in enumerate(shown.columns):
-        table.add_column(str(name), justify="left" if k < 2 else "right", overflow="fold", no_wrap=k < 2)
+        table.add_column(Text(str(name)), justify="left" if k < 2 else "right", overflow="fold", no_wrap=k < 2)
     for row in shown.itertuples(index=False):
         table.add_row(*(Text(str(cell)) for cell in row))
     return table
