@@ -15,6 +15,7 @@ from revealed.latex import escape, is_number, tabular
         ("a\\b^c~d", r"a\textbackslash{}b\textasciicircum{}c\textasciitilde{}d"),
         ("16² × 3 ± 2", r"16$^{2}$ $\times$ 3 $\pm$ 2"),
         ("π̃ and π̂_E", r"$\tilde{\pi}$ and $\hat{\pi}$\_E"),
+        ("×40 ✓", r"$\times$40 $\surd$"),
         ("γ ≤ Σ, −1 → ∞", r"$\gamma$ $\le$ $\Sigma$, $-$1 $\to$ $\infty$"),
         ("(I − γT)⁻¹ p₀", r"(I $-$ $\gamma$T)$^{-}$$^{1}$ p$_{0}$"),
         ("λ and Λ", r"$\lambda$ and $\Lambda$"),

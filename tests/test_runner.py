@@ -146,7 +146,10 @@ def has_all_of_heavy(results: Results) -> None:
 
 @needs_fork
 def test_runs_that_are_killed_while_they_write_go_on_as_well(tmp_path, monkeypatch):
-    killed(tmp_path, "killed", "heavy")
+    left = killed(tmp_path, "killed", "heavy")
+    assert len(left) == killed_runs.KILLS
+    assert left[-1] < len(CELLS)  # something is left to do, and what the kills cut off is not taken for whole
+    assert len(Store(tmp_path).results(CONFIG, CELLS).frame) == left[-1]
     monkeypatch.setattr(obstacleworld, "measure", killed_runs.heavy)
     has_all_of_heavy(run(tmp_path))
 

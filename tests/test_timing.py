@@ -16,6 +16,7 @@ from revealed.experiments.dense_baseline import DenseCCP, DenseMCE, DenseModel, 
 from revealed.experiments.runner import run_experiment
 from revealed.experiments.seconds import in_seconds, times
 from revealed.experiments.timed import Worlds, objects_task
+from revealed.latex import tabular
 from revealed.objective import Case, GivenPolicy, Objective, OwnPolicy
 
 SMALL = {"bins": 12, "drives": 20, "walks": 20, "hidden": (4,)}
@@ -169,6 +170,13 @@ def test_searches_that_end_early_are_marked():
     reached = lines["threshold reached"]
     assert set(reached["NPL"]["L-BFGS"]) == {"0 of 3"}
     assert set(reached["CCP"]["L-BFGS"]) == {"3 of 3"}
+
+
+def test_every_sign_of_the_tables_has_a_form_in_latex(broken_down):
+    """What has none would be a question mark."""
+    for tables in (timing.tables(as_if_measured(timing.Config())), breakdown.tables(broken_down)):
+        for table in tables.values():
+            assert "?" not in tabular(table.frame, "").replace("When?", "")
 
 
 def test_nothing_measured_gives_no_tables_and_no_picture():

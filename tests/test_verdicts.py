@@ -74,7 +74,7 @@ def test_rules_on_means(values, exceeds, within, above, below):
 
 def test_nothing_decides_nothing():
     nothing = Estimate.of(np.array([]))
-    assert {nothing.exceeds(), nothing.within(1.0), nothing.above(0.0), nothing.below(0.0)} == {UNDECIDED}
+    assert {nothing.exceeds(0.0), nothing.within(1.0), nothing.above(0.0), nothing.below(0.0)} == {UNDECIDED}
     assert all_of([]) == UNDECIDED
 
 

@@ -69,6 +69,7 @@ MATHS = {
     "∈": r"\in",
     "∂": r"\partial",
     "√": r"\surd",
+    "✓": r"\surd",  # a tick that needs no package
     "‖": r"\|",
     "°": r"{}^\circ",
     "½": r"\tfrac12",

@@ -198,7 +198,7 @@ def low_epic(results: Results) -> Iterator[Verdict]:
         own = levels(rows, metric, "CCP", sizes)
         others = (levels(rows, metric, "MCE-IRL", sizes) + levels(rows, metric, "NPL", sizes)) / 2
         ratios[metric] = Estimate.of((own / others).dropna().to_numpy())
-    far = Estimate(0.8 - ratios["epic"].mean, ratios["epic"].half).exceeds()
+    far = ratios["epic"].below(0.8)
     equal = Estimate(ratios["evd"].mean - 1.0, ratios["evd"].half).within(0.2)
     yield Verdict(
         "objectworld",

@@ -34,6 +34,10 @@ STYLE = {
     "NPL": {"color": "#d55e00", "marker": "s", "linestyle": "--", "linewidth": 1.5, "markersize": 3.5},
     "CCP": {"color": "#009e73", "marker": "^", "linestyle": "-.", "linewidth": 1.6, "markersize": 4.5},
 }
+WEIGHTINGS = {
+    "occupancy": "with occupancy weights, as in the paper's algorithms",
+    "sample": "with sample weights (maximum likelihood)",
+}
 FLOOR = {"color": "0.45", "linewidth": 1.1, "linestyle": (0, (1, 1.5))}
 
 

@@ -23,7 +23,14 @@ from revealed.experiments.cells import (
     make_estimator,
     run_with,
 )
-from revealed.experiments.curves import curve_pictures, expert_floor, measure_fit, recovered_picture, variant_tables
+from revealed.experiments.curves import (
+    WEIGHTINGS,
+    curve_pictures,
+    expert_floor,
+    measure_fit,
+    recovered_picture,
+    variant_tables,
+)
 from revealed.rewards.neural import NeuralReward
 
 NAME = "objectworld"
@@ -37,10 +44,6 @@ ABOUT = (
     "random one. The seed draws the objects, the walks and the network's start. A search ends when the gradient's norm "
     "is below the threshold several times in a row, or at the most iterations; the paper gives no threshold."
 )
-VARIANTS = {
-    "occupancy": "with occupancy weights, as in the paper's algorithms",
-    "sample": "with sample weights (maximum likelihood)",
-}
 
 
 @dataclass(frozen=True)
@@ -75,7 +78,7 @@ def cells(config: Config) -> list[Cell]:
     places = [
         (config.size, variant, n, seed)
         for seed in range(config.seeds)
-        for variant in VARIANTS
+        for variant in WEIGHTINGS
         if variant == "occupancy" or seed < config.beside
         for n in config.trajectories
     ]
@@ -142,7 +145,7 @@ def draw(results: Results) -> dict[str, Picture]:
     config = results.config
     shown, _, _ = problem(config, config.picture, 0)
     curves, largest = setting(config.size, config.colors), max(config.trajectories)
-    pictures = curve_pictures(results, shown, curves, VARIANTS, curves)
+    pictures = curve_pictures(results, shown, curves, WEIGHTINGS, curves)
     where = {"setting": setting(config.picture, config.colors), "variant": "occupancy", "size": largest}
     sample = f"{largest} walks on {config.picture} × {config.picture} cells"
     return pictures | {"recovered": recovered_picture(results, shown, sample, **where)}
@@ -150,4 +153,4 @@ def draw(results: Results) -> dict[str, Picture]:
 
 def tables(results: Results) -> dict[str, Table]:
     where = setting(results.config.size, results.config.colors)
-    return variant_tables(results, where, VARIANTS, setting=where)
+    return variant_tables(results, where, WEIGHTINGS, setting=where)

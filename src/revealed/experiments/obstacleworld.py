@@ -23,7 +23,14 @@ from revealed.experiments.cells import (
     make_estimator,
     run_with,
 )
-from revealed.experiments.curves import curve_pictures, expert_floor, measure_fit, recovered_picture, variant_tables
+from revealed.experiments.curves import (
+    WEIGHTINGS,
+    curve_pictures,
+    expert_floor,
+    measure_fit,
+    recovered_picture,
+    variant_tables,
+)
 
 NAME = "obstacleworld"
 TITLE = "Obstacleworld: features that are seen at once"
@@ -34,10 +41,6 @@ ABOUT = (
     "1, times a scale), and the expert is optimal in the soft sense. The seed draws the map and the walks; smaller "
     "samples are the first walks of the largest. The goal is an ordinary state, starts are uniform."
 )
-VARIANTS = {
-    "occupancy": "with occupancy weights, as in the paper's algorithms",
-    "sample": "with sample weights (maximum likelihood)",
-}
 
 
 @dataclass(frozen=True)
@@ -62,7 +65,7 @@ def cells(config: Config) -> list[Cell]:
     return [
         Cell(NAME, setting(config), method, n, seed, variant, cost=0.15)
         for seed in range(config.seeds)
-        for variant in VARIANTS
+        for variant in WEIGHTINGS
         for n in config.trajectories
         for method in METHODS
     ]
@@ -96,7 +99,7 @@ run = run_with(NAME, Config)
 def draw(results: Results) -> dict[str, Picture]:
     config = results.config
     world, _, _ = problem(config, 0)
-    pictures = curve_pictures(results, world, setting(config), VARIANTS, "Obstacleworld")
+    pictures = curve_pictures(results, world, setting(config), WEIGHTINGS, "Obstacleworld")
     largest = max(config.trajectories)
     return pictures | {
         "recovered": recovered_picture(results, world, f"{largest} walks", variant="occupancy", size=largest)
@@ -104,4 +107,4 @@ def draw(results: Results) -> dict[str, Picture]:
 
 
 def tables(results: Results) -> dict[str, Table]:
-    return variant_tables(results, "Obstacleworld", VARIANTS)
+    return variant_tables(results, "Obstacleworld", WEIGHTINGS)

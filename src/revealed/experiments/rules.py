@@ -46,11 +46,11 @@ class Estimate:
     def high(self) -> float:
         return self.mean + self.half
 
-    def exceeds(self, margin: float = 0.0) -> str:
+    def exceeds(self, margin: float) -> str:
         """Whether it is above zero by more than a margin."""
         if self.low > 0.0 and self.mean >= margin:
             return HOLDS
-        return FAILS if self.high < margin or (margin == 0.0 and self.high <= 0.0) else UNDECIDED
+        return FAILS if self.high < margin else UNDECIDED
 
     def within(self, margin: float) -> str:
         """Whether it is as good as zero."""

@@ -152,5 +152,5 @@ def _is_whole(path: Path) -> bool:
     try:
         with zipfile.ZipFile(path) as file:
             return file.testzip() is None
-    except (OSError, zipfile.BadZipFile, zlib.error, NotImplementedError):
+    except (OSError, zipfile.BadZipFile, zlib.error, NotImplementedError):  # the last: a damaged byte names a method
         return False
