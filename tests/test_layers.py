@@ -15,17 +15,19 @@ ROOT = Path(__file__).parents[1] / "src" / "revealed"
 # A package stands after its own files: its __init__.py gathers them.
 # fmt: off
 ORDER: list[str] = [
-    "errors", "checks", "progress", "parallel",
-    "transitions.pattern", "transitions.csr", "transitions.padded", "transitions",
+    "errors", "checks", "files", "progress", "parallel",
+    "transitions.pattern", "transitions.csr", "transitions.estimated", "transitions.padded", "transitions",
     "linear_solvers", "gymnasium_trial", "gymnasium_table", "mdp", "chain", "bellman",
-    "panels", "demonstrations", "matching", "simulation",
+    "panels", "demonstrations", "transition_models", "matching", "simulation",
     "rewards.base", "rewards.linear", "rewards.tabular", "rewards.neural", "rewards.torch", "rewards",
-    "objective", "optimize", "diagnosis", "first_step", "inference", "counterfactual",
+    "objective", "optimize", "diagnosis", "first_step",
+    "inference", "bootstrap", "hypotheses", "identification", "uncertainty", "long_run", "behaviour", "counterfactual",
+    "latex", "page", "sheet", "summary", "comparison",
     "fit", "estimation", "estimators",
     "reward_distances", "metrics", "plots",
     "environments", "datasets", "routes",
-    "montecarlo", "advisor", "experiments",
-    "findings", "latex", "page", "report", "cli",
+    "montecarlo_folder", "montecarlo_table", "montecarlo", "advisor", "experiments",
+    "findings", "report", "cli",
 ]
 # fmt: on
 

@@ -23,10 +23,12 @@ from revealed.rewards.tabular import TabularReward
 from revealed.simulation import simulate
 
 if TYPE_CHECKING:
-    from revealed import environments, metrics, plots
+    from revealed import datasets, environments, metrics, plots
     from revealed.metrics import evaluate
+    from revealed.montecarlo import monte_carlo
     from revealed.rewards.neural import JaxReward, NeuralReward
     from revealed.rewards.torch import TorchReward
+    from revealed.transition_models import estimate_transitions
 
 __version__ = "0.1.0"
 
@@ -35,9 +37,12 @@ _LATE = {
     "JaxReward": "revealed.rewards.neural",
     "NeuralReward": "revealed.rewards.neural",
     "TorchReward": "revealed.rewards.torch",
+    "datasets": "revealed.datasets",
     "environments": "revealed.environments",
+    "estimate_transitions": "revealed.transition_models",
     "evaluate": "revealed.metrics",
     "metrics": "revealed.metrics",
+    "monte_carlo": "revealed.montecarlo",
     "plots": "revealed.plots",
 }
 
@@ -68,11 +73,14 @@ __all__ = [
     "TabularReward",
     "TorchReward",
     "__version__",
+    "datasets",
     "environments",
     "errors",
+    "estimate_transitions",
     "evaluate",
     "first_step",
     "metrics",
+    "monte_carlo",
     "plots",
     "simulate",
     "solve",

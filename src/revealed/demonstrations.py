@@ -51,6 +51,7 @@ class Demonstrations:
     visit_discount: float = field(repr=False, default=1.0)
     state_labels: tuple[Any, ...] | None = field(repr=False, default=None)
     action_labels: tuple[Any, ...] | None = field(repr=False, default=None)
+    agent_weights: Floats | None = field(repr=False, default=None)
 
     @cached_property
     def counts(self) -> Floats:
@@ -68,7 +69,7 @@ class Demonstrations:
         if self.visit_discount == 1.0:
             return self.by_agent
         steps = self._require_steps("Visits can be discounted")
-        weight = np.float64(self.visit_discount) ** steps.time
+        weight = self.step_weights * np.float64(self.visit_discount) ** steps.time
         return _agent_table(steps, weight, self.n_agents, self.n_states, self.n_actions)
 
     @property
@@ -218,7 +219,35 @@ class Demonstrations:
         ids = tuple(self.ids[i] for i in chosen)
         other = self._from_steps(part, starts, self.n_states, self.n_actions, ids)
         labels = {"state_labels": self.state_labels, "action_labels": self.action_labels}
-        return replace(other, visit_discount=self.visit_discount, **labels)
+        other = replace(other, visit_discount=self.visit_discount, **labels)
+        return other if self.agent_weights is None else other.reweighted(self.agent_weights[chosen])
+
+    def reweighted(self, weights: Floats) -> Demonstrations:
+        """The same decisions with agent i counted `weights[i]` times, as a bootstrap does (0 leaves it out).
+
+        Moves and single steps stay as they are: they tell what happened, not how often it counts.
+        """
+        w = as_floats(weights)
+        if w is None or w.shape != (self.n_agents,) or not np.isfinite(w).all() or (w < 0).any():
+            raise InvalidDemonstrations("weights", f"{self.n_agents} numbers >= 0, one per agent", repr(weights)[:60])
+        by_agent = sp.csr_array(sp.diags_array(w) @ self.by_agent)
+        w = w if self.agent_weights is None else w * self.agent_weights
+        return replace(self, by_agent=by_agent, starts=self._starts_with(w), agent_weights=w)
+
+    def _starts_with(self, agent_weights: Floats) -> Floats:
+        """Starts if agent i counted so many times in all; those without a decision belong to nobody and stay."""
+        if self.steps is None:
+            return self.starts * agent_weights[0]
+        first = self.steps.first
+        state, agent = self.steps.state[first], self.steps.agent[first]
+        change = agent_weights[agent] - self.step_weights[first]
+        return self.starts + np.bincount(state, weights=change, minlength=self.n_states)
+
+    @property
+    def step_weights(self) -> Floats:
+        """How often each of the `steps` counts: once, but for agents that were given weights."""
+        steps = self._require_steps("Single steps count")
+        return np.ones(steps.agent.size) if self.agent_weights is None else self.agent_weights[steps.agent]
 
     def discount_visits(self, gamma: float) -> Demonstrations:
         """The same decisions with weights γ^t in the objective (the paper's appendix); `counts` stay as they are."""
@@ -253,14 +282,15 @@ class Demonstrations:
         lifted = replace(steps, state=steps.time * self.n_states + steps.state, next_state=following)
         starts = self._lifted_starts(lifted, mdp.n_states)
         other = self._from_steps(lifted, starts, mdp.n_states, self.n_actions, self.ids)
-        return replace(other, visit_discount=self.visit_discount)
+        other = replace(other, visit_discount=self.visit_discount)
+        return other if self.agent_weights is None else other.reweighted(self.agent_weights)
 
     def _lifted_starts(self, lifted: Steps, n_states: int) -> Floats:
         """Starts at time 0, but for trajectories that begin later (after a gap in time)."""
         late = lifted.first & (lifted.time > 0)
         starts = np.bincount(lifted.state[late], minlength=n_states).astype(np.float64)
         later = np.bincount(lifted.state[late] % self.n_states, minlength=self.n_states)
-        starts[: self.n_states] += self.starts - later
+        starts[: self.n_states] += self._starts_with(np.ones(self.n_agents)) - later
         return starts
 
     def _require_steps(self, what: str) -> Steps:

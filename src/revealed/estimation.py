@@ -256,6 +256,7 @@ class Run:
             reward_model=self.reward_model,
             options={name: getattr(self.options, name) for name in Options.__dataclass_fields__ if name != "callback"},
             rows=self.trace.rows,
+            own_policy=self.moves_with_theta,
         )
 
 

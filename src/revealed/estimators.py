@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from difflib import get_close_matches
 from typing import Any, ClassVar
 
@@ -17,7 +18,7 @@ from revealed.demonstrations import Demonstrations
 from revealed.errors import InvalidOption
 from revealed.estimation import Options, Run
 from revealed.fit import Fit
-from revealed.mdp import MDP
+from revealed.mdp import MDP, Floats
 from revealed.optimize import Search
 from revealed.rewards.base import Reward, require_reward
 
@@ -39,7 +40,13 @@ class Estimator:
 
     def fit(self, mdp: MDP, demonstrations: Demonstrations) -> Fit:
         """Estimate the reward from the decisions observed on `mdp`."""
-        return Run(self.method, self.reward, self.options, mdp, demonstrations).fit(self._search)
+        fit = Run(self.method, self.reward, self.options, mdp, demonstrations).fit(self._search)
+        return replace(fit, estimator=self)
+
+    def refit(self, mdp: MDP, demonstrations: Demonstrations, start: Floats) -> Fit:
+        """The same estimate on other data, from a start that is near it; quietly, for the bootstrap."""
+        options = replace(self.options, start=start, progress=False, callback=None)
+        return Run(self.method, self.reward, options, mdp, demonstrations).fit(self._search)
 
     def _search(self, run: Run) -> Search:
         raise TypeError("use NFXP, MCEIRL, CCP or NPL")  # each says which π̃

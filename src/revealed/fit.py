@@ -18,21 +18,22 @@ from revealed.errors import InvalidInput
 from revealed.mdp import MDP, Floats
 from revealed.rewards.base import Reward
 from revealed.simulation import draw_actions, make_rng, simulate
+from revealed.summary import Summarised
+from revealed.uncertainty import Uncertain
 
 if TYPE_CHECKING:
     import pandas as pd
 
-MOST_ROWS = 30  # of a summary; longer parameter vectors are shown by their quantiles
-
 
 @dataclass(frozen=True, eq=False)
-class Fit:
+class Fit(Uncertain, Summarised):
     """An estimated reward and the behaviour it implies.
 
     `theta` (K,); `reward` (S, A); `policy` and `log_policy` (S, A) are π_θ = softmax Q^π̃; `value` (S,) is
     log Σ_a exp Q^π̃; `pi_tilde` (S, A) is the π̃ that was used; `llf` is Σ n(s,a) log π_θ(a|s) over the observed
     decisions, whatever the weighting; `objective` is g/Σρ − (l2/2)‖θ‖². `settled` tells of NPL whether π̃ had stopped
-    moving (None for the other methods).
+    moving (None for the other methods). `own_policy` tells whether π̃ = π_θ; `estimator` made the fit and can make it
+    again, as the bootstrap does.
     """
 
     method: str
@@ -56,6 +57,10 @@ class Fit:
     reward_model: Reward = field(repr=False)
     options: dict[str, Any] = field(repr=False)
     rows: list[dict[str, Any]] = field(repr=False)
+    own_policy: bool = True
+    estimator: Any = field(repr=False, default=None)
+    chosen: tuple[str, bool, dict[str, Any]] | None = field(repr=False, default=None)
+    kept: dict[Any, Any] = field(repr=False, default_factory=dict)
 
     @property
     def converged(self) -> bool:
@@ -134,62 +139,8 @@ class Fit:
             initial = self.demonstrations.starts / self.demonstrations.starts.sum()
         return simulate(self.mdp, self.policy, n, length, seed, initial)
 
-    def summary(self) -> Summary:
-        """A table that a person can read; `print(fit.summary())`."""
-        return Summary(self)
-
     def __repr__(self) -> str:
         return (
             f"<Fit {self.method}: {self.theta.size} parameters, llf {self.llf:.3f}, {self.nobs} decisions, "
             f"{self.status.code} in {self.seconds:.2f} s>"
         )
-
-
-class Summary:
-    """The printed form of a fit."""
-
-    def __init__(self, fit: Fit) -> None:
-        self._fit = fit
-
-    def __str__(self) -> str:
-        fit = self._fit
-        width = 78
-        left = [
-            ("Method", fit.method),
-            ("Reward", type(fit.reward_model).__name__),
-            ("Weighting", str(fit.options.get("weighting"))),
-            ("States, actions", f"{fit.mdp.n_states}, {fit.mdp.n_actions}"),
-            ("Discount", f"{fit.mdp.discount:g}"),
-            ("Status", fit.status.code),
-        ]
-        right = [
-            ("Observations", f"{fit.nobs}"),
-            ("Agents", f"{fit.demonstrations.n_agents}"),
-            ("Log likelihood", f"{fit.llf:.3f}"),
-            ("AIC, BIC", f"{fit.aic:.2f}, {fit.bic:.2f}"),
-            ("Iterations", f"{fit.iterations}" + (f" in {fit.updates} updates" if fit.settled is not None else "")),
-            ("Seconds", f"{fit.seconds:.3f}"),
-        ]
-        lines = ["=" * width]
-        lines += [f"{a + ':':<17}{b:<22}{c + ':':<17}{d:>22}" for (a, b), (c, d) in zip(left, right, strict=True)]
-        lines += ["-" * width, *self._coefficients(), "-" * width, *_wrap(str(fit.status), width), "=" * width]
-        return "\n".join(lines)
-
-    __repr__ = __str__
-
-    def _coefficients(self) -> list[str]:
-        fit = self._fit
-        if fit.theta.size > MOST_ROWS:
-            marks = (0, 5, 25, 50, 75, 95, 100)
-            cells = "".join(f"{q:>9}%" for q in marks)
-            values = "".join(f"{v:>10.4f}" for v in np.percentile(fit.theta, marks))
-            return [f"{fit.theta.size} parameters, by quantile", cells, values]
-        longest = max(len(n) for n in fit.reward_model.names)
-        rows = zip(fit.reward_model.names, fit.theta, strict=True)
-        return [f"{'':<{longest}}{'coef':>14}", *(f"{n:<{longest}}{v:>14.6g}" for n, v in rows)]
-
-
-def _wrap(text: str, width: int) -> list[str]:
-    import textwrap
-
-    return textwrap.wrap(text, width)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -113,21 +114,40 @@ def _letter(character: str) -> str:
     return unicodedata.normalize("NFKD", character).encode("ascii", "ignore").decode() or "?"
 
 
-def tabular(frame: pd.DataFrame, caption: str) -> str:
-    """The table as a `tabular`, to be put into a `table` with `\\usepackage{booktabs}`; the caption is a comment."""
+def tabular(
+    frame: pd.DataFrame, caption: str, align: str = "", rules: Collection[int] = (), foot: Sequence[str] = ()
+) -> str:
+    """The table as a `tabular`, to be put into a `table` with `\\usepackage{booktabs}`; the caption is a comment.
+
+    `align` has one letter per column (by default numbers stand to the right); a rule stands before each row in
+    `rules`; the texts of `foot` stand below the table, in lines of its width.
+    """
     cells = [[escape(str(cell)) for cell in row] for row in frame.itertuples(index=False)]
     lines = [
         "% " + " ".join(caption.split()),
         "% \\usepackage{booktabs}",
-        f"\\begin{{tabular}}{{{''.join(_columns(frame))}}}",
+        f"\\begin{{tabular}}{{{align or ''.join(_columns(frame))}}}",
         "\\toprule",
         " & ".join(escape(str(name)) for name in frame.columns) + " \\\\",
         "\\midrule",
-        *(" & ".join(row) + " \\\\" for row in cells),
+        *(("\\midrule\n" if k in rules else "") + " & ".join(row) + " \\\\" for k, row in enumerate(cells)),
         "\\bottomrule",
+        *_foot(frame, foot),
         "\\end{tabular}",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _foot(frame: pd.DataFrame, texts: Sequence[str]) -> list[str]:
+    """A row over all columns. One wider than the columns would pull them apart, so it is kept within what their
+    characters surely take, unless that is too narrow for sentences."""
+    if not texts:
+        return []
+    n = frame.shape[1]
+    longest = [max([len(str(frame.columns[k])), *(len(str(cell)) for cell in frame.iloc[:, k])]) for k in range(n)]
+    width = f"\\dimexpr {max(18.0, 0.42 * sum(longest)):.1f}em + {2 * (n - 1)}\\tabcolsep\\relax"
+    lines = "\\par\n".join(escape(text) for text in texts)
+    return [f"\\multicolumn{{{n}}}{{p{{{width}}}}}{{\\footnotesize\\raggedright", lines + "} \\\\"]
 
 
 def _columns(frame: pd.DataFrame) -> list[str]:

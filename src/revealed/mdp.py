@@ -19,7 +19,7 @@ import scipy.sparse as sp
 from revealed.checks import Bools, Floats, as_floats, as_list, as_number, is_count, pass_instead
 from revealed.errors import InvalidDiscount, InvalidDistribution, InvalidInput, InvalidMask, InvalidTransitions
 from revealed.gymnasium_table import read_table
-from revealed.transitions import CsrTransitions, Structure, as_csr
+from revealed.transitions import CsrTransitions, EstimatedTransitions, Structure, as_csr
 
 ROW_SUM_TOLERANCE = 1e-8
 
@@ -30,7 +30,8 @@ class MDP:
     Parameters
     ----------
     transitions : scipy.sparse (S*A, S) with row s*A + a, or dense (S, A, S), or a list of A sparse (S, S).
-        Rows of terminal states and of infeasible pairs are ignored; the others sum to one within 1e-8.
+        Rows of terminal states and of infeasible pairs are ignored; the others sum to one within 1e-8. What
+        `rv.estimate_transitions` returns goes in as it is and is kept as `estimated`, for inference.
     discount : γ in [0, 1]. With γ = 1 values exist only where behaviour surely ends in a terminal state.
     initial : (S,) start probabilities, optional.
     feasible : (S, A) bool, optional: which actions a state offers.
@@ -45,6 +46,7 @@ class MDP:
     terminal: Bools
     state_labels: tuple[Any, ...] | None
     action_labels: tuple[Any, ...] | None
+    estimated: EstimatedTransitions | None
     _original: dict[str, Any]
     base: MDP | None
     base_state: npt.NDArray[np.intp] | None
@@ -59,6 +61,11 @@ class MDP:
         state_labels: Sequence[Any] | None = None,
         action_labels: Sequence[Any] | None = None,
     ) -> None:
+        estimated = transitions if isinstance(transitions, EstimatedTransitions) else None
+        if estimated is not None:
+            transitions = estimated.matrix
+            state_labels = _own_labels("state_labels", state_labels, estimated.state_labels)
+            action_labels = _own_labels("action_labels", action_labels, estimated.action_labels)
         matrix, n_states, n_actions = as_csr(transitions)
         terminal = _as_mask("terminal", terminal, (n_states,), default=False)
         offered = _as_mask("feasible", feasible, (n_states, n_actions), default=True)
@@ -67,6 +74,7 @@ class MDP:
         original = matrix if feasible.all() else matrix.copy()
         matrix = _clean_rows(matrix, feasible, n_actions)
         self._set(
+            estimated=estimated,
             _original={"transitions": original, "feasible": offered},  # before terminal states lost their rows
             transitions=CsrTransitions(matrix, n_states, n_actions),
             discount=_as_discount(discount),
@@ -176,7 +184,7 @@ class MDP:
         arguments: dict[str, Any] = {name: getattr(self, name) for name in known} | self._original | changes
         other = MDP(**arguments)
         if "transitions" not in changes:
-            other._set(base=self.base, base_state=self.base_state)
+            other._set(base=self.base, base_state=self.base_state, estimated=self.estimated)
         return other
 
     def _with_discount(self, discount: float) -> MDP:
@@ -204,6 +212,7 @@ class MDP:
         initial = None if self.initial is None else np.concatenate([self.initial, np.zeros(horizon * self.n_states)])
         other = object.__new__(MDP)
         other._set(
+            estimated=None,  # that of `base`
             _original={"transitions": matrix, "feasible": np.tile(self.feasible, (layers, 1))},
             transitions=CsrTransitions(matrix, layers * self.n_states, self.n_actions),
             discount=self.discount,
@@ -340,6 +349,13 @@ def as_distribution(name: str, values: Any, n: int) -> Floats:
             name, "probabilities that sum to one", f"sum {p.sum():.10g}", remedy="Divide by the sum."
         )
     return _frozen(p / p.sum())
+
+
+def _own_labels(name: str, given: Any, own: tuple[Any, ...] | None) -> Any:
+    """Estimated transitions bring their labels along; others would put T in one order and the data in another."""
+    if own is None or given is None or list(map(str, as_list(given) or ())) == list(map(str, own)):
+        return own if given is None else given
+    raise InvalidInput(name, "the labels of the demonstrations that the transitions come from", repr(given)[:60])
 
 
 def _as_labels(name: str, labels: Sequence[Any] | None, n: int) -> tuple[Any, ...] | None:

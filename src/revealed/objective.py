@@ -215,7 +215,7 @@ class Evaluation:
         kept = self.objective._kept if same else self._own
         if index not in kept:
             J = self.objective.reward.jacobian(self.theta)  # pyright: ignore[reportAttributeAccessIssue]
-            kept[index] = _value_jacobian(case.mdp, part, J)
+            kept[index] = derivative_of_q(case.mdp, part, J)
         return kept[index]
 
     @cached_property
@@ -257,7 +257,7 @@ def _reward_gradient(case: Case, part: SoftValue, lam: Floats) -> Floats:
     return case.rho - case.rho_state[:, None] * part.policy + part.pi_tilde * lam[:, None]
 
 
-def _value_jacobian(mdp: MDP, part: SoftValue, J: Any) -> Floats:
+def derivative_of_q(mdp: MDP, part: SoftValue, J: Any) -> Floats:
     """F = ∂r/∂θ + γT(I − γT^π̃)⁻¹E_π̃ ∂r/∂θ (theory V5), zero for infeasible pairs."""
     S, A = mdp.feasible.shape
     J = J.toarray() if hasattr(J, "toarray") else np.asarray(J)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 
@@ -28,8 +29,29 @@ def each(function: Callable[..., Any], items: Iterable[tuple[Any, ...]], jobs: i
     yield from pool(delayed(function)(*item) for item in items)
 
 
+def workers(jobs: int | None) -> int:
+    """How many workers `each` has for this number of jobs."""
+    if jobs is not None:
+        return jobs
+    from joblib import effective_n_jobs
+
+    return max(1, effective_n_jobs(None))  # pyright: ignore[reportArgumentType]  # None: what the surroundings say
+
+
 def cores() -> int:
     """The cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Linear algebra on one thread while this lasts, so that neither seconds nor rounding depend on the workers.
+
+    The limit is the whole process's: of threads that run side by side, the one that started them must ask first.
+    """
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(1):
+        yield

@@ -1,6 +1,7 @@
 """T as an operator: `expect` (T V), `push` (Tᵀ d) and `mix` by a policy. No |S|×|A|×|S| array anywhere."""
 
 from revealed.transitions.csr import CsrTransitions, as_csr, is_sparse
+from revealed.transitions.estimated import EstimatedTransitions
 from revealed.transitions.pattern import Structure, separator_size
 
-__all__ = ["CsrTransitions", "Structure", "as_csr", "is_sparse", "separator_size"]
+__all__ = ["CsrTransitions", "EstimatedTransitions", "Structure", "as_csr", "is_sparse", "separator_size"]

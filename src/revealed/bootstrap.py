@@ -1,0 +1,173 @@
+"""The bootstrap over agents: everything that was estimated from the data is estimated again (theory N6).
+
+Agents are drawn with replacement, as weights on their counts. Each replication has its own random stream, so that the
+result depends on `seed` alone, not on how many workers share the work. Those that fail are counted and shown.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from revealed.checks import is_seed, require_count, require_probability
+from revealed.errors import InvalidInput, InvalidOption
+from revealed.mdp import Floats
+from revealed.parallel import cores, each, workers
+from revealed.progress import Progress
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+WORTH_WORKERS = 4.0  # seconds of work for which starting other processes pays
+MANY_FAILURES = 0.05
+
+
+@dataclass(frozen=True)
+class Replication:
+    """One estimate from resampled agents: θ (K,), ψ (L,) of the transitions, and how it ended ("" for well)."""
+
+    theta: Floats
+    psi: Floats
+    failure: str = ""
+
+
+Refit = Callable[[Floats], Replication]  # from a weight per agent (N,) to the estimate with these weights
+
+
+@dataclass(frozen=True, eq=False)
+class Bootstrap:
+    """What the replications gave: `theta` (R, K) and `psi` (R, L) of those that ended well, at `index` (R,) of `asked`.
+
+    `failures` counts the others by reason. A failure is no random loss: often the resampled data have no maximum, so
+    that with many of them the spread of the rest is too small.
+    """
+
+    names: tuple[str, ...]
+    theta: Floats = field(repr=False)
+    psi: Floats = field(repr=False)
+    index: Any = field(repr=False)
+    asked: int
+    seed: int
+    failures: dict[str, int]
+    re_estimated: str
+    interrupted: bool = False
+
+    @property
+    def n_failed(self) -> int:
+        return sum(self.failures.values())
+
+    @property
+    def n_used(self) -> int:
+        return len(self.theta)
+
+    @cached_property
+    def cov(self) -> Floats:
+        """(K, K): covariance of the replications."""
+        return np.atleast_2d(np.cov(self.theta, rowvar=False))
+
+    @property
+    def params(self) -> pd.DataFrame:
+        """A row per replication that ended well, a column per parameter."""
+        import pandas as pd
+
+        return pd.DataFrame(self.theta, columns=list(self.names), index=pd.Index(self.index, name="replication"))
+
+    def conf_int(self, alpha: float = 0.05) -> pd.DataFrame:
+        """Percentiles of the replications."""
+        import pandas as pd
+
+        require_probability("alpha", alpha)
+        low, high = np.quantile(self.theta, [alpha / 2.0, 1.0 - alpha / 2.0], axis=0)
+        return pd.DataFrame({"lower": low, "upper": high}, index=list(self.names))
+
+    def __str__(self) -> str:
+        done = self.n_used + self.n_failed
+        text = f"{done} replications" + (f" of {self.asked} (interrupted)" if self.interrupted else "")
+        if self.failures:
+            text += f", {self.n_failed} failed (" + ", ".join(f"{k}: {n}" for k, n in self.failures.items()) + ")"
+            if self.n_failed > MANY_FAILURES * done:
+                text += "; so many failures make the spread of the others look too small"
+        return text + f"; {self.re_estimated}"
+
+    def __repr__(self) -> str:
+        return f"<Bootstrap: {self}>"
+
+
+def resample(
+    refit: Refit,
+    n_agents: int,
+    names: tuple[str, ...],
+    reps: int = 400,
+    seed: int = 0,
+    jobs: int | None = None,
+    progress: bool | None = None,
+    re_estimated: str = "",
+) -> Bootstrap:
+    """Draw agents with replacement `reps` times and estimate again. Ctrl-C keeps what was finished."""
+    require_count("reps", reps, least=2)
+    if not is_seed(seed) or seed is None:
+        raise InvalidInput("seed", "a whole number >= 0", repr(seed))
+    if jobs is not None:
+        require_count("jobs", jobs)
+    if n_agents < 2:
+        remedy = "Plain counts have no agents: build demonstrations from trajectories or a frame."
+        raise InvalidOption("bootstrap", "two agents or more to resample", f"{n_agents}", remedy=remedy)
+    done: dict[int, Replication] = {}
+    interrupted = False
+    with Progress("bootstrap", progress, total=reps) as bar:
+        try:
+            for r, replication in _replications(refit, n_agents, reps, seed, jobs):
+                done[r] = replication
+                bar.update()
+        except KeyboardInterrupt:
+            interrupted = True
+    return _gather(done, names, reps, seed, re_estimated, interrupted)
+
+
+def _replications(
+    refit: Refit, n_agents: int, reps: int, seed: int, jobs: int | None
+) -> Iterator[tuple[int, Replication]]:
+    """The first one here, which tells how long the others will take; then the rest, where that pays on workers."""
+    born = time.perf_counter()
+    yield from _some(refit, n_agents, seed, [0])
+    n = _workers(jobs, (time.perf_counter() - born) * (reps - 1))
+    pieces = [[r] for r in range(1, reps)] if n == 1 else np.array_split(np.arange(1, reps), min(reps - 1, 8 * n))
+    chunks = [(refit, n_agents, seed, [int(r) for r in piece]) for piece in pieces]
+    for finished in each(_some, chunks, n if jobs is not None or workers(None) == 1 else None):
+        yield from finished
+
+
+def _some(refit: Refit, n_agents: int, seed: int, numbers: list[int]) -> list[tuple[int, Replication]]:
+    return [(r, refit(draw_weights(n_agents, seed, r))) for r in numbers]
+
+
+def draw_weights(n_agents: int, seed: int, replication: int) -> Floats:
+    """(N,): how often each agent was drawn in this replication."""
+    rng = np.random.default_rng([seed, replication])
+    return rng.multinomial(n_agents, np.full(n_agents, 1.0 / n_agents)).astype(np.float64)
+
+
+def _workers(jobs: int | None, seconds: float) -> int:
+    """What was asked for, or what the surrounding `joblib.parallel_config` offers, or all cores if it pays."""
+    offered = workers(jobs)
+    return offered if jobs is not None or offered > 1 or seconds < WORTH_WORKERS else cores()
+
+
+def _gather(
+    done: dict[int, Replication], names: tuple[str, ...], asked: int, seed: int, re_estimated: str, interrupted: bool
+) -> Bootstrap:
+    good = [r for r in sorted(done) if not done[r].failure]
+    failures = dict(Counter(done[r].failure for r in sorted(done) if done[r].failure))
+    if len(good) < 2:
+        why = ", ".join(f"{k}: {n}" for k, n in failures.items()) or "interrupted"
+        remedy = "More agents or a penalty (l2=1e-3) may help."
+        raise InvalidOption("bootstrap", "two replications or more that end well", f"{len(good)} ({why})", None, remedy)
+    theta = np.array([done[r].theta for r in good])
+    psi = np.array([done[r].psi for r in good])
+    return Bootstrap(names, theta, psi, np.array(good), asked, seed, failures, re_estimated, interrupted)

@@ -1,0 +1,217 @@
+"""Fits side by side: one column each, a row per parameter, standard errors in brackets below."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from revealed.checks import as_list, require_flag
+from revealed.errors import InvalidInput
+from revealed.sheet import Printed, Row, Sheet, clean, number_column
+from revealed.summary import MOST_ROWS, Estimates, FitLike, first_step_note, read_estimates
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+STARS = ((0.01, "***"), (0.05, "**"), (0.1, "*"))
+NEEDED = ("theta", "llf", "status", "reward_model", "demonstrations")  # what tells a fit from other things
+Cell = tuple[str, str]  # an estimate, and its standard error in brackets
+
+
+def compare_fits(
+    fits: Mapping[str, FitLike] | Iterable[FitLike], names: Sequence[str] | None = None, stars: bool = False
+) -> Comparison:
+    """Fits side by side: estimates with standard errors in brackets, then likelihoods, criteria and how they ended.
+
+    Parameters
+    ----------
+    fits : a list of fits, or a dictionary from names to fits.
+    names : one per fit; by default the methods. Names that occur twice are numbered.
+    stars : mark estimates by their p-values: * below 0.1, ** below 0.05, *** below 0.01.
+    """
+    require_flag("stars", stars)
+    if isinstance(fits, Mapping):
+        if names is not None:
+            raise InvalidInput("names", "None where the fits are a dictionary", repr(names)[:60])
+        names, fits = [str(name) for name in fits], list(fits.values())
+    listed = _as_fits(fits)
+    return Comparison(listed, _numbered(_as_names(names, listed)), stars)
+
+
+class Comparison(Printed):
+    """The printed form of several fits; `to_frame()` and `statistics` are its numbers."""
+
+    def __init__(self, fits: Sequence[FitLike], names: Sequence[str], stars: bool = False) -> None:
+        self._fits, self._names, self._stars = tuple(fits), tuple(names), stars
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per parameter, and per fit the columns coef and std err; NaN where a fit has no such parameter."""
+        import pandas as pd
+
+        columns = {}
+        for name, fit in zip(self._names, self._fits, strict=True):
+            found = read_estimates(fit)
+            for head, values in (("coef", found.coef), ("std err", found.bse)):
+                columns[name, head] = pd.Series(values, index=list(found.names))
+        return pd.DataFrame(columns, index=_union(fit.reward_model.names for fit in self._fits))
+
+    @property
+    def statistics(self) -> pd.DataFrame:
+        """One row per statistic, one column per fit."""
+        import pandas as pd
+
+        columns = {name: _statistics(fit) for name, fit in zip(self._names, self._fits, strict=True)}
+        return pd.DataFrame(columns, dtype=object)
+
+    def _sheet(self) -> Sheet:
+        found = [read_estimates(fit) if fit.theta.size <= MOST_ROWS else None for fit in self._fits]
+        rows = _union(one.names for one in found if one is not None)
+        cells = [_cells(one, self._stars) if one is not None else {} for one in found]
+        coefficients = tuple(line for row in rows for line in _two_lines(row, cells))
+        return Sheet(
+            caption="Estimates of " + ", ".join(self._names),
+            head=("", *self._names),
+            blocks=tuple(block for block in (coefficients, _statistics_rows(self._fits, found)) if block),
+            notes=tuple(self._notes(found)),
+        )
+
+    def _notes(self, found: Sequence[Estimates | None]) -> list[str]:
+        long = [name for name, one in zip(self._names, found, strict=True) if one is None]
+        bare = [name for name, one in zip(self._names, found, strict=True) if one is not None and one.reason]
+        first = [name for name, fit in zip(self._names, self._fits, strict=True) if first_step_note(fit)]
+        shrunk = [name for name, fit in zip(self._names, self._fits, strict=True) if fit.options.get("l2", 0.0) > 0.0]
+        notes = [
+            "Standard errors in brackets." if any(one is not None and not one.reason for one in found) else "",
+            "* p < 0.1, ** p < 0.05, *** p < 0.01." if self._stars else "",
+            f"Without standard errors: {', '.join(bare)}; the fit's own summary says why." if bare else "",
+            f"Too many parameters to list: {', '.join(long)}." if long else "",
+            _PENALISED.format(names=", ".join(shrunk)) if shrunk else "",
+            _FIRST_STEP.format(names=", ".join(first)) if first else "",
+            _differences(self._fits),
+        ]
+        return [note for note in notes if note]
+
+
+# the table
+
+
+def _cells(found: Estimates, stars: bool) -> dict[str, Cell]:
+    """Per parameter an estimate and its error, with common decimals; spaces at the end bring points below points."""
+    numbers = number_column([*found.coef, *found.bse])
+    K = found.coef.size
+    marks = [_stars(p) if stars else "" for p in found.p]
+    room = 0 if found.reason else 3 if stars else 1  # for a closing bracket, or for stars
+    estimates = [number + mark.ljust(room) for number, mark in zip(numbers[:K], marks, strict=True)]
+    errors = [f"({number}){' ' * (room - 1)}" if room else "" for number in numbers[K:]]
+    return dict(zip(found.names, zip(estimates, errors, strict=True), strict=True))
+
+
+def _stars(p: float) -> str:
+    return next((mark for limit, mark in STARS if p < limit), "")
+
+
+def _two_lines(name: str, cells: Sequence[dict[str, Cell]]) -> tuple[Row, ...]:
+    """A parameter's row and the row of its errors, which stays away where there are none."""
+    pairs = [column.get(name, ("", "")) for column in cells]
+    estimates, errors = (name, *(one for one, _ in pairs)), ("", *(two for _, two in pairs))
+    return (estimates, errors) if any(errors) else (estimates,)
+
+
+def _statistics(fit: FitLike) -> dict[str, Any]:
+    return {
+        "Log likelihood": fit.llf,
+        "Observations": fit.nobs,
+        "Parameters": fit.theta.size,
+        "AIC": fit.aic,
+        "BIC": fit.bic,
+        "Method": fit.method,
+        "Covariance": _covariance_word(fit),
+        "Status": fit.status.code,
+        "Seconds": fit.seconds,
+    }
+
+
+def _statistics_rows(fits: Sequence[FitLike], found: Sequence[Estimates | None]) -> tuple[Row, ...]:
+    columns = [_statistics(fit) for fit in fits]
+    for column, one in zip(columns, found, strict=True):
+        if one is None or one.reason:
+            column["Covariance"] = "none"
+    return tuple((key, *(_FORMATS.get(key, "{}").format(column[key]) for column in columns)) for key in columns[0])
+
+
+def _covariance_word(fit: FitLike) -> str:
+    kind, joint = fit.errors
+    return kind + ", joint" if joint else kind
+
+
+def _union(names: Iterable[Iterable[str]]) -> list[str]:
+    """All names once, in the order in which they first occur."""
+    return list(dict.fromkeys(str(name) for some in names for name in some))
+
+
+# what the fits have in common
+
+
+def _differences(fits: Sequence[FitLike]) -> str:
+    """Likelihoods of different data cannot be compared; empty where all fits saw the same decisions."""
+    first, *others = fits
+    if any(fit.nobs != first.nobs for fit in others):
+        return _OTHER_DATA.format(what="different numbers of observations")
+    tables = [fit.demonstrations.counts for fit in fits]
+    if any(table.shape != tables[0].shape for table in tables):
+        return _OTHER_DATA.format(what="different states or actions")
+    if any(not np.array_equal(table, tables[0]) for table in tables):
+        return _OTHER_DATA.format(what="different decisions")
+    if any(fit.options.get("weighting") == "occupancy" for fit in fits):
+        return _WEIGHTED
+    return ""
+
+
+# the arguments
+
+
+def _as_fits(fits: Any) -> list[FitLike]:
+    if _is_fit(fits):
+        raise InvalidInput("fits", "a list of fits", "one fit", remedy="Put it into a list: compare_fits([fit]).")
+    listed = as_list(fits)
+    if not listed:
+        raise InvalidInput("fits", "a list of fits, at least one", repr(fits)[:60])
+    for k, fit in enumerate(listed):
+        if not _is_fit(fit):
+            remedy = "Call .fit(mdp, demonstrations) first." if hasattr(fit, "fit") else None
+            raise InvalidInput("fits", "fits", type(fit).__name__, f"position {k}", remedy)
+    return listed
+
+
+def _is_fit(value: Any) -> bool:
+    return not isinstance(value, type) and all(hasattr(value, name) for name in NEEDED)
+
+
+def _as_names(names: Any, fits: Sequence[FitLike]) -> list[str]:
+    if names is None:
+        return [fit.method for fit in fits]
+    listed = None if isinstance(names, str) else as_list(names)
+    if listed is None or len(listed) != len(fits):
+        raise InvalidInput("names", f"a list of {len(fits)} names, one per fit", repr(names)[:60])
+    return [clean(name) for name in listed]
+
+
+def _numbered(names: Sequence[str]) -> list[str]:
+    """Names that occur more than once get a number that makes them differ."""
+    taken = {name for name in names if names.count(name) == 1}
+    out = []
+    for name in names:
+        if name not in taken or name in out:
+            name = next(other for k in count(1) if (other := f"{name} ({k})") not in taken and other not in out)
+        out.append(name)
+    return out
+
+
+_FORMATS = {"Log likelihood": "{:.3f}", "AIC": "{:.2f}", "BIC": "{:.2f}", "Seconds": "{:.3f}"}
+_OTHER_DATA = "The fits are on different data ({what}): their log likelihoods, AIC and BIC cannot be compared."
+_WEIGHTED = "With occupancy weighting the log likelihood is not what was maximised."
+_PENALISED = "Penalised, with errors that do not cover the shrinkage: {names}."
+_FIRST_STEP = "With a first step, whose bias in finite samples the errors do not show: {names}."

@@ -1,0 +1,233 @@
+"""Tests of hypotheses: likelihood ratio, Wald, and the difference of two estimators by their joint bootstrap (N7).
+
+Fits are taken as they are: anything with a fit's names will do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from revealed.checks import as_floats, require_count, require_flag
+from revealed.errors import InvalidInput, InvalidOption
+from revealed.mdp import Floats
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FULL_LIKELIHOOD = ("NFXP", "MCE-IRL")
+
+
+@dataclass(frozen=True)
+class TestResult:
+    """A statistic, its degrees of freedom and the probability of one as large under the hypothesis."""
+
+    __test__ = False  # pytest would take it for a class of tests
+
+    name: str
+    statistic: float
+    df: int
+    pvalue: float
+    detail: str = ""
+
+    def __str__(self) -> str:
+        p = f"{self.pvalue:.4f}" if self.pvalue >= 1e-4 else f"{self.pvalue:.2e}"
+        text = f"{self.name}: chi2({self.df}) = {self.statistic:.4f}, p = {p}"
+        return text + (f" ({self.detail})" if self.detail else "")
+
+
+def likelihood_ratio_test(restricted: Any, full: Any, df: int | None = None, joint: bool = False) -> TestResult:
+    """Whether the data speak against a restriction: 2(llf of the full model − llf of the restricted one).
+
+    `full` may be several fits to parts of the data, as in a test that groups share their parameters. `df` is the
+    difference in numbers of parameters; pass it where a restriction is on something that is not counted, as on the
+    discount. `joint` adds the likelihood and the parameters of the transitions where they were estimated.
+    """
+    require_flag("joint", joint)
+    fulls = list(full) if isinstance(full, list | tuple) else [full]
+    if not fulls:
+        raise InvalidInput("full", "a fit, or a list of fits", "an empty list")
+    for name, fit in [("restricted", restricted), *(("full", one) for one in fulls)]:
+        _require_likelihood(name, fit, joint)
+    _require_same_data(restricted, fulls)
+    if df is None:
+        df = sum(_size(fit, joint) for fit in fulls) - _size(restricted, joint)
+        if df < 1:
+            got = f"{df} parameters more in the full model"
+            raise InvalidInput("df", "nested models, the full one with more parameters", got, remedy="Pass df=.")
+    require_count("df", df)
+    statistic = 2.0 * (sum(_llf(fit, joint) for fit in fulls) - _llf(restricted, joint))
+    if statistic < -1e-6 * (1.0 + abs(restricted.llf)):
+        got = f"a log likelihood that is {-statistic / 2.0:.4g} below the restricted one"
+        raise InvalidInput("full", "the larger model, at its maximum", got, remedy="Are they swapped, or not nested?")
+    return _chi_square("likelihood ratio", max(statistic, 0.0), int(df))
+
+
+def wald_test(fit: Any, hypothesis: Any) -> TestResult:
+    """Whether estimates agree with linear restrictions, by the covariance that the fit's errors use.
+
+    `hypothesis` is a dict from names to numbers, or to another name that it should equal (`{"a": 0, "b": "c"}`), or
+    (R, q) for Rθ = q.
+    """
+    R, q = _restrictions(list(fit.reward_model.names), hypothesis)
+    gap = R @ fit.theta - q
+    V = R @ fit.covariance() @ R.T
+    if not np.isfinite(V).all() or np.linalg.matrix_rank(V) < len(V):
+        remedy = "A parameter is not identified, or a restriction is repeated."
+        raise InvalidInput("hypothesis", "restrictions with a covariance of full rank", "none", remedy=remedy)
+    return _chi_square("Wald", float(gap @ np.linalg.solve(V, gap)), len(V), f"{fit.errors[0]} covariance")
+
+
+@dataclass(frozen=True, eq=False)
+class DifferenceTest:
+    """Two estimators on the same data: their differences, with errors from the same resamples, and one joint test."""
+
+    methods: tuple[str, str]
+    names: tuple[str, ...]
+    difference: Floats = field(repr=False)
+    cov: Floats = field(repr=False)
+    joint: TestResult
+    replications: int
+    failures: int
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """difference, std err, z and P>|z| per parameter."""
+        import pandas as pd
+        from scipy.special import ndtr
+
+        se = np.sqrt(np.diag(self.cov))
+        z = self.difference / se
+        columns = {"difference": self.difference, "std err": se, "z": z, "P>|z|": 2.0 * ndtr(-np.abs(z))}
+        return pd.DataFrame(columns, index=list(self.names))
+
+    def __str__(self) -> str:
+        head = f"{self.methods[0]} − {self.methods[1]}, {self.replications} joint replications"
+        head += f", {self.failures} left out because one of the two failed" if self.failures else ""
+        return f"{head}\n{self.frame.to_string(float_format=lambda v: f'{v:.4f}')}\n{self.joint}"
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return self.frame.to_html(float_format=lambda v: f"{v:.4f}", border=0)
+
+
+def difference_test(
+    first: Any,
+    second: Any,
+    reps: int = 400,
+    seed: int = 0,
+    jobs: int | None = None,
+    progress: bool | None = None,
+) -> DifferenceTest:
+    """Whether two estimators, CCP and NFXP say, disagree by more than chance on these data.
+
+    Both are estimated again on the same resampled agents, so that what they share cancels. (Hausman's formula needs
+    the difference of two covariances, which is zero here to first order.) A settled NPL equals NFXP, so that there is
+    nothing to test.
+    """
+    _require_two_estimators(first, second)
+    options: dict[str, Any] = {"reps": reps, "seed": seed, "jobs": jobs, "progress": progress}
+    one, two = first.bootstrap(**options), second.bootstrap(**options)
+    both, i, j = np.intersect1d(one.index, two.index, return_indices=True)
+    if both.size < first.theta.size + 2:
+        got = f"{both.size} of {reps}"
+        raise InvalidInput("reps", f"more than {first.theta.size + 1} replications in which both end well", got)
+    gap = first.theta - second.theta
+    V = np.atleast_2d(np.cov(one.theta[i] - two.theta[j], rowvar=False))
+    rank = int(np.linalg.matrix_rank(V))
+    if rank == 0:
+        raise InvalidInput("second", "an estimator that differs from the first", "the same estimates in every resample")
+    statistic = float(gap @ np.linalg.pinv(V, hermitian=True) @ gap)
+    joint = _chi_square("all differences are zero", statistic, rank)
+    names = tuple(first.reward_model.names)
+    asked = min(one.n_used + one.n_failed, two.n_used + two.n_failed)
+    return DifferenceTest((first.method, second.method), names, gap, V, joint, int(both.size), asked - int(both.size))
+
+
+def _require_two_estimators(first: Any, second: Any) -> None:
+    if first.theta.shape != second.theta.shape or first.reward_model.names != second.reward_model.names:
+        raise InvalidInput("second", f"the parameters of the first ({len(first.theta)})", f"{len(second.theta)} others")
+    if not _same_counts(first.demonstrations.by_agent, second.demonstrations.by_agent):
+        raise InvalidInput("second", "a fit to the same agents and decisions", "other data")
+    full = [fit.method in FULL_LIKELIHOOD for fit in (first, second)]
+    if all(one or fit.settled for one, fit in zip(full, (first, second), strict=True)):
+        got = f"{first.method} and {second.method}" + ("" if all(full) else ", settled: the same estimator")
+        remedy = "Compare CCP, or NPL with few updates, with NFXP."
+        raise InvalidInput("second", "another estimator than the first", got, remedy=remedy)
+
+
+def _same_counts(one: Any, other: Any) -> bool:
+    return one.shape == other.shape and abs(one - other).sum() == 0
+
+
+def _require_likelihood(name: str, fit: Any, joint: bool) -> None:
+    """Likelihood ratios need maxima of the likelihood: no penalty, no pseudo-likelihood, no other weights."""
+    if not (fit.method in FULL_LIKELIHOOD or fit.settled):
+        got = f"{fit.method}, which maximises a pseudo-likelihood"
+        raise InvalidInput(name, "NFXP, MCE-IRL or a settled NPL", got, remedy="Use fit.wald_test, or NFXP.")
+    if fit.options["weighting"] != "sample" or fit.options["l2"] > 0.0 or fit.demonstrations.visit_discount != 1.0:
+        got = "occupancy weights, discounted visits or a penalty"
+        raise InvalidInput(name, "a plain maximum of the likelihood", got, remedy='Fit with weighting="sample", l2=0.')
+    if fit.status.code not in ("converged", "unidentified"):
+        raise InvalidInput(name, "a fit that has converged", fit.status.code, remedy=fit.status.message)
+    if joint and fit.mdp.estimated is None:
+        raise InvalidOption("joint", "False where transitions were not estimated", "True")
+
+
+def _require_same_data(restricted: Any, fulls: Sequence[Any]) -> None:
+    counts = [fit.demonstrations.counts for fit in fulls]
+    if all(c.shape == restricted.demonstrations.counts.shape for c in counts):
+        same = bool(np.allclose(sum(counts), restricted.demonstrations.counts))
+    else:
+        same = abs(sum(fit.nobs for fit in fulls) - restricted.nobs) == 0
+    if not same:
+        got = f"{sum(fit.nobs for fit in fulls)} decisions against {restricted.nobs}, or others"
+        raise InvalidInput("full", "fits to the same decisions as the restricted one, in all", got)
+
+
+def _size(fit: Any, joint: bool) -> int:
+    invisible = 0 if fit.status.code != "unidentified" else fit.theta.size - fit.identification.rank
+    return fit.theta.size - invisible + (fit.mdp.estimated.psi.size if joint else 0)
+
+
+def _llf(fit: Any, joint: bool) -> float:
+    return fit.llf + (fit.mdp.estimated.llf if joint else 0.0)
+
+
+def _restrictions(names: list[str], hypothesis: Any) -> tuple[Floats, Floats]:
+    if isinstance(hypothesis, dict):
+        return _named(names, hypothesis)
+    pair = hypothesis if isinstance(hypothesis, tuple) and len(hypothesis) == 2 else (None, None)
+    R, q = as_floats(pair[0]), as_floats(pair[1])
+    R = None if R is None else np.atleast_2d(R)
+    if R is None or q is None or R.shape[1] != len(names) or np.atleast_1d(q).shape != (len(R),):
+        expected = f'a dict as {{"{names[0]}": 0.0}}, or (R, q) with {len(names)} columns'
+        raise InvalidInput("hypothesis", expected, repr(hypothesis)[:60])
+    return R, np.atleast_1d(q)
+
+
+def _named(names: list[str], hypothesis: dict[Any, Any]) -> tuple[Floats, Floats]:
+    R, q = np.zeros((len(hypothesis), len(names))), np.zeros(len(hypothesis))
+    for i, (name, target) in enumerate(hypothesis.items()):
+        for one, sign in ((name, 1.0), (target, -1.0)) if isinstance(target, str) else ((name, 1.0),):
+            if one not in names:
+                raise InvalidInput("hypothesis", f"names among {', '.join(names[:8])}", repr(one))
+            R[i, names.index(one)] += sign
+        if not isinstance(target, str):
+            value = as_floats(target)
+            if value is None or value.shape != () or not np.isfinite(value):
+                raise InvalidInput("hypothesis", "numbers or names", repr(target), name)
+            q[i] = float(value)
+    if not hypothesis:
+        raise InvalidInput("hypothesis", "at least one restriction", "none")
+    return R, q
+
+
+def _chi_square(name: str, statistic: float, df: int, detail: str = "") -> TestResult:
+    from scipy.special import chdtrc
+
+    return TestResult(name, statistic, df, float(chdtrc(df, statistic)), detail)

@@ -1,0 +1,68 @@
+"""What the data can tell about the parameters: rank and conditioning of the information, the weak spot in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from revealed.mdp import Floats
+
+WEAK = 30.0  # condition index from which collinearity does harm (Belsley, Kuh and Welsch)
+NOTHING = 1e-9  # as in diagnosis.py
+TAKES_PART = 0.25  # loading of a feature on a weak direction, of features scaled to unit information
+
+
+@dataclass(frozen=True, eq=False)
+class Identification:
+    """`rank` of the information of `n_params` parameters; `condition`, the ratio of its largest to its smallest
+    singular value for features scaled alike (∞ below full rank); `words`, empty where nothing is weak.
+
+    `weak` (n, K) are the weak directions, as shifts of θ that hardly move a choice.
+    """
+
+    rank: int
+    n_params: int
+    condition: float
+    words: str
+    weak: Floats = field(repr=False)
+
+    @property
+    def strong(self) -> bool:
+        return not self.words
+
+    def __str__(self) -> str:
+        text = f"rank {self.rank} of {self.n_params}, condition {self.condition:.3g}"
+        return f"{text}: {self.words}" if self.words else text
+
+
+def identify(information: Floats, names: Sequence[str], size: Floats | None = None) -> Identification:
+    """Read an information matrix (K, K), scaled to unit diagonal so that units of features do not matter.
+
+    `size` (K,) tells how large the numbers were from which each parameter's information was made: what is below
+    rounding beside them is none.
+    """
+    names = list(names)
+    d = np.sqrt(np.maximum(np.diag(information), 0.0))
+    live = np.flatnonzero(d > NOTHING * (d.max(initial=0.0) if size is None else size))
+    values, vectors = np.linalg.eigh(information[np.ix_(live, live)] / np.outer(d[live], d[live]))
+    null = values < 1e-10 * max(live.size, 1)
+    rank = int((~null).sum())
+    top = float(values.max(initial=0.0))
+    smallest = float(values.min(initial=np.inf)) if rank == len(names) else 0.0
+    condition = float(np.sqrt(top / smallest)) if smallest > 0.0 else np.inf
+    weak = null | (top > WEAK**2 * np.maximum(values, 0.0))
+    parts = [f"choices do not depend on `{name}`" for k, name in enumerate(names) if k not in set(live.tolist())]
+    parts += [_in_words(vectors[:, i], [names[k] for k in live], bool(null[i])) for i in np.flatnonzero(weak)]
+    directions = np.zeros((int(weak.sum()), len(names)))
+    directions[:, live] = (vectors[:, weak] / d[live, None]).T
+    return Identification(rank, len(names), condition, "; ".join(parts), directions)
+
+
+def _in_words(vector: Floats, names: list[str], exactly: bool) -> str:
+    part = [name for name, v in zip(names, vector, strict=True) if abs(v) > TAKES_PART]
+    part = part or [names[int(np.argmax(np.abs(vector)))]]
+    listed = ", ".join(f"`{name}`" for name in part[:-1]) + (" and " if len(part) > 1 else "") + f"`{part[-1]}`"
+    how = "move together" if exactly else "nearly move together"
+    return f"features {listed} {how}: the data tell a combination of them, not each"

@@ -1,0 +1,253 @@
+"""Transitions estimated from demonstrations: a frequency per move, or outcomes that all pairs share (theory N5).
+
+Frequencies need every pair to be seen. Where the same few things can happen everywhere (mileage grows by 0, 1 or 2
+bins), `landing` says where each leads, and only their probabilities are estimated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from revealed.checks import Bools, as_floats, require_option
+from revealed.demonstrations import Demonstrations, sparse_table
+from revealed.errors import InvalidDemonstrations, InvalidInput
+from revealed.mdp import Floats
+from revealed.panels import Ints
+from revealed.transitions import EstimatedTransitions
+
+UNSEEN = ("error", "stay")
+MOST_ROUNDS = 1000  # of expectation and maximisation, where outcomes cannot be told apart
+
+
+def estimate_transitions(
+    demonstrations: Demonstrations, landing: Any = None, names: Sequence[str] | None = None, unseen: str = "error"
+) -> EstimatedTransitions:
+    """T from the moves that were seen; `rv.MDP(rv.estimate_transitions(demos), discount=0.95)`.
+
+    Without `landing`, T(s'|s,a) is the frequency of s' after (s, a). A pair that was never seen is an error, or stays
+    where it is with `unseen="stay"`. With `landing` (S, A, O), outcome o leads from (s, a) to state `landing[s, a, o]`
+    and has the same probability everywhere; −1 marks pairs that are not feasible. Where several outcomes lead to the
+    same state they share what was seen there (maximum likelihood, by expectation and maximisation).
+    """
+    if not isinstance(demonstrations, Demonstrations):
+        raise InvalidInput("demonstrations", "rv.Demonstrations", type(demonstrations).__name__)
+    require_option("unseen", unseen, UNSEEN)
+    if demonstrations.transition_counts.nnz == 0 or demonstrations.steps is None:
+        remedy = "Build them from trajectories or a frame; one more state than actions tells where the last one led."
+        raise InvalidDemonstrations("demonstrations", "decisions whose next state was seen", "none", remedy=remedy)
+    if landing is not None:
+        return SharedOutcomes(landing, demonstrations.n_states, names).fit_moves(demonstrations)
+    if names is not None:
+        raise InvalidInput("names", "names only together with `landing`", repr(names)[:60])
+    return Frequencies(demonstrations, unseen).fit(demonstrations)
+
+
+class SharedOutcomes:
+    """O outcomes with one probability each, the same for every pair: T(s'|s,a) = Σ_o p_o [landing(s,a,o) = s'].
+
+    ψ are the probabilities of all outcomes but the last. `groups` (C, O) tells which outcomes each class of what was
+    seen may stand for: one, but where several lead to the same state.
+    """
+
+    def __init__(self, landing: Any, n_states: int, names: Sequence[str] | None = None) -> None:
+        table = as_floats(landing)
+        if table is None or table.ndim != 3 or table.shape[0] != n_states or 0 in table.shape:
+            got = "something else" if table is None else f"shape {table.shape}"
+            raise InvalidInput("landing", f"states of shape ({n_states}, A, O)", got)
+        bad = (table != np.floor(table)) | (table < -1) | (table >= n_states)
+        if bad.any():
+            where = tuple(int(i) for i in np.argwhere(bad)[0])
+            raise InvalidInput("landing", f"states 0…{n_states - 1}, or −1", table[where], f"(s, a, o) = {where}")
+        self.landing, self.n_states = table.astype(np.intp), n_states
+        O = self.landing.shape[2]
+        self._names = tuple(names) if names is not None else tuple(f"outcome {o}" for o in range(O))
+        if len(self._names) != O:
+            raise InvalidInput("names", f"{O} names, one per outcome", f"{len(self._names)}")
+        self.groups = np.eye(O, dtype=bool)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self._names[:-1]
+
+    @property
+    def n_actions(self) -> int:
+        return int(self.landing.shape[1])
+
+    def probabilities(self, psi: Floats) -> Floats:
+        """(O,): of all outcomes."""
+        return np.append(psi, 1.0 - psi.sum())
+
+    def fit(
+        self, agent: Ints, pair: Ints, outcome: Ints, n_agents: int, ids: tuple[Any, ...] | None = None
+    ) -> EstimatedTransitions:
+        """From observed outcomes: of which agent, taken together with which decision s*A + a, and which it was."""
+        O, pairs = self.landing.shape[2], self.n_states * self.n_actions
+        often = np.ones(len(outcome))
+        joint = sparse_table(often, pair, outcome, (pairs, O))
+        return self._estimated(self.groups, joint, sparse_table(often, agent, outcome, (n_agents, O)), ids)
+
+    def from_counts(self, joint: Any) -> EstimatedTransitions:
+        """From how often each outcome came with each decision (S*A, O), as one agent."""
+        table: Any = sp.csr_array(joint, dtype=np.float64)
+        total = sp.csr_array(np.asarray(table.sum(axis=0)).reshape(1, -1))
+        return self._estimated(self.groups, table, total, (0,))
+
+    def fit_moves(self, demos: Demonstrations) -> EstimatedTransitions:
+        """From the moves in demonstrations: which outcomes may have led to each is seen from `landing`."""
+        steps = demos.steps
+        assert steps is not None
+        if demos.n_actions != self.n_actions:
+            raise InvalidInput("landing", f"{demos.n_actions} actions", f"{self.n_actions}")
+        seen = np.flatnonzero(steps.next_state >= 0)
+        pair = steps.state[seen] * self.n_actions + steps.action[seen]
+        possible = self.landing.reshape(-1, self.landing.shape[2])[pair] == steps.next_state[seen, None]
+        lost = np.flatnonzero(~possible.any(axis=1))
+        if lost.size:
+            i = seen[lost[0]]
+            move = f"({steps.state[i]}, {steps.action[i]}) → {steps.next_state[i]}"
+            raise InvalidDemonstrations("landing", "an outcome for every move seen", f"none for {move}")
+        groups, kind = np.unique(possible, axis=0, return_inverse=True)
+        kind, often = kind.reshape(-1), demos.step_weights[seen]
+        joint = sparse_table(often, pair, kind, (self.n_states * self.n_actions, len(groups)))
+        by_agent = sparse_table(often, steps.agent[seen], kind, (demos.n_agents, len(groups)))
+        return _with_labels(self._estimated(groups, joint, by_agent, demos.ids), demos)
+
+    def _estimated(
+        self, groups: Bools, joint: sp.csr_array, by_agent: sp.csr_array, ids: tuple[Any, ...] | None
+    ) -> EstimatedTransitions:
+        counts = np.asarray(by_agent.sum(axis=0), dtype=np.float64).reshape(-1)
+        if not counts.sum() > 0:
+            raise InvalidDemonstrations("demonstrations", "at least one outcome that was seen", "none")
+        model = self._of_those_seen(groups, np.asarray(groups[counts > 0].any(axis=0)))
+        ids = tuple(range(by_agent.shape[0])) if ids is None else ids
+        return EstimatedTransitions(model, model.estimate(counts), joint, by_agent, ids)
+
+    def _of_those_seen(self, groups: Bools, kept: Bools) -> SharedOutcomes:
+        """Outcomes that nothing seen can stand for have probability zero and are no parameters."""
+        model = copy(self)
+        model.landing, model.groups = self.landing[:, :, kept], groups[:, kept]
+        model._names = tuple(name for name, keep in zip(self._names, kept, strict=True) if keep)
+        return model
+
+    def estimate(self, counts: Floats, otherwise: Floats | None = None) -> Floats:
+        """The shares of outcomes. Where some cannot be told apart: what was seen is split by their probabilities, and
+        their probabilities are the shares (expectation and maximisation, from even ones)."""
+        if counts.sum() <= 0.0 and otherwise is not None:
+            return otherwise
+        p = np.full(self.groups.shape[1], 1.0 / self.groups.shape[1])
+        for _ in range(MOST_ROUNDS):
+            share = self.groups * p
+            total = share.sum(axis=1, keepdims=True)
+            before, p = p, counts @ (share / np.where(total > 0.0, total, 1.0)) / counts.sum()
+            if float(np.abs(p - before).max()) < 1e-14:
+                break
+        return p[:-1]
+
+    def matrix(self, psi: Floats) -> sp.csr_array:
+        return self._spread(self.probabilities(psi))
+
+    def _spread(self, weights: Floats) -> sp.csr_array:
+        """Sparse (S*A, S) with `weights[o]` where outcome o leads."""
+        pairs = self.n_states * self.n_actions
+        columns = self.landing.reshape(-1)
+        rows, values = np.repeat(np.arange(pairs), weights.size), np.tile(weights, pairs)
+        used = columns >= 0
+        return sparse_table(values[used], rows[used], columns[used], (pairs, self.n_states))
+
+    def times(self, V: Floats) -> Floats:
+        """(S*A, L): V where outcome l leads, less V where the last one leads."""
+        flat = self.landing.reshape(-1, self.landing.shape[2])
+        reached = np.where(flat >= 0, V[flat], 0.0)
+        return reached[:, :-1] - reached[:, -1:]
+
+    def log_probabilities(self, psi: Floats) -> Floats:
+        with np.errstate(divide="ignore"):
+            return np.log(self.groups @ self.probabilities(psi))
+
+    def scores(self, psi: Floats) -> Floats:
+        share = self.groups / np.exp(self.log_probabilities(psi))[:, None]
+        return share[:, :-1] - share[:, -1:]
+
+
+class Frequencies:
+    """T(s'|s,a) = n(s,a,s')/n(s,a). A class is a move that was seen; ψ are all moves of a pair but its last."""
+
+    def __init__(self, demos: Demonstrations, unseen: str = "error") -> None:
+        moves = demos.transition_counts.tocoo()
+        order = np.lexsort((moves.coords[1], moves.coords[0]))
+        self.pair, self.to = moves.coords[0][order], moves.coords[1][order]
+        self.shape = (demos.n_states * demos.n_actions, demos.n_states)
+        last = np.append(self.pair[1:] != self.pair[:-1], True)
+        self.free, self._last = np.flatnonzero(~last), np.flatnonzero(last)
+        self.last_of = self._last[np.searchsorted(self.pair[self._last], self.pair)]  # the last move of the same pair
+        self.stays = np.setdiff1d(np.arange(self.shape[0]), self.pair)
+        self.n_actions = demos.n_actions
+        if self.stays.size and unseen == "error":
+            s, a = divmod(int(self.stays[0]), demos.n_actions)
+            raise InvalidDemonstrations(
+                "demonstrations",
+                "every (state, action) pair seen with its next state",
+                f"{self.stays.size} pairs that were not",
+                f"state {s}, action {a}",
+                'unseen="stay" lets them stay where they are; `landing` shares outcomes between pairs.',
+            )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        moves = zip(self.pair[self.free], self.to[self.free], strict=True)
+        return tuple(f"T({p // self.n_actions},{p % self.n_actions}→{s})" for p, s in moves)
+
+    def fit(self, demos: Demonstrations) -> EstimatedTransitions:
+        steps = demos.steps
+        assert steps is not None
+        seen = steps.next_state >= 0
+        pair, to = (steps.state * demos.n_actions + steps.action)[seen], steps.next_state[seen]
+        n_states = self.shape[1]
+        kind = np.searchsorted(self.pair * n_states + self.to, pair * n_states + to)
+        often = demos.step_weights[seen]
+        joint = sparse_table(often, pair, kind, (self.shape[0], self.pair.size))
+        by_agent = sparse_table(often, steps.agent[seen], kind, (demos.n_agents, self.pair.size))
+        psi = self.estimate(np.asarray(by_agent.sum(axis=0), dtype=np.float64).reshape(-1))
+        return _with_labels(EstimatedTransitions(self, psi, joint, by_agent, demos.ids), demos)
+
+    def estimate(self, counts: Floats, otherwise: Floats | None = None) -> Floats:
+        total = np.bincount(self.pair, weights=counts, minlength=self.shape[0])[self.pair]
+        p = counts / np.where(total > 0.0, total, 1.0)
+        return p[self.free] if otherwise is None else np.where(total[self.free] > 0.0, p[self.free], otherwise)
+
+    def _probabilities(self, psi: Floats) -> Floats:
+        p = np.zeros(self.pair.size)
+        p[self.free] = psi
+        rest = 1.0 - np.bincount(self.pair, weights=p, minlength=self.shape[0])
+        p[self._last] = rest[self.pair[self._last]]
+        return p
+
+    def matrix(self, psi: Floats) -> sp.csr_array:
+        rows = np.concatenate([self.pair, self.stays])
+        columns = np.concatenate([self.to, self.stays // self.n_actions])
+        return sparse_table(np.append(self._probabilities(psi), np.ones(self.stays.size)), rows, columns, self.shape)
+
+    def times(self, V: Floats) -> sp.csr_array:
+        gain = V[self.to[self.free]] - V[self.to[self.last_of[self.free]]]
+        return sparse_table(gain, self.pair[self.free], np.arange(self.free.size), (self.shape[0], self.free.size))
+
+    def log_probabilities(self, psi: Floats) -> Floats:
+        with np.errstate(divide="ignore"):
+            return np.log(np.maximum(self._probabilities(psi), 0.0))
+
+    def scores(self, psi: Floats) -> sp.csr_array:
+        p = self._probabilities(psi)
+        own, base = self.free, self.last_of[self.free]
+        columns = np.arange(own.size)
+        values = np.concatenate([1.0 / p[own], -1.0 / p[base]])
+        return sparse_table(values, np.concatenate([own, base]), np.tile(columns, 2), (p.size, own.size))
+
+
+def _with_labels(found: EstimatedTransitions, demos: Demonstrations) -> EstimatedTransitions:
+    return replace(found, state_labels=demos.state_labels, action_labels=demos.action_labels)

@@ -1,0 +1,262 @@
+"""What a fit says about its own precision: standard errors of five kinds, intervals, tests, identification.
+
+The numbers come from `inference.py`, `bootstrap.py` and `hypotheses.py`; here they are labelled and kept.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from revealed.bootstrap import Bootstrap, Replication, resample
+from revealed.checks import require_flag, require_option, require_probability
+from revealed.demonstrations import Demonstrations
+from revealed.errors import InvalidOption, RevealedError
+from revealed.hypotheses import TestResult, wald_test
+from revealed.identification import Identification, identify
+from revealed.inference import KINDS, Evidence
+from revealed.mdp import MDP, Floats
+from revealed.objective import Case, GivenPolicy, Objective, OwnPolicy
+from revealed.rewards.base import lift_reward
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MEANINGLESS = ("separated", "inner_solve_failed")  # there is no maximum whose curvature could be looked at
+BOOTSTRAP = {"reps": 400, "seed": 0, "jobs": None, "progress": None}
+
+
+@dataclass(frozen=True)
+class Reestimation:
+    """A fit's estimator on reweighted agents: transitions and first step are estimated again, then θ from θ̂."""
+
+    estimator: Any
+    mdp: MDP
+    demonstrations: Demonstrations
+    theta: Floats
+    code: str
+
+    @property
+    def model(self) -> MDP | None:
+        """The MDP whose transitions were estimated from these agents; None where there is none."""
+        model = self.mdp.base or self.mdp
+        return model if model.estimated is not None and model.estimated.ids == self.demonstrations.ids else None
+
+    def __call__(self, weights: Floats) -> Replication:
+        mdp, psi = self._mdp(weights)
+        try:
+            fit = self.estimator.refit(mdp, self.demonstrations.reweighted(weights), self.theta)
+        except RevealedError as error:
+            return Replication(self.theta, psi, type(error).__name__)
+        code = fit.status.code
+        return Replication(fit.theta, psi, "" if code in ("converged", self.code) else code)
+
+    def _mdp(self, weights: Floats) -> tuple[MDP, Floats]:
+        model = self.model
+        if model is None or model.estimated is None:
+            return self.mdp, np.zeros(0)
+        again = model.estimated.reweighted(weights)
+        return with_transitions(self.mdp, again), again.psi
+
+    def in_words(self) -> str:
+        """What each replication estimates again."""
+        first_step = self.estimator.options.first_step
+        uses = self.estimator.method in ("CCP", "NPL") or self.estimator.options.weighting == "occupancy"
+        again = ["θ"] + (["the first step"] if uses and (isinstance(first_step, str) or _estimates(first_step)) else [])
+        again += ["the transitions"] if self.model is not None else []
+        return " and ".join([", ".join(again[:-1]), again[-1]] if len(again) > 1 else again) + " estimated again"
+
+
+def _estimates(first_step: Any) -> bool:
+    return hasattr(first_step, "estimate")
+
+
+def with_transitions(mdp: MDP, estimated: Any) -> MDP:
+    """The same model with other transitions, on its horizon if it has one."""
+    if mdp.base is None or mdp.horizon is None:
+        return mdp.replace(transitions=estimated)
+    return mdp.base.replace(transitions=estimated).unroll(mdp.horizon)
+
+
+class Uncertain:
+    """The part of a `Fit` that tells how sure it is. `chosen` is what `with_errors` chose; `kept`, its bootstraps."""
+
+    theta: Any
+    mdp: Any
+    demonstrations: Any
+    reward_model: Any
+    options: Any
+    pi_tilde: Any
+    own_policy: Any
+    settled: Any
+    status: Any
+    estimator: Any
+    chosen: Any
+    kept: Any
+
+    @property
+    def errors(self) -> tuple[str, bool]:
+        """The kind of covariance behind `bse`, intervals and the summary, and whether it counts noise in T."""
+        if self.chosen is not None:
+            return self.chosen[:2]
+        return ("hessian" if self.demonstrations.visit_discount == 1.0 else "cluster"), False
+
+    def with_errors(self, kind: str, joint: bool = False, **bootstrap: Any) -> Self:
+        """The same fit whose standard errors, intervals, tests and summary are of another kind.
+
+        "hessian" inverts the observed information, "opg" the outer product of the observations' scores, "robust" is
+        their sandwich, "cluster" the sandwich over agents, "bootstrap" resamples agents (`reps`, `seed`, `jobs`).
+        `joint` counts the noise in transitions that were estimated from the same data.
+        """
+        self._require_kind(kind, joint)
+        unknown = sorted(set(bootstrap) - set(BOOTSTRAP))
+        if unknown or (bootstrap and kind != "bootstrap"):
+            expected = f'{", ".join(BOOTSTRAP)} with kind="bootstrap", nothing with the others'
+            raise InvalidOption("with_errors", expected, ", ".join(unknown or bootstrap))
+        return replace(self, chosen=(kind, joint, bootstrap))  # pyright: ignore[reportArgumentType]
+
+    def cov_params(self, kind: str | None = None, joint: bool | None = None, **bootstrap: Any) -> pd.DataFrame:
+        """The covariance of the estimates; with `joint=True` the transitions' parameters come after θ.
+
+        The kinds are those of `with_errors`; by default what `errors` says. NaN marks what the data cannot tell.
+        """
+        import pandas as pd
+
+        kind, joint = self._kind(kind, joint)
+        matrix = self._matrix(kind, joint, bootstrap)
+        names = list(self.reward_model.names)
+        names += list((self.mdp.base or self.mdp).estimated.names) if len(matrix) > len(names) else []
+        return pd.DataFrame(matrix, index=names, columns=names)
+
+    def covariance(self, kind: str | None = None, joint: bool | None = None) -> Floats:
+        """(K, K): the covariance of θ alone, as an array."""
+        kind, joint = self._kind(kind, joint)
+        K = self.theta.size
+        return self._matrix(kind, joint, {})[:K, :K]
+
+    def _kind(self, kind: str | None, joint: bool | None) -> tuple[str, bool]:
+        chosen, together = self.errors
+        kind, joint = chosen if kind is None else kind, together if joint is None and kind is None else bool(joint)
+        self._require_kind(kind, joint)
+        return kind, joint
+
+    def _require_kind(self, kind: str, joint: bool) -> None:
+        require_option("kind", kind, KINDS)
+        require_flag("joint", joint)
+        if kind != "bootstrap" and self.options["weighting"] != "sample":
+            remedy = 'Use fit.with_errors("bootstrap").'
+            raise InvalidOption("kind", '"bootstrap" with occupancy weighting', repr(kind), remedy=remedy)
+        if joint and (self.mdp.base or self.mdp).estimated is None:
+            remedy = "Build the MDP as rv.MDP(rv.estimate_transitions(demos), discount=...)."
+            raise InvalidOption("joint", "False where transitions were not estimated", "True", remedy=remedy)
+
+    def _matrix(self, kind: str, joint: bool, bootstrap: dict[str, Any]) -> Floats:
+        if kind == "bootstrap":
+            found = self.bootstrap(**bootstrap)
+            draws = np.hstack([found.theta, found.psi]) if joint else found.theta
+            return np.atleast_2d(np.cov(draws, rowvar=False))
+        key = ("covariance", kind, joint)
+        if key not in self.kept:
+            matrix = self.evidence.covariance(kind, joint)
+            self.kept[key] = np.full_like(matrix, np.nan) if self.status.code in MEANINGLESS else matrix
+        return self.kept[key].copy()
+
+    @cached_property
+    def evidence(self) -> Evidence:
+        """Scores and information at the estimate; of a settled NPL, those of the likelihood (theory E4)."""
+        solver = self.options["solver"]
+        own = self.own_policy or bool(self.settled)
+        pi_tilde = OwnPolicy(self.mdp, solver) if own else GivenPolicy(self.mdp, self.pi_tilde, solver=solver)
+        demos = self.demonstrations
+        case = Case(self.mdp, demos.weights, pi_tilde)
+        point = Objective(lift_reward(self.reward_model, self.mdp), [case], self.options["l2"]).at(self.theta)
+        if point.problem is not None:
+            raise point.problem
+        return Evidence(point, demos.weights_by_agent, demos.ids, demos.visit_discount == 1.0)
+
+    def _series(self, values: Floats, name: str) -> pd.Series:
+        import pandas as pd
+
+        return pd.Series(values, index=list(self.reward_model.names), name=name)
+
+    @property
+    def bse(self) -> pd.Series:
+        """Standard errors, of the kind that `errors` names."""
+        variance = np.diag(self.covariance())
+        return self._series(np.sqrt(np.where(variance >= 0.0, variance, np.nan)), "std err")
+
+    @property
+    def tvalues(self) -> pd.Series:
+        """Estimates in units of their standard errors: z, as they are asymptotically normal."""
+        return self._series(self.theta / self.bse.to_numpy(), "z")
+
+    @property
+    def pvalues(self) -> pd.Series:
+        """Probability of a z as large, either way, if the parameter were zero."""
+        from scipy.special import ndtr
+
+        return self._series(2.0 * ndtr(-np.abs(self.tvalues.to_numpy())), "P>|z|")
+
+    def conf_int(self, alpha: float = 0.05) -> pd.DataFrame:
+        """Intervals that cover with probability 1 − alpha: θ ± z·se, or percentiles of the bootstrap."""
+        import pandas as pd
+        from scipy.special import ndtri
+
+        require_probability("alpha", alpha)
+        if self.errors[0] == "bootstrap":
+            return self.bootstrap().conf_int(alpha)
+        wide = ndtri(1.0 - alpha / 2.0) * self.bse.to_numpy()
+        index = list(self.reward_model.names)
+        return pd.DataFrame({"lower": self.theta - wide, "upper": self.theta + wide}, index=index)
+
+    def bootstrap(
+        self,
+        reps: int | None = None,
+        seed: int | None = None,
+        jobs: int | None = None,
+        progress: bool | None = None,
+    ) -> Bootstrap:
+        """Resample agents `reps` (400) times and estimate everything again, from the estimate; kept once computed.
+
+        The first step is estimated anew, and the transitions where they came from the same agents. `jobs` workers
+        share the work; by default all cores if it is worth it, or what `joblib.parallel_config` says. The result
+        depends on `seed` (0) alone.
+        """
+        own = BOOTSTRAP | (self.chosen[2] if self.chosen is not None else {})
+        given = {"reps": reps, "seed": seed, "jobs": jobs, "progress": progress}
+        options = own | {name: value for name, value in given.items() if value is not None}
+        key = ("bootstrap", options["reps"], options["seed"])
+        if key not in self.kept:
+            found = self._resample(options)
+            if found.interrupted:
+                return found
+            self.kept[key] = found
+        return self.kept[key]
+
+    def _resample(self, options: dict[str, Any]) -> Bootstrap:
+        if self.estimator is None:
+            raise InvalidOption("bootstrap", "a fit that knows its estimator", "one that was put together by hand")
+        if self.status.code in MEANINGLESS:
+            raise InvalidOption("bootstrap", "a fit that has an estimate", self.status.code, None, self.status.message)
+        again = Reestimation(self.estimator, self.mdp, self.demonstrations, self.theta, self.status.code)
+        names = tuple(self.reward_model.names)
+        return resample(again, self.demonstrations.n_agents, names, **options, re_estimated=again.in_words())
+
+    def wald_test(self, hypothesis: Any) -> TestResult:
+        """Test linear restrictions: `fit.wald_test({"RC": 10})`, `{"a": "b"}` for a = b, or (R, q) for Rθ = q."""
+        return wald_test(self, hypothesis)
+
+    @cached_property
+    def identification(self) -> Identification:
+        """Rank and conditioning of what the observed choices tell about θ, and the weak direction in words."""
+        point = self.evidence.point
+        names = self.reward_model.names
+        if point.objective.has_hessian:
+            F = point.value_jacobian()
+            return identify(point.information, names, np.abs(F).max(axis=(0, 1)))
+        self.evidence.require("opg" if self.evidence.even else "cluster", joint=False)
+        U, n = self.evidence.scores, self.evidence.counts[self.evidence.seen]
+        return identify((U * n[:, None]).T @ U / n.sum(), names)
