@@ -10,7 +10,8 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from revealed import __version__
 from revealed.experiments import machine
-from revealed.experiments.machine import ask_jax_for_one_thread, describe_machine, one_thread, processor
+from revealed.experiments.machine import ask_jax_for_one_thread, describe_machine, processor
+from revealed.parallel import one_thread
 
 
 def threads() -> set[int]:

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from revealed import files
 from revealed.errors import InvalidInput
-from revealed.experiments import output
 from revealed.experiments.cells import Cell, Measured, key_of
 from revealed.experiments.obstacleworld import Config, cells
 from revealed.experiments.store import Store
@@ -67,7 +67,7 @@ def test_a_table_cut_off_at_any_byte_of_its_last_line_loses_that_cell_at_most(tm
         store = Store(tmp_path)
         whole = cut == len(table) - 1  # all but the line's end
         assert [store.has(CONFIG, cell) for cell in CELLS] == [True, True, True, whole]
-        output.append_line(store.table, json.dumps({"key": "next", "status": "failed"}))  # what a later cell would do
+        files.append_line(store.table, json.dumps({"key": "next", "status": "failed"}))  # what a later cell would do
         lines = store.table.read_bytes().splitlines()
         assert json.loads(lines[-1])["key"] == "next"
         assert lines[:3] == table.splitlines()[:3]
@@ -202,7 +202,7 @@ def test_a_disk_that_is_full_is_a_clear_error(tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     store = fill(tmp_path)
-    monkeypatch.setattr(output.os, "fsync", full)
+    monkeypatch.setattr(files.os, "fsync", full)
     with pytest.raises(InvalidInput, match=r"table\.jsonl: No space left"):
         store.add(CONFIG, CELLS[0], result(CELLS[0]))
 

@@ -24,6 +24,8 @@ from revealed.simulation import simulate
 
 if TYPE_CHECKING:
     from revealed import datasets, environments, metrics, plots
+    from revealed.comparison import compare_fits
+    from revealed.hypotheses import difference_test, likelihood_ratio_test
     from revealed.metrics import evaluate
     from revealed.montecarlo import monte_carlo
     from revealed.rewards.neural import JaxReward, NeuralReward
@@ -37,10 +39,13 @@ _LATE = {
     "JaxReward": "revealed.rewards.neural",
     "NeuralReward": "revealed.rewards.neural",
     "TorchReward": "revealed.rewards.torch",
+    "compare_fits": "revealed.comparison",
     "datasets": "revealed.datasets",
+    "difference_test": "revealed.hypotheses",
     "environments": "revealed.environments",
     "estimate_transitions": "revealed.transition_models",
     "evaluate": "revealed.metrics",
+    "likelihood_ratio_test": "revealed.hypotheses",
     "metrics": "revealed.metrics",
     "monte_carlo": "revealed.montecarlo",
     "plots": "revealed.plots",
@@ -73,12 +78,15 @@ __all__ = [
     "TabularReward",
     "TorchReward",
     "__version__",
+    "compare_fits",
     "datasets",
+    "difference_test",
     "environments",
     "errors",
     "estimate_transitions",
     "evaluate",
     "first_step",
+    "likelihood_ratio_test",
     "metrics",
     "monte_carlo",
     "plots",

@@ -72,7 +72,7 @@ class Comparison(Printed):
         cells = [_cells(one, self._stars) if one is not None else {} for one in found]
         coefficients = tuple(line for row in rows for line in _two_lines(row, cells))
         return Sheet(
-            caption="Estimates of " + ", ".join(self._names),
+            caption="Estimates: " + _listed(self._names),
             head=("", *self._names),
             blocks=tuple(block for block in (coefficients, _statistics_rows(self._fits, found)) if block),
             notes=tuple(self._notes(found)),
@@ -86,13 +86,18 @@ class Comparison(Printed):
         notes = [
             "Standard errors in brackets." if any(one is not None and not one.reason for one in found) else "",
             "* p < 0.1, ** p < 0.05, *** p < 0.01." if self._stars else "",
-            f"Without standard errors: {', '.join(bare)}; the fit's own summary says why." if bare else "",
-            f"Too many parameters to list: {', '.join(long)}." if long else "",
-            _PENALISED.format(names=", ".join(shrunk)) if shrunk else "",
-            _FIRST_STEP.format(names=", ".join(first)) if first else "",
+            f"Without standard errors: {_listed(bare)}. Their own summaries say why." if bare else "",
+            f"Too many parameters to list: {_listed(long)}." if long else "",
+            _PENALISED.format(names=_listed(shrunk)) if shrunk else "",
+            _FIRST_STEP.format(names=_listed(first)) if first else "",
             _differences(self._fits),
         ]
         return [note for note in notes if note]
+
+
+def _listed(names: Iterable[str]) -> str:
+    """With semicolons, since a name may hold a comma."""
+    return "; ".join(names)
 
 
 # the table

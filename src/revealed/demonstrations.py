@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,10 @@ import scipy.sparse as sp
 from revealed.checks import as_floats, as_list, as_number, is_index, require_count
 from revealed.errors import InvalidDemonstrations
 from revealed.mdp import MDP, Floats
-from revealed.panels import Ints, Panel, read_panel
+from revealed.panels import Ints, Panel, read_panel, write_panel
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -221,6 +224,23 @@ class Demonstrations:
         labels = {"state_labels": self.state_labels, "action_labels": self.action_labels}
         other = replace(other, visit_discount=self.visit_discount, **labels)
         return other if self.agent_weights is None else other.reweighted(self.agent_weights[chosen])
+
+    def to_frame(
+        self,
+        id: str = "id",
+        time: str = "time",
+        state: str = "state",
+        action: str = "action",
+        next_state: str | None = None,
+    ) -> pd.DataFrame:
+        """One row per decision, in columns of these names, as `from_frame` reads them; labels where there are any.
+
+        With `next_state` there is a column for where each decision led, missing where that was not seen. Times count
+        each agent's periods from 0; of several trajectories of one agent each begins after a gap in time.
+        """
+        steps = self._require_steps("A frame can be made")
+        names = {"agent": id, "time": time, "state": state, "action": action, "next_state": next_state}
+        return write_panel(steps, names, self.ids, self.state_labels, self.action_labels)
 
     def reweighted(self, weights: Floats) -> Demonstrations:
         """The same decisions with agent i counted `weights[i]` times, as a bootstrap does (0 leaves it out).

@@ -66,6 +66,10 @@ class InvalidOption(InvalidInput):
     """An option has a value that is not offered. Remedy: choose one of those the message lists."""
 
 
+class MissingData(InvalidInput):
+    """Data files that the call needs are not there. Remedy: the message says which, and where they are looked for."""
+
+
 class ValueDoesNotExist(RevealedError):
     """At γ = 1 the soft value is infinite: the agent would rather go on for ever than end.
 

@@ -16,12 +16,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from revealed.errors import InvalidInput
 from revealed.experiments.catalogue import EXPERIMENTS
 from revealed.experiments.cells import Cell, Experiment, Picture, Results, Table, fingerprint
-from revealed.experiments.machine import one_thread
-from revealed.experiments.output import render_pdf, render_png
 from revealed.experiments.runner import results_of
 from revealed.experiments.store import Store
 from revealed.experiments.verdicts import Verdict, judge
-from revealed.parallel import each
+from revealed.files import render_pdf, render_png
+from revealed.parallel import each, one_thread
 from revealed.progress import Progress
 
 if TYPE_CHECKING:

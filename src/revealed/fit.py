@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from revealed.counterfactual import Counterfactual, behaviour_under, counterfactual
+from revealed.demand import DemandCurve, demand_curve
 from revealed.demonstrations import Demonstrations
 from revealed.diagnosis import Status
 from revealed.errors import InvalidInput
@@ -130,14 +132,55 @@ class Fit(Uncertain, Summarised):
             actions = draw_actions(rows, make_rng(seed))
         return (int(actions[0]) if states.ndim == 0 else actions.reshape(states.shape)), state
 
-    def simulate(self, n: int, length: int, seed: int | None = None, initial: Any = None) -> Demonstrations:
+    def simulate(
+        self, n: int, length: int, seed: int | None = None, initial: Any = None, under: Any = None
+    ) -> Demonstrations:
         """`n` trajectories of at most `length` decisions under the estimated policy.
 
-        Starts come from `initial`, else from the MDP's start distribution, else from where the data started.
+        Starts come from `initial`, else from the MDP's start distribution, else from where the data started. With
+        `under`, a counterfactual or its `.before` or `.after`, agents behave as they would there.
         """
+        if under is not None:
+            return behaviour_under(under).simulate(n, length, seed, initial)
         if initial is None and self.mdp.initial is None and self.demonstrations.starts.sum() > 0:
             initial = self.demonstrations.starts / self.demonstrations.starts.sum()
         return simulate(self.mdp, self.policy, n, length, seed, initial)
+
+    def counterfactual(
+        self,
+        params: Any = None,
+        mdp: MDP | None = None,
+        reward: Any = None,
+        bands: str | None = "auto",
+        level: float = 0.95,
+        initial: Any = None,
+        **bootstrap: Any,
+    ) -> Counterfactual:
+        """What these agents would do if something changed: behaviour before and after, with bands.
+
+        `params={"RC": 12.0}` or `{"RC": lambda rc: 1.2 * rc}`; `mdp=fit.mdp.replace(discount=0.9)` or another model;
+        `reward=` another reward of the same parameters, or an array; any of them together. `bands` is "delta",
+        "bootstrap" (then `reps`, `seed`, `jobs`), None, or "auto". More in `revealed.counterfactual`.
+        """
+        return counterfactual(self, params, mdp, reward, bands, level, initial, **bootstrap)
+
+    def demand_curve(
+        self,
+        parameter: str,
+        values: Any,
+        action: Any,
+        per: float = 1.0,
+        bands: str | None = "auto",
+        level: float = 0.95,
+        initial: Any = None,
+        **bootstrap: Any,
+    ) -> DemandCurve:
+        """How often `action` is taken per `per` decisions in the long run, against a parameter of the reward.
+
+        `fit.demand_curve("RC", np.linspace(4, 14, 41), action="replace", per=12).plot()` draws Rust's picture. The
+        parameter is set to each of `values` by hypothesis; the others carry the uncertainty of the estimate.
+        """
+        return demand_curve(self, parameter, values, action, per, bands, level, initial, **bootstrap)
 
     def __repr__(self) -> str:
         return (

@@ -45,7 +45,7 @@ def identify(information: Floats, names: Sequence[str], size: Floats | None = No
     """
     names = list(names)
     d = np.sqrt(np.maximum(np.diag(information), 0.0))
-    live = np.flatnonzero(d > NOTHING * (d.max(initial=0.0) if size is None else size))
+    live = np.flatnonzero(d > (0.0 if size is None else NOTHING * size))
     values, vectors = np.linalg.eigh(information[np.ix_(live, live)] / np.outer(d[live], d[live]))
     null = values < 1e-10 * max(live.size, 1)
     rank = int((~null).sum())

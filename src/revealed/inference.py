@@ -15,6 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from revealed.checks import Bools, require_flag, require_option
+from revealed.diagnosis import invisible_directions
 from revealed.errors import InvalidInput, InvalidOption
 from revealed.mdp import MDP, Floats
 from revealed.objective import Evaluation, adjoint, derivative_of_q
@@ -41,14 +42,21 @@ class Evidence:
         """(K, K), or (K + L, K + L) with the parameters of the transitions. NaN where nothing can be said."""
         self.require(kind, joint)
         if kind == "opg":
-            (inverse, lost), meat = invert(self._opg(joint)), None
+            (inverse, lost), meat = invert(self._opg(joint), self._blind(joint)), None
         elif joint:
             inverse, lost, meat = self._two_steps(kind)
         else:
-            (inverse, lost), meat = invert(self.bread), self._meat(kind)
+            (inverse, lost), meat = invert(self.bread, self._blind()), self._meat(kind)
         matrix = inverse if meat is None else inverse @ meat @ inverse.T
         matrix[lost], matrix[:, lost] = np.nan, np.nan
         return (matrix + matrix.T) / 2.0
+
+    def _blind(self, joint: bool = False) -> Floats:
+        """(n, K): directions in which choices do not change (theory I1); none where the Hessian is not analytic."""
+        K = self.point.theta.size
+        rows = invisible_directions(self.point) if self.point.objective.has_hessian else np.zeros((0, K))
+        extra = self.estimated.psi.size if joint and self.estimated is not None else 0
+        return np.hstack([rows, np.zeros((len(rows), extra))])
 
     def require(self, kind: str, joint: bool) -> None:
         """Raise where this kind of covariance has no meaning for these data."""
@@ -200,7 +208,7 @@ class Evidence:
     def _two_steps(self, kind: str) -> tuple[Floats, Bools, Floats]:
         """Inverse of the bread, what it says nothing about, and the meat: ψ from the moves alone, then θ (N5)."""
         assert self.estimated is not None
-        (own, lost), moves = invert(self.bread), self._transition_information()
+        (own, lost), moves = invert(self.bread, self._blind()), self._transition_information()
         per_move, lost_moves = invert(moves)
         K, L = self.point.theta.size, moves.shape[0]
         inverse = np.block([[own, own @ self.cross_hessian @ per_move], [np.zeros((L, K)), per_move]])
@@ -257,25 +265,38 @@ def difference_gradient(point: Evaluation) -> Floats:
     return (H + H.T) / 2.0
 
 
-def invert(matrix: Floats) -> tuple[Floats, Bools]:
+def invert(matrix: Floats, blind: Floats | None = None) -> tuple[Floats, Bools]:
     """The inverse of an information matrix, and which parameters it says nothing about.
 
-    Scaled to unit diagonal so that units do not matter. Directions without information are left out (theory I1), and
-    parameters that take part in them are lost; so are all where the matrix is not positive.
+    Directions that choices cannot see (`blind`, orthonormal rows; theory I1) are left out, and so are those without
+    information once units are alike; parameters that take part in them are lost. All are where the matrix is not
+    positive: the point is no maximum.
     """
-    d = np.sqrt(np.maximum(np.diag(matrix), 0.0))
-    empty = d == 0.0
-    d = np.where(empty, 1.0, d)
-    scaled = matrix / np.outer(d, d)
+    n = len(matrix)
+    Z = np.eye(n)
+    if blind is not None and len(blind):
+        Z = np.linalg.svd(blind)[2][len(blind) :].T  # an orthonormal basis of what is left
+    seen = Z.T @ matrix @ Z
+    d = np.sqrt(np.maximum(np.diag(seen), 0.0))
+    d = np.where(d > 0.0, d, 1.0)
+    scaled = seen / np.outer(d, d)
     if not np.isfinite(scaled).all():
-        return np.full_like(matrix, np.nan), np.ones(d.size, dtype=bool)
+        return np.full_like(matrix, np.nan), np.ones(n, dtype=bool)
     values, vectors = np.linalg.eigh((scaled + scaled.T) / 2.0)
-    if values.min(initial=1.0) < -1e-7 * d.size:
-        return np.full_like(matrix, np.nan), np.ones(d.size, dtype=bool)
-    null = values < NULL * d.size
-    lost = empty | (np.abs(vectors[:, null]) > 1e-5).any(axis=1)
-    inverse = (vectors[:, ~null] / values[~null]) @ vectors[:, ~null].T
-    return inverse / np.outer(d, d), lost
+    if values.min(initial=1.0) < -1e-7 * n:
+        return np.full_like(matrix, np.nan), np.ones(n, dtype=bool)
+    null = values < NULL * n
+    half = (Z / d) @ vectors  # columns: shifts of the parameters, one per eigenvalue
+    lost = _take_part(half[:, null].T) | _take_part(blind)
+    return (half[:, ~null] / values[~null]) @ half[:, ~null].T, lost if lost.any() else np.zeros(n, dtype=bool)
+
+
+def _take_part(directions: Floats | None) -> Any:
+    """Which parameters a shift along one of the rows would change."""
+    if directions is None or len(directions) == 0:
+        return np.zeros(1, dtype=bool)
+    size = np.abs(directions).max(axis=1, keepdims=True)
+    return (np.abs(directions) > 1e-6 * size).any(axis=0)
 
 
 _BOOTSTRAP = "fit.bootstrap() resamples agents instead; read functions of the reward, not single weights."

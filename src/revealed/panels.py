@@ -8,14 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from revealed.checks import Ints, as_list, is_index
 from revealed.errors import InvalidDemonstrations, InvalidInput, MissingDependency
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 MOST_INDEX = 2**31 - 2
 
@@ -233,3 +237,38 @@ def _given_next(given: Ints, following: Ints, followed: npt.NDArray[np.bool_], o
             f"row {order[i]}",
         )
     return given
+
+
+def write_panel(
+    steps: Any, names: dict[str, str | None], ids: Any, state_labels: Any, action_labels: Any
+) -> pd.DataFrame:
+    """Decisions as a frame, the way back from `read_panel`; `names` are those of the columns, None leaves one out."""
+    import pandas as pd
+
+    wanted = {field: name for field, name in names.items() if name is not None}
+    if len(set(wanted.values())) < len(wanted):
+        raise InvalidInput("to_frame", "columns of different names", repr(list(wanted.values())))
+    labels = {"agent": ids, "state": state_labels, "action": action_labels, "next_state": state_labels}
+    columns = {name: _labelled(labels.get(field), getattr(steps, field)) for field, name in wanted.items()}
+    return pd.DataFrame(columns | {wanted["time"]: _apart(steps.agent, steps.time, steps.first)})
+
+
+def _labelled(labels: tuple[Any, ...] | None, index: Ints) -> Any:
+    """What the indices stand for, or the indices themselves; missing where an index is −1."""
+    import pandas as pd
+
+    if labels is None:
+        return index if (index >= 0).all() else pd.Series(index, dtype="Int64").where(index >= 0)
+    names = np.empty(len(labels) + 1, dtype=object)
+    names[:-1] = labels
+    return pd.Series(names[index]).infer_objects()  # −1 picks the None at the end
+
+
+def _apart(agent: Ints, time: Ints, first: npt.NDArray[np.bool_]) -> Ints:
+    """Times at which no trajectory touches the one before it of the same agent: those in the way begin later."""
+    clock, begins = time.copy(), np.flatnonzero(first)
+    free: dict[int, int] = {}
+    for i, j in pairwise([*begins.tolist(), time.size]):
+        clock[i:j] += max(0, free.get(int(agent[i]), 0) - int(time[i]))
+        free[int(agent[i])] = int(clock[j - 1]) + 2
+    return clock

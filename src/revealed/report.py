@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from revealed.experiments.catalogue import EXPERIMENTS, SCALES
 from revealed.experiments.cells import L2, NETWORK_PATIENCE, NETWORK_TOL, TIGHTER, TOL, Table, fingerprint
-from revealed.experiments.output import prepare_folder, write_atomically
 from revealed.experiments.verdicts import FAILS, HOLDS, UNDECIDED, Verdict
+from revealed.files import prepare_folder, write_atomically
 from revealed.findings import Chapter, Findings, gather
 from revealed.latex import tabular
 from revealed.page import (

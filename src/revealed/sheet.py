@@ -202,7 +202,7 @@ def _line(row: Row, widths: Sequence[int]) -> str:
 def _facts(left: Sequence[Pair], right: Sequence[Pair], width: int) -> list[str]:
     """Two columns; a fact that is too long for its half has a line of its own below them."""
     label = max(display_width(clean(name)) for name, _ in (*left, *right)) + 2
-    half = width // 2
+    half = width // 2 + 1
     short = [pair for pair in left if label + display_width(clean(pair[1])) < half]
     lines = [
         _pad(_fact(one, label), half) + _pad_between(two, label, width - half)

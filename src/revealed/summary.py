@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MOST_ROWS = 30  # of a summary; longer parameter vectors are shown by their quantiles
+MOST_NAMED = 100  # parameters of a linear reward among which weak directions are looked for
 QUANTILES = (0, 5, 25, 50, 75, 95, 100)
 UNPRINTED = {"Reward", "States, actions", "Status", "Iterations", "Seconds"}  # facts that a paper does not give
 COLUMNS = ("coef", "std err", "z", "P>|z|", "lower", "upper")
@@ -158,7 +159,7 @@ class Summary(Printed):
             blocks=((("coef", *values),),),
             left=_left_facts(fit),
             right=_right_facts(fit),
-            notes=tuple(status_notes(fit)),
+            notes=(*status_notes(fit), *_identification_notes(fit)),
         )
 
     @property
@@ -209,7 +210,7 @@ def _left_facts(fit: FitLike) -> tuple[Pair, ...]:
     facts = [
         ("Method", fit.method),
         ("Reward", type(fit.reward_model).__name__),
-        ("Weighting", str(fit.options.get("weighting"))),
+        ("Weighting", _weighting_words(fit)),
         ("First step", _first_step_word(fit) if uses_first_step(fit) else ""),
         ("States, actions", f"{fit.mdp.n_states}, {fit.mdp.n_actions}"),
         ("Discount", f"{fit.mdp.discount:.10g}"),
@@ -229,6 +230,11 @@ def _right_facts(fit: FitLike) -> tuple[Pair, ...]:
         ("Iterations", f"{fit.iterations}" + (f" in {fit.updates} updates" if fit.settled is not None else "")),
         ("Seconds", f"{fit.seconds:.3f}"),
     )
+
+
+def _weighting_words(fit: FitLike) -> str:
+    weighting, visits = str(fit.options.get("weighting")), fit.demonstrations.visit_discount
+    return weighting if weighting == "occupancy" or visits == 1.0 else f"{weighting}, times {visits:g}^t"
 
 
 def uses_first_step(fit: FitLike) -> bool:
@@ -251,7 +257,7 @@ def covariance_words(fit: FitLike) -> str:
     text = _bootstrap_words(fit) if kind == "bootstrap" else words.get(kind, kind)
     if not joint:
         return text
-    n = len(fit.mdp.estimated.names)
+    n = len((fit.mdp.base or fit.mdp).estimated.names)
     return f"{text}, joint with {n} transition parameter{'' if n == 1 else 's'}"
 
 
@@ -280,7 +286,17 @@ def error_notes(fit: FitLike, found: Estimates) -> list[str]:
 def _missing(fit: FitLike, found: Estimates) -> str:
     if not np.isnan(found.bse).any():
         return ""
-    return _NO_ERRORS_SEPARATED if fit.status.code == "separated" else _NO_ERRORS_UNSEEN
+    code = fit.status.code
+    if code not in _WITHOUT and _identified(fit):
+        return "–: no standard error, " + _NO_MAXIMUM
+    return "–: no standard error, " + _WITHOUT.get(code, _UNSEEN)
+
+
+def _identified(fit: FitLike) -> bool:
+    try:
+        return fit.identification.rank == fit.theta.size
+    except RevealedError:
+        return False
 
 
 def _bootstrap_note(fit: FitLike) -> str:
@@ -298,8 +314,12 @@ def first_step_note(fit: FitLike) -> str:
 
 
 def _identification_notes(fit: FitLike) -> list[str]:
-    """What the data hardly tell apart; where the status names it already, once is enough."""
-    if fit.status.code in ("unidentified", "separated"):
+    """What the data hardly tell apart. Where the status names it, once is enough; of a table of weights or a network
+    choices always leave much open, and of very many weights nobody reads it."""
+    reward = fit.reward_model
+    if fit.status.code in ("unidentified", "separated") or getattr(reward, "tabular", False):
+        return []
+    if fit.theta.size > (MOST_NAMED if getattr(reward, "linear", False) else MOST_ROWS):
         return []
     try:
         words = fit.identification.words
@@ -322,5 +342,10 @@ _RESAMPLED = (
 )
 _GIVEN = "π̃ was given and is taken as true: the standard errors hold for choice probabilities that are known."
 _SHRUNK = "Standard errors do not cover the shrinkage by the penalty (l2 = {l2:g}): the estimates are biased to zero."
-_NO_ERRORS_SEPARATED = "–: no standard error, since the likelihood is separated: the weight has no finite estimate."
-_NO_ERRORS_UNSEEN = "–: no standard error, since choices do not identify the parameter by itself."
+_UNSEEN = "since choices do not identify the parameter by itself."
+_NO_MAXIMUM = "since the curvature at the estimate is not that of a maximum."
+_WITHOUT = {
+    "separated": "since the likelihood is separated: the weight has no finite estimate.",
+    "inner_solve_failed": "since the search failed.",
+    "unidentified": _UNSEEN,
+}

@@ -177,6 +177,10 @@ class Uncertain:
             raise point.problem
         return Evidence(point, demos.weights_by_agent, demos.ids, demos.visit_discount == 1.0)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the evidence, whose factorisation cannot be pickled; it is made again when asked for."""
+        return {name: value for name, value in vars(self).items() if name != "evidence"}
+
     def _series(self, values: Floats, name: str) -> pd.Series:
         import pandas as pd
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -58,18 +56,6 @@ def _version(name: str) -> str:
         return version(name)
     except PackageNotFoundError:
         return "not installed"
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Linear algebra on one thread while this lasts, so that neither seconds nor rounding depend on the workers.
-
-    The limit is the whole process's: of threads that run side by side, the one that started them must ask first.
-    """
-    from threadpoolctl import threadpool_limits
-
-    with threadpool_limits(1):
-        yield
 
 
 def ask_jax_for_one_thread() -> None:

@@ -12,9 +12,9 @@ from typing import Any
 from revealed.checks import require_count, require_option
 from revealed.experiments.catalogue import EXPERIMENTS
 from revealed.experiments.cells import Cell, Measured, Results, failed_row, fingerprint
-from revealed.experiments.machine import describe_machine, one_thread, processor
+from revealed.experiments.machine import describe_machine, processor
 from revealed.experiments.store import Store
-from revealed.parallel import each
+from revealed.parallel import each, one_thread
 from revealed.progress import Progress
 
 Plan = Mapping[str, Any]  # a configuration for each experiment, by name

@@ -21,7 +21,7 @@ import numpy as np
 
 from revealed.errors import InvalidInput
 from revealed.experiments.cells import Cell, Measured, Results, fingerprint, key_of
-from revealed.experiments.output import append_line, prepare_folder, write_atomically
+from revealed.files import append_line, prepare_folder, write_atomically
 from revealed.mdp import Floats
 
 if TYPE_CHECKING:

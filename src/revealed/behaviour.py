@@ -1,0 +1,202 @@
+"""What a model and a reward imply (theory V3, C2, L1), and how it moves with their parameters (theory L2, L3).
+
+Behaviour is the soft optimum: choice probabilities, values, visits, shares of actions, welfare. One derivative feeds
+all others: F = dQ*/dx (theory V5), where a change of T acts as a change γ(∂T/∂ψ)V of the reward. Then dπ = π(F − F̄)
+and dV = F̄; visits follow by one solve with the transpose for all parameters together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from revealed.bellman import SoftBellman, SoftOptimum
+from revealed.checks import Floats
+from revealed.demonstrations import Demonstrations
+from revealed.long_run import LongRun, long_run
+from revealed.mdp import MDP
+from revealed.simulation import simulate
+
+QUANTITIES = ("policy", "value", "q", "occupancy", "long_run", "frequencies", "welfare")
+OVERALL = ("frequencies", "welfare")  # those that are not one number per state
+
+
+@dataclass(frozen=True, eq=False)
+class Quantities:
+    """One array per quantity: levels, changes, standard errors or bounds.
+
+    `policy` and `q` (S, A); `value` (S,) is V*; `occupancy` (S,) expected discounted visits from the start
+    distribution; `long_run` (S,) the share of time in each state, or expected visits of one episode where decisions
+    surely end; `frequencies` (A,) the share of each action among all decisions in the long run; `welfare` is p₀·V*, in
+    units of the shocks (scale 1, centred): expected discounted rewards plus what agents gain by choosing after they
+    see their shocks.
+    """
+
+    policy: Floats = field(repr=False)
+    value: Floats = field(repr=False)
+    q: Floats = field(repr=False)
+    occupancy: Floats = field(repr=False)
+    long_run: Floats = field(repr=False)
+    frequencies: Floats
+    welfare: float
+
+
+@dataclass(frozen=True, eq=False)
+class Banded(Quantities):
+    """Quantities with standard errors `se` and bounds `lower` and `upper`, each of the same form; None without bands.
+
+    Bounds hold for each number by itself. NaN where nothing can be said.
+    """
+
+    se: Quantities | None = field(repr=False, default=None)
+    lower: Quantities | None = field(repr=False, default=None)
+    upper: Quantities | None = field(repr=False, default=None)
+
+
+@dataclass(frozen=True, eq=False)
+class Behaviour(Banded):
+    """How agents behave who solve `mdp` with the rewards `reward` (S, A); `start` (S,) is where they begin.
+
+    `ends` tells whether decisions surely end, so that `long_run` counts the visits of an episode.
+    """
+
+    mdp: MDP = field(kw_only=True)
+    reward: Floats = field(kw_only=True, repr=False)
+    start: Floats = field(kw_only=True, repr=False)
+    ends: bool = field(kw_only=True)
+
+    def simulate(self, n: int, length: int, seed: int | None = None, initial: Any = None) -> Demonstrations:
+        """`n` trajectories of at most `length` decisions; starts come from `initial`, else from `start`.
+
+        They carry the labels of the model, so that `to_frame()` shows them.
+        """
+        demos = simulate(self.mdp, self.policy, n, length, seed, self.start if initial is None else initial)
+        return replace(demos, state_labels=self.mdp.state_labels, action_labels=self.mdp.action_labels)
+
+
+@dataclass(frozen=True, eq=False)
+class Solved:
+    """The soft optimum of one reward, and what follows from it when it is asked for."""
+
+    mdp: MDP
+    reward: Floats
+    start: Floats
+    optimum: SoftOptimum
+    solver: str = "auto"
+
+    @property
+    def policy(self) -> Floats:
+        return self.optimum.policy
+
+    @property
+    def value(self) -> Floats:
+        return self.optimum.value
+
+    @property
+    def q(self) -> Floats:
+        return self.optimum.q
+
+    @cached_property
+    def occupancy(self) -> Floats:
+        return np.maximum(self.optimum.chain.solve_transpose(self.start), 0.0)  # C2
+
+    @cached_property
+    def run(self) -> LongRun:
+        return long_run(self.mdp, self.policy, self.start, self.solver)
+
+    @property
+    def long_run(self) -> Floats:
+        return self.run.visits
+
+    @cached_property
+    def decisions(self) -> float:
+        """Per episode; one where nothing ends."""
+        return float(self.long_run[~self.mdp.terminal].sum())
+
+    @cached_property
+    def frequencies(self) -> Floats:
+        made = self.long_run @ self.policy
+        return made / self.decisions if self.decisions > 0.0 else np.full_like(made, np.nan)
+
+    @property
+    def welfare(self) -> float:
+        return float(self.start @ self.value)
+
+    def derivatives(self, d_reward: Floats, d_transitions: Sequence[sp.csr_array] = ()) -> Derivatives:
+        """Along the columns of ∂r/∂x (S, A, K), then along ∂T/∂ψ, one sparse (S*A, S) per parameter."""
+        return Derivatives(self, d_reward, tuple(d_transitions))
+
+    def behaviour(self, se: Any = None, lower: Any = None, upper: Any = None) -> Behaviour:
+        levels = {name: getattr(self, name) for name in QUANTITIES}
+        told = {"mdp": self.mdp, "reward": self.reward, "start": self.start, "ends": self.run.ends}
+        return Behaviour(**levels, se=se, lower=lower, upper=upper, **told)
+
+
+def solve_behaviour(bellman: SoftBellman, reward: Floats, start: Floats) -> Solved:
+    """The soft optimum by a solver that keeps what it knows from reward to reward; `reward` (S, A) is checked."""
+    table = np.where(bellman.mdp.feasible, reward, 0.0)
+    return Solved(bellman.mdp, table, start, bellman.solve(table), bellman.solver)
+
+
+class Derivatives:
+    """Derivatives of every quantity, the last axis over the M parameters; each computed when asked for."""
+
+    def __init__(self, at: Solved, d_reward: Floats, d_transitions: tuple[sp.csr_array, ...]) -> None:
+        self.at, self._moves = at, d_transitions
+        self._first = d_reward.shape[2]  # of the columns that move T
+        through_T = [at.mdp.discount * (dT @ at.value).reshape(*at.policy.shape, 1) for dT in d_transitions]
+        self._direct = np.where(at.mdp.feasible[:, :, None], np.concatenate([d_reward, *through_T], axis=2), 0.0)
+
+    @cached_property
+    def value(self) -> Floats:
+        return self.at.optimum.chain.solve(np.einsum("sa,sam->sm", self.at.policy, self._direct))  # V5
+
+    @cached_property
+    def q(self) -> Floats:
+        mdp = self.at.mdp
+        F = self._direct + mdp.discount * mdp.transitions.expect(self.value)
+        return np.where(mdp.feasible[:, :, None], F, 0.0)
+
+    @cached_property
+    def policy(self) -> Floats:
+        mean = np.einsum("sa,sam->sm", self.at.policy, self.q)
+        return self.at.policy[:, :, None] * (self.q - mean[:, None, :])
+
+    @cached_property
+    def occupancy(self) -> Floats:
+        return self.at.optimum.chain.solve_transpose(self.at.mdp.discount * self.push(self.at.occupancy))
+
+    @cached_property
+    def long_run(self) -> Floats:
+        return self.at.run.derivative(self)
+
+    @cached_property
+    def frequencies(self) -> Floats:
+        at, dm = self.at, self.long_run
+        made = at.policy.T @ dm + np.einsum("s,sam->am", at.long_run, self.policy)
+        more = dm[~at.mdp.terminal].sum(axis=0)
+        return (made - np.outer(at.frequencies, more)) / at.decisions
+
+    @cached_property
+    def welfare(self) -> Floats:
+        return self.at.start @ self.value
+
+    def expect(self, x: Floats) -> Floats:
+        """dT^π x, through the choices and through T."""
+        out = np.einsum("sam,sa->sm", self.policy, self.at.mdp.transitions.expect(x))
+        for column, dT in enumerate(self._moves, self._first):
+            out[:, column] += np.sum(self.at.policy * (dT @ x).reshape(self.at.policy.shape), axis=1)
+        return out
+
+    def push(self, w: Floats) -> Floats:
+        """wᵀdT^π, through the choices and through T."""
+        mdp = self.at.mdp
+        out = mdp.transitions.matrix.T @ (w[:, None, None] * self.policy).reshape(mdp.feasible.size, -1)
+        for column, dT in enumerate(self._moves, self._first):
+            out[:, column] += dT.T @ (w[:, None] * self.at.policy).reshape(-1)
+        return out

@@ -1,0 +1,287 @@
+"""What would they do if…: behaviour before and after a change, with bands (theory L3).
+
+"Before" is the full solution at the estimate, whatever the method: CCP and NPL estimate θ, and θ has one soft optimum.
+Bands come from the covariance of the estimate by exact derivatives (the delta method), or from solving both worlds
+anew for every draw of a bootstrap. The change has bands of its own: what both sides share cancels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from revealed.behaviour import OVERALL, QUANTITIES, Banded, Behaviour, Derivatives, Quantities, Solved
+from revealed.checks import Floats, require_option
+from revealed.errors import InvalidInput
+from revealed.plots import own_axes, plot_bands
+from revealed.scenario import MOST_NUMBERS, Doubt, Side, doubt, find_action, over_draws, sides, standard_errors
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+COLUMNS = ("before", "after", "change", "se", "lower", "upper")
+
+
+@dataclass(frozen=True, eq=False)
+class Counterfactual:
+    """Behaviour `before` and `after` a change, and the `change` from one to the other.
+
+    Each has `policy`, `value`, `q`, `occupancy`, `long_run`, `frequencies` and `welfare`, and, where there are `bands`
+    ("delta" or "bootstrap"), `se`, `lower` and `upper` of the same form, as in `cf.change.se.welfare`. The change is
+    NaN where the two worlds do not have the same states and actions. Welfare is in units of the shocks.
+    """
+
+    before: Behaviour
+    after: Behaviour
+    change: Banded
+    words: str
+    bands: str | None
+    level: float
+    notes: tuple[str, ...] = field(default=())
+
+    def table(self) -> pd.DataFrame:
+        """The share of each action in the long run, and welfare: before, after, and the change with its band."""
+        import pandas as pd
+
+        welfare = pd.DataFrame([self._cells("welfare", ())], columns=COLUMNS, index=["welfare"])
+        return pd.concat([self.frame("frequencies"), welfare]).rename_axis(None)
+
+    def frame(self, quantity: str = "policy", action: Any = None) -> pd.DataFrame:
+        """One quantity, a row per state (per action for "frequencies"); policy and q need an `action`."""
+        import pandas as pd
+
+        require_option("quantity", quantity, [name for name in QUANTITIES if name != "welfare"])
+        mdp = self.after.mdp
+        if quantity == "frequencies":
+            return pd.DataFrame(self._cells(quantity, ...), index=_index("action", mdp.action_labels, mdp.n_actions))
+        place: Any = ...
+        if quantity in ("policy", "q"):
+            place = (slice(None), self._action(action, quantity))
+        index = _index("state", mdp.state_labels, mdp.n_states)
+        return pd.DataFrame(self._cells(quantity, place), index=index)
+
+    def _action(self, action: Any, quantity: str) -> int:
+        if action is None:
+            raise InvalidInput("action", f"the action whose {quantity} is asked for", "None", remedy="Label or index.")
+        return find_action(self.after.mdp, action)
+
+    def _cells(self, quantity: str, place: Any) -> dict[str, Any]:
+        """What stands in each column; `before` is NaN where the worlds differ in size."""
+        change, after = self.change, np.asarray(getattr(self.after, quantity))[place]
+        before = np.asarray(getattr(self.before, quantity))
+        same = before.shape == np.shape(getattr(self.after, quantity))
+        cells = {"before": before[place] if same else np.full_like(after, np.nan), "after": after}
+        cells["change"] = np.asarray(getattr(change, quantity))[place]
+        for name, part in (("se", change.se), ("lower", change.lower), ("upper", change.upper)):
+            cells[name] = np.full_like(after, np.nan) if part is None else np.asarray(getattr(part, quantity))[place]
+        return {name: x.item() if np.ndim(x) == 0 else x for name, x in cells.items()}
+
+    def plot(self, action: Any = None, ax: Axes | None = None, title: str | None = None, **style: Any) -> Figure:
+        """The probability of an action (the last one unless told) over the states, before and after, with bands."""
+        mdp = self.after.mdp
+        if self.before.mdp.n_states != mdp.n_states:
+            raise InvalidInput("plot", "worlds with the same states", "others", remedy='Use cf.frame("policy", …).')
+        a = mdp.n_actions - 1 if action is None else find_action(mdp, action)
+        figure, axes = own_axes(ax)
+        curves = {
+            name: _curve(part, a, mdp.terminal) for name, part in (("before", self.before), ("after", self.after))
+        }
+        label = str(mdp.action_labels[a]) if mdp.action_labels else f"action {a}"
+        style = {"label": f"probability to {label}"} | style
+        plot_bands(axes, np.arange(mdp.n_states), curves, title=self.words if title is None else title, **style)
+        return figure
+
+    def __str__(self) -> str:
+        lines = [f"Counterfactual: {self.words}", "", self.table().to_string(float_format="{:.5g}".format), ""]
+        if self.bands is not None:
+            lines.append(f"Bands of the change at {100 * self.level:g} %, {_BANDS[self.bands]}.")
+        visits = "per episode" if self.after.ends else "in the long run"
+        lines.append(f"Shares of actions {visits}; welfare in units of the shocks.")
+        return "\n".join(lines + [f"Note: {note}" for note in self.notes])
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        notes = "".join(f"<p>Note: {escape(note)}</p>" for note in self.notes)
+        return f"<p><b>{escape(self.words)}</b></p>{self.table().to_html(float_format='{:.5g}'.format)}{notes}"
+
+
+_BANDS = {"delta": "delta method", "bootstrap": "bootstrap percentiles"}
+
+
+def _index(name: str, labels: Any, n: int) -> Any:
+    import pandas as pd
+
+    return pd.Index(range(n) if labels is None else list(labels), name=name)
+
+
+def _curve(side: Behaviour, a: int, terminal: Any) -> tuple[Floats, Floats | None, Floats | None]:
+    """A probability over states and its band; nobody acts in a terminal state."""
+    parts = (side.policy, side.lower and side.lower.policy, side.upper and side.upper.policy)
+    return tuple(None if p is None else np.where(terminal, np.nan, p[:, a]) for p in parts)  # pyright: ignore
+
+
+def counterfactual(
+    fit: Any,
+    params: Any = None,
+    mdp: Any = None,
+    reward: Any = None,
+    bands: str | None = "auto",
+    level: float = 0.95,
+    initial: Any = None,
+    **bootstrap: Any,
+) -> Counterfactual:
+    """What agents with the estimated preferences would do if something changed.
+
+    Parameters
+    ----------
+    params : name → number (set by hypothesis: it carries no uncertainty) or name → function of the estimate
+        (`{"RC": lambda rc: 1.2 * rc}`, whose uncertainty follows by the derivative), or all K numbers.
+    mdp : another model, such as `fit.mdp.replace(discount=0.9)`, with other transitions, or with other masks.
+    reward : another reward model with the same parameters, or an (S, A) or (S, 1) array of rewards.
+    bands : "delta" (the fit's own standard errors, `fit.errors`), "bootstrap", None, or "auto": "delta" where the fit
+        has a covariance.
+    level : of the bands.
+    initial : where agents start; by default where the model says, else where the data started, else evenly.
+    bootstrap : options of `fit.bootstrap` (reps, seed, jobs, progress).
+
+    Where the transitions were estimated, a bootstrap estimates them anew in every draw, and so does "delta" with joint
+    errors; a model given as `mdp` follows if its transitions are the estimated ones (`fit.mdp.replace(discount=...)`),
+    and stays as it is otherwise. Welfare p₀·V* is in units of the shocks (scale 1) and for centred shocks.
+    """
+    doubts = doubt(fit, bands, level, bootstrap)
+    before, after, words = sides(fit, params, mdp, reward, initial)
+    now, then = before.at(fit.theta), after.at(fit.theta)
+    notes = list(doubts.notes)
+    found = _bands(doubts, (before, after), (now, then), fit.theta, notes)
+    change = Banded(**_difference(then, now), **found[2])
+    if any(np.isnan(s.long_run).any() for s in (now, then)):
+        notes.append(_NO_LONG_RUN)
+    kind = doubts.kind if found[2] else None
+    both = now.behaviour(**found[0]), then.behaviour(**found[1])
+    return Counterfactual(*both, change, ", ".join(words), kind, level, tuple(notes))
+
+
+_NO_LONG_RUN = "the long run is not known: some states are left less than once in 1e12 decisions."
+
+
+def behaviour_under(under: Any) -> Behaviour:
+    """The behaviour to draw from: that after a counterfactual, or one of its two sides."""
+    found = under.after if isinstance(under, Counterfactual) else under
+    if not isinstance(found, Behaviour):
+        remedy = "As in fit.simulate(100, 20, under=fit.counterfactual(...)), or its `.before` or `.after`."
+        raise InvalidInput("under", "a counterfactual or a behaviour", type(under).__name__, remedy=remedy)
+    return found
+
+
+Bands = dict[str, Any]  # Quantities: se, lower and upper; empty without bands
+Pair = tuple[Solved, Solved]
+
+
+def _difference(then: Any, now: Any) -> dict[str, Any]:
+    """After less before, NaN where they cannot be compared; of what has −∞ (an infeasible action), nothing."""
+    out = {}
+    for name in QUANTITIES:
+        x, y = np.asarray(getattr(then, name)), np.asarray(getattr(now, name))
+        real = np.isfinite(x) & np.isfinite(y) if x.shape == y.shape else np.zeros(x.shape, dtype=bool)
+        gap = np.full(x.shape, np.nan)
+        np.subtract(x, y, out=gap, where=real)
+        out[name] = gap.item() if gap.ndim == 0 else gap
+    return out
+
+
+def _bands(doubts: Doubt, both: tuple[Side, Side], at: Pair, theta: Floats, notes: list[str]) -> list[Bands]:
+    """se, lower and upper of before, after and the change."""
+    if doubts.kind == "delta":
+        return _delta_bands(doubts, both, at, theta)
+    if doubts.kind == "bootstrap":
+        return _bootstrap_bands(doubts, both, at, notes)
+    return [{}, {}, {}]
+
+
+def _delta_bands(doubts: Doubt, both: tuple[Side, Side], at: Pair, theta: Floats) -> list[Bands]:
+    cov = np.asarray(doubts.cov)
+    n_psi = cov.shape[0] - theta.size
+    ways = [side.derivatives(solved, theta, n_psi) for side, solved in zip(both, at, strict=True)]
+    size = np.maximum(*(np.abs(d.q).max(axis=(0, 1)) for d in ways))
+    difference = Quantities(**_difference(at[1], at[0]))
+    scales = {name: max(_size(getattr(s, name)) for s in at) for name in QUANTITIES}
+
+    def errors(levels: Any, slope: Callable[[str], Floats]) -> dict[str, Floats]:
+        found = {name: standard_errors(slope(name), cov, size, scales[name]) for name in QUANTITIES}
+        return {name: np.where(np.isfinite(getattr(levels, name)), se, np.nan) for name, se in found.items()}
+
+    spreads = [errors(s, lambda name, d=d: getattr(d, name)) for s, d in zip(at, ways, strict=True)]
+    spreads.append(errors(difference, lambda name: _gap(ways[1], ways[0], name)))
+    levels = (*at, difference)
+    return [_around(x, se, doubts.z, limited=i < 2) for i, (x, se) in enumerate(zip(levels, spreads, strict=True))]
+
+
+def _size(values: Any) -> float:
+    """At least one: shares and probabilities are of that size."""
+    finite = np.abs(np.asarray(values))
+    return max(1.0, float(finite[np.isfinite(finite)].max(initial=0.0)))
+
+
+def _gap(then: Derivatives, now: Derivatives, name: str) -> Floats:
+    x, y = getattr(then, name), getattr(now, name)
+    return x - y if x.shape == y.shape else np.zeros_like(x)  # masked: the change itself is NaN there
+
+
+def _around(levels: Any, se: dict[str, Floats], z: float, limited: bool) -> Bands:
+    """Bounds at z standard errors to either side; those of shares and visits stay where such things can be."""
+    low = {name: np.asarray(getattr(levels, name)) - z * se[name] for name in QUANTITIES}
+    high = {name: np.asarray(getattr(levels, name)) + z * se[name] for name in QUANTITIES}
+    if limited:
+        for name in ("policy", "frequencies", "occupancy", "long_run"):
+            low[name] = np.maximum(low[name], 0.0)
+        for name in ("policy", "frequencies"):
+            high[name] = np.minimum(high[name], 1.0)
+    return {"se": _quantities(se), "lower": _quantities(low), "upper": _quantities(high)}
+
+
+def _quantities(found: dict[str, Floats]) -> Quantities:
+    plain: dict[str, Any] = {name: x.item() if np.ndim(x) == 0 else x for name, x in found.items()}
+    return Quantities(**plain)
+
+
+def _bootstrap_bands(doubts: Doubt, both: tuple[Side, Side], at: Pair, notes: list[str]) -> list[Bands]:
+    """Percentiles over the draws; quantities per state only where all draws of them can be kept."""
+    kept = QUANTITIES if len(np.asarray(doubts.theta)) * max(s.q.size for s in at) <= MOST_NUMBERS else OVERALL
+    if len(kept) < len(QUANTITIES):
+        notes.append("bands of shares and welfare only: there are too many states to keep every draw.")
+    draws = over_draws("counterfactual", partial(_draw, both, kept), doubts, notes)
+    return [_percentiles([d[i] for d in draws], doubts, at[min(i, 1)]) for i in range(3)]
+
+
+def _draw(both: tuple[Side, Side], kept: tuple[str, ...], theta: Floats, psi: Floats) -> list[dict[str, Any]]:
+    """Before, after and the change at one draw."""
+    now, then = (side.at(theta, psi) for side in both)
+    difference = _difference(then, now)
+    levels = [{name: np.asarray(getattr(s, name)) for name in kept} for s in (now, then)]
+    return [*levels, {name: np.asarray(difference[name]) for name in kept}]
+
+
+def _percentiles(draws: list[dict[str, Any]], doubts: Doubt, like: Solved) -> Bands:
+    """Standard deviations and percentiles of the draws; NaN for what was not kept."""
+    found: dict[str, dict[str, Floats]] = {"se": {}, "lower": {}, "upper": {}}
+    for name in QUANTITIES:
+        if name not in draws[0]:
+            blank = np.full(np.shape(getattr(like, name)), np.nan)
+            parts = {"se": blank, "lower": blank, "upper": blank}
+        else:
+            table = np.stack([d[name] for d in draws])
+            table = np.where(np.isfinite(table), table, np.nan)
+            low, high = np.quantile(table, doubts.tails, axis=0)
+            parts = {"se": table.std(axis=0, ddof=1), "lower": low, "upper": high}
+        for part, values in parts.items():
+            found[part][name] = np.asarray(values)
+    return {part: _quantities(values) for part, values in found.items()}

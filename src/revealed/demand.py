@@ -1,0 +1,189 @@
+"""Demand curves: how often an action is taken in the long run, against one parameter of the reward.
+
+Rust's (1987) picture: expected replacements a year against the cost of a new engine. The parameter that is swept is
+set by hypothesis and carries no uncertainty; the other parameters stay at their estimates and carry theirs, as they
+were estimated together with the swept one (their marginal covariance, or the draws of a bootstrap).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from revealed.checks import Floats, as_floats, as_number
+from revealed.errors import InvalidInput, InvalidOption
+from revealed.plots import own_axes, plot_demand
+from revealed.scenario import (
+    Doubt,
+    Setting,
+    Side,
+    doubt,
+    estimated_side,
+    find_action,
+    find_parameter,
+    over_draws,
+    standard_errors,
+)
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Band = tuple[Floats, Floats, Floats]
+
+
+@dataclass(frozen=True, eq=False)
+class DemandCurve:
+    """How often `action` is taken per `per` decisions in the long run, at each of `values` of `parameter`.
+
+    `frequency`, `se`, `lower` and `upper` are (n,) (NaN without bands). `estimate` is where the data put the
+    parameter, `interval` its own confidence interval, `at_estimate` the frequency there.
+    """
+
+    parameter: str
+    action: Any
+    per: float
+    values: Floats = field(repr=False)
+    frequency: Floats = field(repr=False)
+    se: Floats = field(repr=False)
+    lower: Floats = field(repr=False)
+    upper: Floats = field(repr=False)
+    estimate: float
+    interval: tuple[float, float]
+    at_estimate: float
+    bands: str | None
+    level: float
+    notes: tuple[str, ...] = ()
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """Columns value, frequency, lower, upper, se."""
+        import pandas as pd
+
+        columns = {"value": self.values, "frequency": self.frequency, "lower": self.lower, "upper": self.upper}
+        return pd.DataFrame(columns | {"se": self.se})
+
+    def plot(
+        self,
+        ax: Axes | None = None,
+        xlabel: str | None = None,
+        ylabel: str | None = None,
+        title: str = "",
+        **style: Any,
+    ) -> Figure:
+        """The curve with its band, and the estimate with its confidence interval; returns the figure."""
+        figure, axes = own_axes(ax, (5.8, 4.0))
+        expected = f"expected “{self.action}” per {self.per:g} decisions"
+        names = (self.parameter if xlabel is None else xlabel, expected if ylabel is None else ylabel)
+        band = None if self.bands is None else (self.lower, self.upper)
+        mark = (self.estimate, *self.interval, self.at_estimate)
+        style = {"title": title, "names": names, "level": self.level} | style
+        plot_demand(axes, self.values, self.frequency, band, mark, **style)
+        return figure
+
+
+def demand_curve(
+    fit: Any,
+    parameter: str,
+    values: Any,
+    action: Any,
+    per: float = 1.0,
+    bands: str | None = "auto",
+    level: float = 0.95,
+    initial: Any = None,
+    **bootstrap: Any,
+) -> DemandCurve:
+    """The expected number of times `action` (label or index) is taken per `per` decisions in the long run, against a
+    parameter of the reward that is set to each of `values`.
+
+    `fit.demand_curve("RC", np.linspace(4, 14, 41), action="replace", per=12)` is Rust's curve of replacements per bus
+    and year. The swept parameter is set by hypothesis; the others are at their estimates and carry the uncertainty of
+    the estimate: their block of its covariance, marginal and not conditional, because the hypothesis is about the
+    world and tells nothing about what the data say of them. Bands hold at each value by itself. `bands`, `level`,
+    `initial` and the options of the bootstrap are those of `fit.counterfactual`.
+    """
+    k = find_parameter(parameter, tuple(fit.reward_model.names), "parameter")
+    points = _as_values(values)
+    a = find_action(fit.mdp, action)
+    if not 0.0 < as_number(per) < np.inf:
+        raise InvalidOption("per", "a number of decisions above 0", repr(per))
+    doubts = doubt(fit, bands, level, bootstrap)
+    sweep = _Sweep(fit.theta, estimated_side(fit, initial), k, a, float(per), points)
+    frequency, spread = sweep.along(doubts)
+    notes = list(doubts.notes)
+    bounds = sweep.bands(frequency, spread, doubts, notes)
+    name = fit.mdp.action_labels[a] if fit.mdp.action_labels else f"action {a}"
+    mark = float(fit.theta[k]), sweep.interval(doubts), float(per) * float(sweep.side.at(fit.theta).frequencies[a])
+    return DemandCurve(parameter, name, float(per), points, frequency, *bounds, *mark, doubts.kind, level, tuple(notes))
+
+
+@dataclass(frozen=True, eq=False)
+class _Sweep:
+    """One parameter k moved along `points`, one action a counted."""
+
+    theta: Floats
+    side: Side
+    k: int
+    a: int
+    per: float
+    points: Floats
+
+    def along(self, doubts: Doubt) -> tuple[Floats, Floats | None]:
+        """(n,) frequencies and, with a covariance, their standard errors: one factorisation per value for both."""
+        cov, theta = doubts.cov, self.theta
+        found, slopes, sizes = [], [], []
+        for value in self.points:
+            solved = self.side.at(_with(theta, self.k, value))
+            found.append(self.per * solved.frequencies[self.a])
+            if cov is not None:
+                hypothesis = Setting(self.side.setting.names, {self.k: float(value)})  # it moves with no estimate
+                side = replace(self.side, setting=hypothesis)
+                ways = side.derivatives(solved, theta, cov.shape[0] - theta.size)
+                slopes.append(self.per * ways.frequencies[self.a])
+                sizes.append(np.abs(ways.q).max(axis=(0, 1)))
+        if cov is None:
+            return np.array(found), None
+        return np.array(found), standard_errors(np.array(slopes), cov, np.max(sizes, axis=0), self.per)
+
+    def bands(self, frequency: Floats, se: Floats | None, doubts: Doubt, notes: list[str]) -> Band:
+        """se, lower and upper (n,)."""
+        if se is not None:
+            reach = doubts.z * se
+            return se, np.maximum(frequency - reach, 0.0), np.minimum(frequency + reach, self.per)
+        if doubts.theta is None:
+            blank = np.full(self.points.size, np.nan)
+            return blank, blank, blank
+        table = np.array(over_draws("demand curve", self.curve, doubts, notes))
+        low, high = np.quantile(table, doubts.tails, axis=0)
+        return table.std(axis=0, ddof=1), low, high
+
+    def curve(self, theta: Floats, psi: Floats) -> Floats:
+        """(n,): the whole curve at one draw, each point from the one before."""
+        side = self.side.moved(psi)
+        return self.per * np.array([side.at(_with(theta, self.k, v)).frequencies[self.a] for v in self.points])
+
+    def interval(self, doubts: Doubt) -> tuple[float, float]:
+        """The confidence interval of the swept parameter's own estimate."""
+        estimate = float(self.theta[self.k])
+        if doubts.theta is not None:
+            low, high = np.quantile(doubts.theta[:, self.k], doubts.tails)
+            return float(low), float(high)
+        reach = float("nan") if doubts.cov is None else doubts.z * float(np.sqrt(doubts.cov[self.k, self.k]))
+        return estimate - reach, estimate + reach
+
+
+def _with(theta: Floats, k: int, value: float) -> Floats:
+    new = theta.copy()
+    new[k] = value
+    return new
+
+
+def _as_values(values: Any) -> Floats:
+    points = as_floats(values)
+    if points is None or points.ndim != 1 or points.size == 0 or not np.isfinite(points).all():
+        got = type(values).__name__ if points is None else f"shape {points.shape}"
+        raise InvalidInput("values", "a sequence of numbers", got, remedy="As in np.linspace(4, 14, 41).")
+    return points

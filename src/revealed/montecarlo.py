@@ -1,0 +1,314 @@
+"""Monte Carlo: fit methods to data whose truth is known, over and over, and count what a single fit cannot show.
+
+Is an estimate right on average, is its standard error the spread that it claims to be, and does a 95 % interval hold
+the truth 95 times in a hundred? Replication r draws its data with the r-th child of one seed: every method sees the
+same data, more replications leave the earlier ones what they are, and neither workers nor interruptions matter.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from copy import copy
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from revealed import __version__
+from revealed.checks import as_number, is_index, require_count, require_flag, require_option
+from revealed.demonstrations import Demonstrations
+from revealed.environments.world import World
+from revealed.errors import InvalidInput, InvalidOption, RevealedError
+from revealed.estimation import Options
+from revealed.estimators import Estimator
+from revealed.inference import KINDS
+from revealed.mdp import MDP, Floats
+from revealed.montecarlo_folder import Folder, digest, without_address
+from revealed.montecarlo_table import MonteCarlo
+from revealed.parallel import each, one_thread, workers
+from revealed.progress import Progress
+
+USABLE = ("converged", "unidentified")  # the latter is a point among equals: what to compare is the user's business
+LOOSEST = 1e-4  # of the optimisers' own tolerances
+MOST_AT_ONCE = 20  # replications that a worker takes at a time; a kill loses no more than these
+
+
+def monte_carlo(
+    world: World,
+    methods: Mapping[str, Any] | Iterable[Any],
+    replications: int = 500,
+    n: int = 100,
+    length: int | None = None,
+    seed: int = 0,
+    kind: str | None = None,
+    joint: bool = False,
+    level: float = 0.95,
+    model: Callable[[Demonstrations], MDP] | None = None,
+    folder: str | os.PathLike[str] | None = None,
+    jobs: int | None = None,
+    progress: bool | None = None,
+) -> MonteCarlo:
+    """Bias, spread, mean standard error, coverage, seconds and failures of methods on a world with known weights.
+
+    Parameters
+    ----------
+    world : any world with `true_weights`.
+    methods : name -> estimator, or a list of estimators, which are named by their method and options.
+    replications, seed : how many data sets, and the seed that all of theirs come from.
+    n, length : trajectories in each, and decisions in each of them (the world's own length unless given).
+    kind, joint : the standard errors, as for `fit.with_errors`; None takes what each fit has by itself.
+    level : of the intervals.
+    model : from demonstrations to the MDP that is fitted, where transitions are estimated as well:
+        `lambda demos: rv.MDP(rv.estimate_transitions(demos), discount=0.95)`. None: the world's own MDP.
+    folder : where finished replications are kept, one line each; a call that was stopped, or that asks for more
+        replications, goes on from there.
+    jobs : worker processes (see `revealed.parallel`); seconds are comparable where there are no more than cores.
+    """
+    named = _named(methods)
+    _check_numbers(replications, n, length, seed, level, jobs)
+    _check_errors(kind, joint, model)
+    _check_world(world, named)
+    decisions = world.length if length is None else length
+    study = Study(world, named, int(n), int(decisions), int(seed), kind, joint, float(level), model)
+    return _run(study, int(replications), folder, jobs, progress)
+
+
+@dataclass(frozen=True)
+class Study:
+    """What is repeated: everything that a replication needs but its number."""
+
+    world: World
+    methods: dict[str, Any]
+    n: int
+    length: int
+    seed: int
+    kind: str | None
+    joint: bool
+    level: float
+    model: Callable[[Demonstrations], MDP] | None
+
+    @property
+    def truth(self) -> Floats:
+        return np.asarray(self.world.true_weights, dtype=np.float64)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self.world.reward_model().names)
+
+    def draw(self, replication: int) -> Demonstrations:
+        """The data of a replication: the same whoever asks, and whenever."""
+        child = np.random.SeedSequence(self.seed, spawn_key=(replication,))
+        return self.world.demonstrate(self.n, self.length, seed=int(child.generate_state(1, np.uint64)[0]))
+
+    def build(self, demos: Demonstrations) -> MDP:
+        return self.world.mdp if self.model is None else self.model(demos)
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """What is repeated, in plain numbers and words."""
+        about = {name: getattr(self, name) for name in ("n", "length", "seed", "kind", "joint", "level")}
+        methods = {name: describe(method, self.truth) for name, method in self.methods.items()}
+        truth = dict(zip(self.names, self.truth.tolist(), strict=True))
+        return {"world": self.world.name, "truth": truth, "methods": methods} | about
+
+    def fingerprint(self) -> dict[str, Any]:
+        """`about`, and what tells two studies apart that read the same: the first data set, its model, the rewards."""
+        model = "the world's own" if self.model is None else without_address(repr(self.model))
+        marks = {"version": __version__, "model": model, "first_data": None, "first_model": None}
+        try:
+            demos = self.draw(0)
+            marks["first_data"] = digest([demos.counts])
+            mdp = self.build(demos)
+            matrix = mdp.transitions.matrix
+            marks["first_model"] = digest([matrix.data, matrix.indices, matrix.indptr, mdp.discount])
+        except RevealedError as error:
+            marks["first_model"] = _words(error)
+        return self.about | marks
+
+
+def _run(study: Study, replications: int, folder: Any, jobs: int | None, progress: bool | None) -> MonteCarlo:
+    store = Folder(folder, study.fingerprint()) if folder is not None else None
+    done = {} if store is None else {r: found for r, found in store.read().items() if r < replications}
+    missing = [r for r in range(replications) if r not in done]
+    with one_thread(), Progress("Monte Carlo", progress, total=len(missing)) as bar:
+        for records in each(replicate, ((study, chunk) for chunk in _chunks(missing, jobs)), jobs):
+            for record in records:
+                done[record["replication"]] = record
+                if store is not None:
+                    store.add(record)
+            bar.update(f"{len(done)} of {replications} done", advance=len(records))
+    about = study.about
+    return MonteCarlo.gather(about["truth"], [done[r] for r in range(replications)], about)
+
+
+def _chunks(numbers: list[int], jobs: int | None) -> Iterator[list[int]]:
+    """Several replications for each task, since sending one off costs as much as a fit; alone, one at a time."""
+    together = workers(jobs)
+    size = 1 if together == 1 else min(MOST_AT_ONCE, max(1, len(numbers) // (8 * together)))
+    for k in range(0, len(numbers), size):
+        yield numbers[k : k + size]
+
+
+def replicate(study: Study, numbers: list[int]) -> list[dict[str, Any]]:
+    """Some replications, wherever they run, as plain numbers and words."""
+    with one_thread():
+        return [_one(study, number) for number in numbers]
+
+
+def _one(study: Study, number: int) -> dict[str, Any]:
+    """Draw, fit by every method, and note what came out. That data defeat a method is a result, too."""
+    try:
+        demos = study.draw(number)
+        mdp = study.build(demos)
+    except InvalidOption:
+        raise  # no data would make it valid: the caller's to mend, not a result
+    except RevealedError as error:
+        return {"replication": number, "decisions": None, "fits": dict.fromkeys(study.methods, _failed(error))}
+    fits = {name: _fit(study, method, mdp, demos) for name, method in study.methods.items()}
+    return {"replication": number, "decisions": round(demos.n_decisions), "fits": fits}
+
+
+def _fit(study: Study, method: Any, mdp: MDP, demos: Demonstrations) -> dict[str, Any]:
+    try:
+        fit = method.fit(mdp, demos)
+    except InvalidOption:
+        raise
+    except RevealedError as error:
+        return _failed(error)
+    if fit.status.interrupted:
+        raise KeyboardInterrupt  # half a fit is no result
+    theta = np.asarray(fit.theta, dtype=np.float64)
+    if theta.shape != study.truth.shape:
+        raise InvalidInput("methods", f"estimates of {study.truth.size} parameters", f"shape {theta.shape}")
+    used = is_usable(fit)
+    row = {"status": fit.status.code, "message": fit.status.message, "used": used, "seconds": fit.seconds}
+    return row | {"theta": theta.tolist(), "settled": fit.settled} | (_errors(study, fit) if used else {})
+
+
+def _errors(study: Study, fit: Any) -> dict[str, Any]:
+    """Standard errors and intervals, and how long they took; NaN, and the reason, where this fit has none."""
+    born = time.perf_counter()
+    nothing = np.full(study.truth.size, np.nan)
+    se, low, high, reason = nothing, nothing, nothing, ""
+    told = _with_errors(study, fit)
+    try:
+        if study.kind == "bootstrap" and told.bootstrap().interrupted:
+            raise KeyboardInterrupt
+        interval = told.conf_int(alpha=1.0 - study.level)
+        se, low, high = (np.asarray(x, dtype=np.float64) for x in (told.bse, interval["lower"], interval["upper"]))
+    except RevealedError as error:
+        reason = _words(error)
+    found = {"se": se.tolist(), "lower": low.tolist(), "upper": high.tolist(), "no_errors": reason}
+    return found | {"error_seconds": time.perf_counter() - born}
+
+
+def _with_errors(study: Study, fit: Any) -> Any:
+    """The fit with the errors that were asked for; where no data would give them, that is the caller's to mend."""
+    if study.kind is None and not study.joint:
+        return fit
+    alone: dict[str, Any] = {"jobs": 1, "progress": False} if study.kind == "bootstrap" else {}  # we are a worker
+    return fit.with_errors(study.kind or fit.errors[0], joint=study.joint, **alone)
+
+
+def is_usable(fit: Any) -> bool:
+    """Whether an estimate counts: a search that came to its end, also that of NPL truncated after its updates."""
+    if not np.isfinite(fit.theta).all():
+        return False
+    return fit.status.code in USABLE or _is_truncated(fit)
+
+
+def _is_truncated(fit: Any) -> bool:
+    """NPL that took all its updates, the last with a search that came to its end, but whose π̃ still moved."""
+    if fit.status.code != "iteration_limit" or fit.settled is not False:
+        return False
+    return fit.gradient_norm <= (fit.options["tol"] or LOOSEST)
+
+
+def _failed(error: Exception) -> dict[str, Any]:
+    return {"status": type(error).__name__, "message": _words(error), "used": False}
+
+
+def _words(error: Exception) -> str:
+    return " ".join(str(error).split())
+
+
+# ------------------------------------------------------------------------------------------------------------ checks
+
+
+def _named(methods: Any) -> dict[str, Any]:
+    """Name -> method, with no bars of their own."""
+    if isinstance(methods, Mapping):
+        named = {str(name): method for name, method in methods.items()}
+    else:
+        listed = list(methods) if isinstance(methods, Iterable) else [methods]
+        named = {name_of(method): method for method in listed}
+        if len(named) < len(listed):
+            remedy = "Pass a dict that names them."
+            raise InvalidInput("methods", "methods that differ in their options", ", ".join(named), remedy=remedy)
+    for name, method in named.items():
+        if not callable(getattr(method, "fit", None)):
+            raise InvalidInput("methods", "estimators, such as rv.NFXP(world.reward_model())", repr(method)[:60], name)
+    if not named:
+        raise InvalidInput("methods", "at least one estimator", "none")
+    return {name: _quiet(method) for name, method in named.items()}
+
+
+def name_of(method: Any) -> str:
+    """`NFXP`, `NPL(updates=2)`, `CCP(first_step=kernel)`: the method and the options that were chosen."""
+    given = [f"updates={method.updates}"] if hasattr(method, "updates") else []
+    if isinstance(method, Estimator):
+        default = Options()
+        chosen = {k: v for k, v in vars(method.options).items() if v is not getattr(default, k) and k != "progress"}
+        given += [f"{k}={v if isinstance(v, str) else repr(v)[:40]}" for k, v in chosen.items()]
+    name = getattr(method, "method", type(method).__name__)
+    return f"{name}({', '.join(given)})" if given else name
+
+
+def describe(method: Any, truth: Floats) -> str:
+    """A method with its options in words, and a mark of what its reward makes of the truth."""
+    words = f"{without_address(repr(method))}" + (f", updates={method.updates}" if hasattr(method, "updates") else "")
+    reward = getattr(method, "reward", None)
+    return words if reward is None else f"{words}, {digest([reward.value(truth)])}"
+
+
+def _quiet(method: Any) -> Any:
+    if not isinstance(method, Estimator):
+        return method
+    quiet = copy(method)
+    quiet.options = replace(method.options, progress=False)
+    return quiet
+
+
+def _check_world(world: Any, methods: dict[str, Any]) -> None:
+    if not isinstance(world, World):
+        raise InvalidInput("world", "a World, such as rv.environments.rust_bus()", type(world).__name__)
+    if world.true_weights is None:
+        remedy = "Take one whose reward is linear: rust_bus, garnet, obstacleworld, mountain_car."
+        raise InvalidInput("world", "a world with true_weights", f"{world.name}, which has none", remedy=remedy)
+    for name, method in methods.items():
+        K = getattr(getattr(method, "reward", None), "n_params", world.true_weights.size)
+        if K != world.true_weights.size:
+            expected = f"rewards with the world's {world.true_weights.size} parameters"
+            raise InvalidInput("methods", expected, f"{K}", name, "Estimate world.reward_model().")
+
+
+def _check_numbers(replications: Any, n: Any, length: Any, seed: Any, level: Any, jobs: Any) -> None:
+    require_count("replications", replications)
+    require_count("n", n)
+    for name, value in (("length", length), ("jobs", jobs)):
+        if value is not None:
+            require_count(name, value)
+    if not is_index(seed) or seed < 0:
+        raise InvalidInput("seed", "a whole number >= 0: a study can be repeated", repr(seed))
+    if not 0.0 < as_number(level) < 1.0:
+        raise InvalidInput("level", "a number between 0 and 1", repr(level))
+
+
+def _check_errors(kind: Any, joint: Any, model: Any) -> None:
+    if kind is not None:
+        require_option("kind", kind, KINDS)
+    require_flag("joint", joint)
+    if model is not None and not callable(model):
+        raise InvalidInput("model", "a function from demonstrations to an rv.MDP", type(model).__name__)

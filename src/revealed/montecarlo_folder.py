@@ -1,0 +1,97 @@
+"""A Monte Carlo study on disk: `study.json` says what is repeated, `replications.jsonl` has a line per finished one.
+
+A line is on the disk before the next replication is counted; one that a kill has cut off is passed over, and its
+replication computed again. A folder belongs to one study: data of two must not end up in one table.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from revealed.errors import InvalidInput
+from revealed.files import append_line, prepare_folder, write_atomically
+
+OTHER = "Pass another folder, or remove this one."
+
+
+class Folder:
+    """The finished replications of one study, told by `about`, which is plain numbers and words."""
+
+    def __init__(self, folder: str | os.PathLike[str], about: dict[str, Any]) -> None:
+        self.path = prepare_folder(folder, "folder")
+        self.about = json.loads(json.dumps(about))
+        self.key = hashlib.sha256(json.dumps(self.about, sort_keys=True).encode()).hexdigest()[:16]
+        found = self._found()
+        if found is None:
+            text = json.dumps(self.about, indent=1, ensure_ascii=False)
+            write_atomically(self.path / "study.json", text.encode("utf-8"))
+        elif found != self.about:
+            raise InvalidInput("folder", "a folder of the same study", differences(found, self.about), remedy=OTHER)
+
+    @property
+    def lines(self) -> Path:
+        return self.path / "replications.jsonl"
+
+    def _found(self) -> dict[str, Any] | None:
+        """The study that is in the folder already; None where there is none."""
+        path = self.path / "study.json"
+        if not path.exists() and self.lines.exists():
+            expected = "a study.json beside replications.jsonl"
+            raise InvalidInput("folder", expected, f"{self.path}, without", remedy=OTHER)
+        try:
+            return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
+        except ValueError as error:
+            raise InvalidInput("folder", "a study.json that can be read", str(path), remedy=OTHER) from error
+
+    def read(self) -> dict[int, dict[str, Any]]:
+        """The whole lines, by replication."""
+        if not self.lines.exists():
+            return {}
+        text = self.lines.read_text(encoding="utf-8", errors="replace")
+        return {found["replication"]: found for found in map(self._record_in, text.splitlines()) if found}
+
+    def _record_in(self, line: str) -> dict[str, Any] | None:
+        try:
+            record = json.loads(line)
+            whole = record["study"] == self.key and isinstance(record["replication"], int) and "fits" in record
+            return record if whole else None
+        except (ValueError, KeyError, TypeError):
+            return None
+
+    def add(self, record: dict[str, Any]) -> None:
+        append_line(self.lines, json.dumps({"study": self.key, **record}))
+
+
+def differences(there: dict[str, Any], here: dict[str, Any]) -> str:
+    """In words, what another study has in its place: "n = 50 there, 100 here"."""
+    known = [*here, *(name for name in there if name not in here)]
+    other = [name for name in known if there.get(name) != here.get(name)]
+    return "; ".join(f"{name} = {_short(there.get(name))} there, {_short(here.get(name))} here" for name in other)
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 80 else text[:77] + "…"
+
+
+def digest(arrays: Iterable[Any]) -> str:
+    """A name for some arrays, up to rounding: other machines differ in the last bits."""
+    found = hashlib.sha256()
+    for array in arrays:
+        table = np.asarray(array, dtype=np.float64)
+        rounded = np.round(table, 9) + 0.0  # no negative zeros
+        found.update(repr(table.shape).encode() + rounded.tobytes())
+    return found.hexdigest()[:16]
+
+
+def without_address(text: str) -> str:
+    """A description that is the same in another process."""
+    return re.sub(r" at 0x[0-9a-fA-F]+", "", text)

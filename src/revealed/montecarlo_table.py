@@ -1,0 +1,223 @@
+"""What a Monte Carlo study found: one tidy frame, and the tables that people read off it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from revealed.sheet import Printed, Row, Sheet
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+PER_PARAMETER = (
+    "truth", "bias", "bias_se", "sd", "rmse", "mean_se", "coverage", "coverage_se", "used", "no_interval",
+)  # fmt: skip
+SHOWN = ("truth", "bias", "sd", "rmse", "mean_se")
+SHARES = ("coverage", "coverage_se")
+HEAD = ("", "truth", "bias", "sd", "rmse", "mean se", "coverage", "±", "used", "seconds")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MonteCarlo(Printed):
+    """Estimates of known parameters over many data sets.
+
+    `frame` has a row per replication, method and parameter: estimate, se, lower, upper, covered (missing where there
+    is no interval), used (whether the estimate counts), status, message, no_errors (why a fit has no standard errors),
+    seconds, error_seconds, settled, decisions. `truth` are the true weights by name; `about` tells what was repeated.
+    """
+
+    frame: pd.DataFrame = field(repr=False)
+    truth: pd.Series
+    methods: tuple[str, ...]
+    about: dict[str, Any]
+
+    @classmethod
+    def gather(cls, truth: dict[str, float], records: list[dict[str, Any]], about: dict[str, Any]) -> MonteCarlo:
+        """From the records of replications, in their order."""
+        import pandas as pd
+
+        methods = tuple(about["methods"])
+        blocks = [_block(record, name, truth) for record in records for name in methods]
+        frame = pd.DataFrame({column: np.concatenate([b[column] for b in blocks]) for column in blocks[0]})
+        frame["covered"] = _covered(frame)
+        return cls(frame, pd.Series(truth, name="truth"), methods, about)
+
+    @property
+    def replications(self) -> int:
+        return int(self.frame["replication"].nunique())
+
+    def table(self) -> pd.DataFrame:
+        """By (method, parameter): truth, bias with its own error, sd, rmse, mean_se, coverage with its own error.
+
+        `used` estimates count; those that failed do not. `no_interval` of them have no standard error, and count for
+        bias and sd but not for coverage.
+        """
+        import pandas as pd
+
+        used = self.frame[self.frame["used"]]
+        groups = dict(iter(used.groupby(["method", "parameter"], sort=False)))
+        rows = {
+            (method, name): _judge(groups.get((method, name), used.iloc[:0]), float(self.truth[name]))
+            for method in self.methods
+            for name in self.truth.index
+        }
+        table = pd.DataFrame(list(rows.values()), columns=list(PER_PARAMETER))
+        table.index = pd.MultiIndex.from_tuples(list(rows), names=["method", "parameter"])
+        return table
+
+    def by_method(self) -> pd.DataFrame:
+        """By method: replications, used, failed, seconds of a fit (mean and median) and of its standard errors."""
+        import pandas as pd
+
+        fits = self._fits()
+        table = pd.DataFrame(
+            {
+                "replications": fits.size(),
+                "used": fits["used"].sum(),
+                "failed": fits.size() - fits["used"].sum(),
+                "seconds": fits["seconds"].mean(),
+                "median_seconds": fits["seconds"].median(),
+                "error_seconds": fits["error_seconds"].mean(),
+            }
+        )
+        return table.reindex(list(self.methods))
+
+    @property
+    def failures(self) -> pd.DataFrame:
+        """By (method, status): how many estimates do not count, and the reason that the first of them gave."""
+        failed = self.frame[~self.frame["used"]].drop_duplicates(["replication", "method"])
+        return failed.groupby(["method", "status"], sort=False).agg(
+            count=("message", "size"), reason=("message", "first")
+        )
+
+    def _fits(self) -> Any:
+        return self.frame.drop_duplicates(["replication", "method"]).groupby("method", sort=False)
+
+    # -- what people read ---------------------------------------------------------------------------------------------
+
+    @property
+    def title(self) -> str:
+        about = self.about
+        data = f"{self.replications} replications of {about['n']} × {about['length']} decisions"
+        return f"Monte Carlo: {about['world']}, {data}"
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The kind of intervals, what was left out and why, and where there was no interval."""
+        about = self.about
+        errors = (about["kind"] or "the fits' own") + " standard errors"
+        joint = " that count the estimated transitions" if about["joint"] else ""
+        interval = f"Intervals of {100.0 * about['level']:g} % from {errors}{joint}"
+        notes = [f"{interval}; ± is the Monte Carlo error of coverage."]
+        for (method, status), row in self.failures.iterrows():  # pyright: ignore[reportGeneralTypeIssues]
+            notes.append(f"{method}: {row['count']} left out, {status}: {row['reason']}")
+        return (*notes, *self._without_interval())
+
+    def _without_interval(self) -> list[str]:
+        missing = self.table()["no_interval"].groupby("method", sort=False).max()
+        told = self.frame[self.frame["no_errors"] != ""].drop_duplicates("method")
+        reasons = dict(zip(told["method"], told["no_errors"]))
+        return [
+            f"{method}: {count:.0f} without an interval" + (f": {reasons[method]}" if method in reasons else ".")
+            for method, count in missing.items()
+            if count
+        ]
+
+    def to_markdown(self) -> str:
+        """The table as Markdown holds it."""
+        rows = [HEAD, ("---", *("---:" for _ in HEAD[1:])), *(row for block in self._blocks() for row in block)]
+        return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows)
+
+    def _sheet(self) -> Sheet:
+        return Sheet(self.title, HEAD, self._blocks(), notes=self.notes, title=self.title)
+
+    def _blocks(self) -> tuple[tuple[Row, ...], ...]:
+        """A block of text cells per method, a row per parameter; seconds of a fit stand in the first."""
+        table, seconds = self.table(), self.by_method()["median_seconds"]
+        return tuple(
+            tuple(
+                (f"{method}: {name}", *_cells(table.loc[(method, name)]), "" if k else f"{seconds[method]:.3g}")
+                for k, name in enumerate(self.truth.index)
+            )
+            for method in self.methods
+        )
+
+    def plot(self, most: int = 6) -> Figure:
+        """Each method's estimates of each parameter (`most` at most) beside the truth."""
+        from matplotlib.figure import Figure
+
+        from revealed.plots import plot_estimates
+
+        names = list(self.truth.index[:most])
+        size = (1.6 + 3.2 * len(names), 1.2 + 0.4 * len(self.methods))
+        figure = Figure(figsize=size, layout="constrained")
+        axes = figure.subplots(1, len(names), sharey=True, squeeze=False)[0]
+        used = self.frame[self.frame["used"]]
+        for ax, name in zip(axes, names):
+            part = used[used["parameter"] == name]
+            draws = {m: part.loc[part["method"] == m, "estimate"].to_numpy() for m in self.methods}
+            plot_estimates(ax, draws, float(self.truth[name]), title=name)
+        return figure
+
+
+def _block(record: dict[str, Any], method: str, truth: dict[str, float]) -> dict[str, Any]:
+    """One fit's columns, a row per parameter; NaN where it has nothing to tell."""
+    fit, K = record["fits"][method], len(truth)
+    nothing = [np.nan] * K
+    each = {
+        "replication": record["replication"],
+        "method": method,
+        "used": bool(fit["used"]),
+        "status": fit["status"],
+        "message": fit["message"],
+        "no_errors": fit.get("no_errors", ""),
+        "settled": fit.get("settled"),
+        "seconds": fit.get("seconds", np.nan),
+        "error_seconds": fit.get("error_seconds", np.nan),
+        "decisions": np.nan if record["decisions"] is None else record["decisions"],
+    }
+    own = {"parameter": list(truth), "truth": list(truth.values()), "estimate": fit.get("theta", nothing)}
+    own |= {name: fit.get(name, nothing) for name in ("se", "lower", "upper")}
+    order = ("replication", "method", "parameter")
+    columns = {name: [value] * K for name, value in each.items()} | own
+    columns = {name: columns[name] for name in (*order, *(c for c in columns if c not in order))}
+    return {name: np.array(column, dtype=object if name == "settled" else None) for name, column in columns.items()}
+
+
+def _covered(frame: pd.DataFrame) -> Any:
+    """Whether each interval holds the truth; missing where there is none."""
+    inside = (frame["lower"] <= frame["truth"]) & (frame["truth"] <= frame["upper"])
+    return inside.astype("boolean").mask(frame["lower"].isna() | frame["upper"].isna())
+
+
+def _judge(part: pd.DataFrame, truth: float) -> tuple[float, ...]:
+    """One row of the table, in the order of PER_PARAMETER."""
+    x = part["estimate"].to_numpy(dtype=np.float64)
+    R = x.size
+    covered = part["covered"].dropna().to_numpy(dtype=np.float64)
+    sd = float(x.std(ddof=1)) if R > 1 else np.nan
+    bias = float(x.mean() - truth) if R else np.nan
+    rmse = float(np.sqrt(np.mean((x - truth) ** 2))) if R else np.nan
+    share = float(covered.mean()) if covered.size else np.nan
+    error = float(np.sqrt(share * (1.0 - share) / covered.size)) if covered.size else np.nan
+    se = part["se"].to_numpy(dtype=np.float64)
+    mean_se = float(se[np.isfinite(se)].mean()) if np.isfinite(se).any() else np.nan
+    return truth, bias, sd / np.sqrt(max(R, 1)), sd, rmse, mean_se, share, error, R, R - covered.size
+
+
+def _cells(row: Any) -> tuple[str, ...]:
+    """What `HEAD` names of a row of the table, but the seconds."""
+    shown = [_number(float(row[name])) for name in SHOWN]
+    shares = ["–" if np.isnan(row[name]) else f"{row[name]:.3f}" for name in SHARES]
+    return (*shown, *shares, f"{row['used']:.0f}")
+
+
+def _number(x: float) -> str:
+    """Three decimals, or three digits where the number is very small or very large; a dash for none."""
+    if not np.isfinite(x):
+        return "–"
+    return f"{x:.3f}" if x == 0.0 or 1e-2 <= abs(x) < 1e5 else f"{x:.3g}"

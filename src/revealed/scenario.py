@@ -1,0 +1,364 @@
+"""A question about a fit: other parameters, another model, another reward; and how sure the estimates behind it are.
+
+A `Side` is one of the two worlds that are compared: it turns parameters (θ, ψ) into behaviour and knows its own
+derivatives in them. `Doubt` is what is known of (θ, ψ) beyond the estimate: a covariance, or draws of a bootstrap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from revealed.behaviour import Derivatives, Solved, solve_behaviour
+from revealed.bellman import SoftBellman, as_reward
+from revealed.checks import Floats, as_floats, as_number, require_option
+from revealed.errors import InvalidInput, InvalidOption, InvalidReward, SolverFailed, ValueDoesNotExist
+from revealed.mdp import MDP, require_mdp
+from revealed.parallel import each
+from revealed.progress import Progress
+from revealed.rewards.base import Reward, lift_reward, require_reward
+from revealed.transitions import EstimatedTransitions
+
+BANDS = ("auto", "delta", "bootstrap")
+MOST_NUMBERS = 50_000_000  # of one table of derivatives or draws: 400 MB
+STEP = float(np.cbrt(np.finfo(np.float64).eps))  # of central differences, relative
+
+
+@dataclass(frozen=True)
+class Setting:
+    """θ' as a function of θ: parameters by position that are set to a number, or to a function of their estimate."""
+
+    names: tuple[str, ...]
+    changed: dict[int, float | Callable[[float], Any]]
+
+    def value(self, theta: Floats) -> Floats:
+        new = theta.copy()
+        for k, rule in self.changed.items():
+            new[k] = self._call(k, rule, theta[k]) if callable(rule) else rule
+        return new
+
+    def slope(self, theta: Floats) -> Floats:
+        """(K,): dθ'_k/dθ_k, zero for a number that is set."""
+        slope = np.ones(theta.size)
+        for k, rule in self.changed.items():
+            h = STEP * max(1.0, abs(theta[k]))
+            slope[k] = 0.0
+            if callable(rule):
+                slope[k] = (self._call(k, rule, theta[k] + h) - self._call(k, rule, theta[k] - h)) / (2.0 * h)
+        return slope
+
+    def words(self, theta: Floats) -> list[str]:
+        new = self.value(theta)
+        shown = list(self.changed)[:4]
+        more = [f"{len(self.changed) - 4} more"] if len(self.changed) > 4 else []
+        return [f"{self.names[k]} {theta[k]:.5g} → {new[k]:.5g}" for k in shown] + more
+
+    def _call(self, k: int, rule: Callable[[float], Any], at: float) -> float:
+        number = as_number(rule(float(at)))
+        if not np.isfinite(number):
+            expected = "a function that makes a number of the estimate"
+            raise InvalidInput(f"params[{self.names[k]!r}]", expected, f"{rule(float(at))!r} at {at:.5g}")
+        return number
+
+
+def as_setting(params: Any, names: tuple[str, ...]) -> Setting:
+    """From name → number or function (a dict, a Series), or from all K numbers."""
+    if params is None:
+        return Setting(names, {})
+    items = params if isinstance(params, Mapping) or hasattr(params, "index") else _all_of(params, names)
+    changed: dict[int, float | Callable[[float], Any]] = {}
+    for name, rule in items.items():
+        number = as_number(rule)
+        if not callable(rule) and not np.isfinite(number):
+            raise InvalidInput(f"params[{name!r}]", "a number, or a function of the estimate", repr(rule)[:60])
+        changed[find_parameter(name, names)] = rule if callable(rule) else number
+    return Setting(names, changed)
+
+
+def _all_of(params: Any, names: tuple[str, ...]) -> dict[str, float]:
+    numbers = as_floats(params)
+    if numbers is None or numbers.shape != (len(names),):
+        got = type(params).__name__ if numbers is None else f"shape {numbers.shape}"
+        raise InvalidInput("params", f"a dict from names to numbers or functions, or all {len(names)} numbers", got)
+    return dict(zip(names, numbers.tolist(), strict=True))
+
+
+def find_parameter(name: Any, names: tuple[str, ...], argument: str = "params") -> int:
+    """The position of a parameter; an unknown name is an error that shows the nearest."""
+    if name in names:
+        return names.index(name)
+    near = get_close_matches(str(name), names, 1)
+    known = ", ".join(names[:8]) + (", …" if len(names) > 8 else "")
+    remedy = f"Did you mean {near[0]}?" if near else None
+    raise InvalidInput(argument, f"names among {known}", repr(name), remedy=remedy)
+
+
+def find_action(mdp: MDP, action: Any) -> int:
+    """The position of an action that is given by its label or its index."""
+    labels = mdp.action_labels or ()
+    if action in labels:
+        return labels.index(action)
+    if isinstance(action, int | np.integer) and not isinstance(action, bool) and 0 <= action < mdp.n_actions:
+        return int(action)
+    near = get_close_matches(str(action), [str(x) for x in labels], 1)
+    known = f"one of {', '.join(map(str, labels[:8]))}, or an index" if labels else "an index"
+    remedy = f"Did you mean {near[0]}?" if near else None
+    raise InvalidInput("action", f"{known} in 0…{mdp.n_actions - 1}", repr(action), remedy=remedy)
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    """A model, a reward (a function of θ, or a table) and a start: behaviour as a function of (θ, ψ).
+
+    `estimated` are the transitions that follow ψ; None where T is what it is.
+    """
+
+    mdp: MDP
+    reward: Reward | Floats = field(repr=False)
+    setting: Setting
+    start: Floats = field(repr=False)
+    estimated: EstimatedTransitions | None
+    solver: str = "auto"
+
+    def at(self, theta: Floats, psi: Floats | None = None) -> Solved:
+        side = self if psi is None else self.moved(psi)
+        return solve_behaviour(side._bellman, side.table(theta), side.start)
+
+    def moved(self, psi: Floats) -> Side:
+        """The same world at other probabilities of what happens; itself where its T does not follow ψ."""
+        if psi.size == 0 or self.estimated is None:
+            return self
+        return replace(self, mdp=moved_transitions(self.mdp, self.estimated, psi))
+
+    @cached_property
+    def _bellman(self) -> SoftBellman:
+        return SoftBellman(self.mdp, self.solver)
+
+    def table(self, theta: Floats) -> Floats:
+        """(S, A) rewards."""
+        if isinstance(self.reward, np.ndarray):
+            return self.reward
+        return as_reward(self.mdp, self.reward.value(self.setting.value(theta)))
+
+    def derivatives(self, at: Solved, theta: Floats, n_psi: int) -> Derivatives:
+        """In θ and, where `n_psi` is not zero, in the transitions' ψ."""
+        J = np.zeros((*self.mdp.feasible.shape, theta.size))
+        if not isinstance(self.reward, np.ndarray):
+            J = reward_jacobian(self.reward, self.setting.value(theta), self.mdp) * self.setting.slope(theta)
+        if n_psi and self.estimated is None:
+            J = np.concatenate([J, np.zeros((*J.shape[:2], n_psi))], axis=2)
+        return at.derivatives(J, derivatives_of_T(self.mdp, self.estimated) if n_psi and self.estimated else ())
+
+
+def reward_jacobian(reward: Reward, theta: Floats, mdp: MDP) -> Floats:
+    """∂r/∂θ (S, A, K): the reward's own, or central differences of its table."""
+    S, A = mdp.feasible.shape
+    if hasattr(reward, "jacobian"):
+        J: Any = reward.jacobian(theta)  # pyright: ignore[reportAttributeAccessIssue]
+        J = J.toarray() if hasattr(J, "toarray") else np.asarray(J)
+    else:
+        steps = STEP * np.maximum(1.0, np.abs(theta))
+        ways = [(reward.value(theta + e) - reward.value(theta - e)) / (2.0 * e.max()) for e in np.diag(steps)]
+        J = np.stack(ways, axis=-1)
+    return np.broadcast_to(J.reshape(S, -1, theta.size), (S, A, theta.size))
+
+
+def estimated_transitions(mdp: MDP) -> EstimatedTransitions | None:
+    return mdp.estimated if mdp.base is None else mdp.base.estimated
+
+
+def moved_transitions(mdp: MDP, estimated: EstimatedTransitions, psi: Floats) -> MDP:
+    """The same model with T at other probabilities."""
+    matrix = estimated.at(psi).matrix
+    matrix.data = np.maximum(matrix.data, 0.0)  # one minus the sum of the others may be −1e-17
+    return mdp.replace(transitions=_lifted(mdp, matrix))
+
+
+def derivatives_of_T(mdp: MDP, estimated: EstimatedTransitions) -> list[sp.csr_array]:
+    """∂T/∂ψ_l, sparse (S*A, S) each. T is affine in ψ, so that a difference is a derivative."""
+    L, model = estimated.psi.size, estimated.model
+    at_zero = model.matrix(np.zeros(L))
+    return [_lifted(mdp, sp.csr_array(model.matrix(e) - at_zero)) for e in np.eye(L)]
+
+
+def _lifted(mdp: MDP, matrix: sp.csr_array) -> sp.csr_array:
+    """Moves of the base MDP as moves of its unrolled horizon (theory F1)."""
+    if mdp.base is None:
+        return matrix
+    return sp.csr_array(sp.kron(sp.eye_array(int(mdp.horizon or 0) + 1, k=1), matrix, format="csr"))
+
+
+def sides(fit: Any, params: Any, mdp: Any, reward: Any, initial: Any) -> tuple[Side, Side, list[str]]:
+    """(before, after, what changed in words)."""
+    if params is None and mdp is None and reward is None:
+        remedy = 'As in params={"RC": 12.0}, mdp=fit.mdp.replace(discount=0.9), or reward=another.'
+        raise InvalidInput("counterfactual", "something that changes: params, mdp or reward", "nothing", remedy=remedy)
+    before = estimated_side(fit, initial)
+    setting = as_setting(params, before.setting.names)
+    words = setting.words(fit.theta)
+    model = fit.mdp
+    if mdp is not None:
+        require_mdp(mdp)
+        same_T = mdp.transitions is fit.mdp.transitions
+        told = f"discount {fit.mdp.discount:g} → {mdp.discount:g}" if mdp.discount != fit.mdp.discount else ""
+        words.append(told if same_T and told else "another model")
+        model = mdp
+    follows = before.estimated if estimated_transitions(model) is before.estimated else None
+    new_reward = _reward_of(fit, model, reward, setting)
+    words += ["another reward"] if reward is not None else []
+    return before, Side(model, new_reward, setting, _start(fit, model, initial), follows, before.solver), words
+
+
+def estimated_side(fit: Any, initial: Any, setting: Setting | None = None) -> Side:
+    """The model of a fit as it was estimated: the full solution, whatever the method."""
+    setting = Setting(tuple(fit.reward_model.names), {}) if setting is None else setting
+    reward = lift_reward(fit.reward_model, fit.mdp)
+    solver = fit.options.get("solver", "auto")
+    return Side(fit.mdp, reward, setting, _start(fit, fit.mdp, initial), estimated_transitions(fit.mdp), solver)
+
+
+def _start(fit: Any, mdp: MDP, initial: Any) -> Floats:
+    """`initial`, else the model's own, else where the data started, else evenly."""
+    starts = fit.demonstrations.starts
+    if initial is None and mdp.initial is None and starts.size == mdp.n_states and starts.sum() > 0.0:
+        initial = starts / starts.sum()
+    return mdp.start(initial)
+
+
+def _reward_of(fit: Any, mdp: MDP, reward: Any, setting: Setting) -> Reward | Floats:
+    """The new reward, or the fit's own, on the new model."""
+    if reward is None:
+        return _fitting(fit.reward_model, mdp, "reward= must come along: one that fits the new model.")
+    if as_floats(reward) is None:
+        require_reward(reward)
+        if reward.n_params != fit.theta.size:
+            expected = f"a reward of {fit.theta.size} parameters, those of the fit"
+            raise InvalidReward("reward", expected, f"{reward.n_params}", remedy="Or pass numbers: an (S, A) array.")
+        return _fitting(reward, mdp, None)
+    if setting.changed:
+        raise InvalidOption("params", "None where rewards are given as numbers", "both", remedy="Pass one of them.")
+    table = np.asarray(as_floats(reward))
+    return as_reward(mdp, mdp.lift(table) if mdp.base is not None and len(table) == mdp.base.n_states else table)
+
+
+def _fitting(reward: Reward, mdp: MDP, remedy: str | None) -> Reward:
+    try:
+        return lift_reward(reward, mdp)
+    except InvalidReward as problem:
+        if remedy is None:
+            raise
+        raise InvalidInput("mdp", problem.expected, problem.got, remedy=remedy) from problem
+
+
+@dataclass(frozen=True, eq=False)
+class Doubt:
+    """What is known of the parameters beyond the estimate: `kind` is "delta" with `cov` (M, M) over (θ, ψ), or
+    "bootstrap" with draws `theta` (R, K) and `psi` (R, L); None where nothing is. `notes` say why."""
+
+    kind: str | None
+    level: float
+    cov: Floats | None = None
+    theta: Floats | None = None
+    psi: Floats | None = None
+    progress: bool | None = None
+    jobs: int | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def tails(self) -> tuple[float, float]:
+        return (1.0 - self.level) / 2.0, (1.0 + self.level) / 2.0
+
+    @property
+    def z(self) -> float:
+        """How many standard errors a band reaches to either side."""
+        from statistics import NormalDist
+
+        return NormalDist().inv_cdf(self.tails[1])
+
+
+def doubt(fit: Any, bands: Any, level: Any, options: dict[str, Any]) -> Doubt:
+    """Covariance or draws, as `bands` asks; "auto" is "delta" where the fit has a covariance, else nothing."""
+    if bands is not None:
+        require_option("bands", bands, BANDS)
+    if not 0.0 < as_number(level) < 1.0:
+        raise InvalidOption("level", "a number between 0 and 1, such as 0.95", repr(level))
+    if options and bands != "bootstrap":
+        given = ", ".join(options)
+        raise InvalidOption(given, 'no such option but with bands="bootstrap"', f"bands={bands!r}")
+    if bands is None:
+        return Doubt(None, level)
+    if bands == "bootstrap":
+        draws = fit.bootstrap(**options)
+        notes = (f"{draws.n_failed} replications failed and are left out.",) if draws.n_failed else ()
+        how = {name: options.get(name) for name in ("progress", "jobs")}
+        return Doubt("bootstrap", level, theta=draws.theta, psi=draws.psi, notes=notes, **how)
+    return _delta(fit, level, bands == "delta")
+
+
+def _delta(fit: Any, level: float, asked: bool) -> Doubt:
+    kind, joint = fit.errors
+    try:
+        if getattr(fit.reward_model, "tabular", False):
+            remedy = 'Use bands="bootstrap", or None.'
+            raise InvalidOption("bands", "a reward with features", "a weight per state", remedy=remedy)
+        if fit.theta.size * fit.mdp.feasible.size > MOST_NUMBERS:
+            got = f"{fit.theta.size} parameters, {fit.mdp.feasible.size} pairs"
+            raise InvalidOption("bands", "fewer parameters or states", got, remedy="Use bands=None.")
+        cov = np.asarray(fit.cov_params(kind, joint=joint), dtype=np.float64)
+    except InvalidOption as problem:
+        if asked:
+            raise
+        return Doubt(None, level, notes=(f"no bands: {problem}",))
+    lost = int(np.isnan(np.diag(cov)).sum())
+    notes = (f"{lost} parameters have no standard error; what depends on them has no band.",) if lost else ()
+    return Doubt("delta", level, cov=cov, notes=notes)
+
+
+def over_draws(title: str, function: Callable[[Floats, Floats], Any], doubts: Doubt, notes: list[str]) -> list[Any]:
+    """`function(theta, psi)` for every draw of a bootstrap, in their order; draws without a value are left out."""
+    theta, psi = np.asarray(doubts.theta), np.asarray(doubts.psi)
+    pieces = np.array_split(np.arange(len(theta)), min(len(theta), 40))  # several draws each, so that starts are warm
+    found: dict[int, list[Any]] = {}
+    with Progress(title, doubts.progress, total=len(theta)) as bar:
+        chunks = ((i, function, theta[piece], psi[piece]) for i, piece in enumerate(pieces))
+        for i, results in each(_some_draws, chunks, doubts.jobs):
+            found[i] = results
+            bar.update(advance=len(pieces[i]))
+    every = [result for i in sorted(found) for result in found[i]]
+    good = [result for result in every if result is not None]
+    if len(good) < len(every):
+        notes.append(f"{len(every) - len(good)} draws have no value and are left out.")
+    if len(good) < 2:
+        raise InvalidInput("bands", "at least two draws with a value", f"{len(good)}", remedy='Use bands="delta".')
+    return good
+
+
+def _some_draws(i: int, function: Callable[[Floats, Floats], Any], theta: Floats, psi: Floats) -> tuple[int, list[Any]]:
+    results: list[Any] = []
+    for one, other in zip(theta, psi, strict=True):
+        try:
+            results.append(function(one, other))
+        except (ValueDoesNotExist, SolverFailed):
+            results.append(None)
+    return i, results
+
+
+def standard_errors(G: Floats, cov: Floats, size: Floats, scale: float = 1.0) -> Floats:
+    """√(g'Cg) along the last axis. Parameters without a variance (NaN) count only where the quantity moves with them.
+
+    `size` (M,) is how far each parameter moves values, `scale` the size of the quantity: a derivative of 1e-9 of that
+    is rounding. Choices do not move with a constant where nothing ends.
+    """
+    lost = np.isnan(np.diag(cov))
+    flat = G.reshape(-1, G.shape[-1])
+    known = np.where(lost[:, None] | lost, 0.0, cov)
+    var = np.einsum("im,im->i", flat @ known, flat)
+    if lost.any():
+        var[(np.abs(flat[:, lost]) > 1e-9 * scale * size[lost]).any(axis=1)] = np.nan
+    return np.sqrt(np.maximum(var, 0.0)).reshape(G.shape[:-1])

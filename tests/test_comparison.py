@@ -1,0 +1,162 @@
+"""Fits side by side: the union of their parameters, errors in brackets, and a word where they cannot be compared."""
+
+import numpy as np
+import pytest
+
+import revealed as rv
+from fits import MadeUp, Reader
+from models import draw, random_mdp
+from revealed.comparison import compare_fits
+
+GROUP4 = MadeUp()
+MYOPIC = MadeUp((7.6358, 71.5133), (0.7197, 13.778), llf=-165.458)
+OTHER = MadeUp((11.727, 4.8259, 0.5), (2.602, 1.792, 0.1), ("RC", "theta12", "scrap"), nobs=3864, llf=-131.08)
+
+
+def cells(comparison, row: str) -> list[str]:
+    """The cells of a row, by way of HTML, where they have no spaces."""
+    (found,) = [line[1:] for line in Reader(comparison.to_html()).rows if line[0] == row]
+    return found
+
+
+def below(comparison, row: str) -> list[str]:
+    """The cells under a row."""
+    rows = Reader(comparison.to_html()).rows
+    return rows[[line[0] for line in rows].index(row) + 1]
+
+
+def test_one_column_per_fit_and_one_row_per_parameter_in_order_of_appearance():
+    table = compare_fits([GROUP4, OTHER], names=["4", "1-3"])
+    names = [row[0] for row in Reader(table.to_html()).rows if row[0]]
+    assert names[:4] == ["RC", "theta11", "theta12", "scrap"]
+    assert cells(table, "RC") == ["10.0750", "11.7270"]
+    assert below(table, "RC") == ["", "(1.5820)", "(2.6020)"]
+    assert cells(table, "theta11") == ["2.2930", ""]
+    assert below(table, "theta12") == ["", "", "(1.7920)"]
+
+
+def test_statistics_follow():
+    table = compare_fits({"dynamic": GROUP4, "myopic": MYOPIC})
+    assert cells(table, "Log likelihood") == ["−163.581", "−165.458"]
+    assert cells(table, "Observations") == ["4292", "4292"]
+    assert cells(table, "AIC") == ["331.16", "334.92"]
+    assert cells(table, "BIC") == [f"{fit.bic:.2f}" for fit in (GROUP4, MYOPIC)]
+    for row, text in (("Method", "NFXP"), ("Covariance", "hessian"), ("Status", "converged"), ("Seconds", "0.021")):
+        assert cells(table, row) == [text, text]
+    assert table.statistics.loc["AIC", "myopic"] == pytest.approx(2 * 2 + 2 * 165.458)
+
+
+def test_points_stand_below_points():
+    lines = str(compare_fits([GROUP4, MYOPIC], names=["a", "b"])).splitlines()
+    start = next(k for k, line in enumerate(lines) if line.startswith("RC"))
+    points = [[k for k, sign in enumerate(line) if sign == "."] for line in lines[start : start + 4]]
+    assert points[0] == points[1] == points[2] == points[3]
+    starred = str(compare_fits([GROUP4, MYOPIC], stars=True)).splitlines()
+    assert len({line.index(".") for line in starred[start : start + 4]}) == 1
+
+
+def test_stars_follow_the_p_values():
+    fit = MadeUp((2.58, 1.97, 1.65, 1.64), (1, 1, 1, 1), "abcd")
+    table = compare_fits([fit], stars=True)
+    assert [cells(table, name)[0] for name in "abcd"] == ["2.5800***", "1.9700**", "1.6500*", "1.6400"]
+    assert "*** p < 0.01" in str(table)
+    assert "*" not in str(compare_fits([fit]))
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (None, ["NFXP (1)", "NFXP (2)", "NFXP (3)"]),
+        (["a", "b", "a"], ["a (1)", "b", "a (2)"]),
+        (["a", "a", "a (1)"], ["a (2)", "a (3)", "a (1)"]),
+    ],
+)
+def test_names_that_occur_twice_are_numbered(names, expected):
+    table = compare_fits([GROUP4, MYOPIC, OTHER], names=names)
+    assert list(table.statistics.columns) == expected
+    assert Reader(table.to_html()).rows[0][1:] == expected
+
+
+def test_fits_on_different_data_are_told_apart():
+    assert "cannot be compared" not in str(compare_fits([GROUP4, MYOPIC]))
+    assert "different numbers of observations" in str(compare_fits([GROUP4, OTHER]))
+    moved, wider = MadeUp(), MadeUp()
+    moved.demonstrations.counts = np.array([[4260.0, 32.0]])
+    wider.demonstrations.counts = np.array([[4259.0, 33.0], [0.0, 0.0]])
+    assert "different decisions" in str(compare_fits([GROUP4, moved]))
+    assert "different states or actions" in str(compare_fits([GROUP4, wider]))
+
+
+def test_what_a_column_lacks_is_told_below():
+    bare = MadeUp(
+        method="MCE-IRL", weighting="occupancy", raises=rv.errors.InvalidOption("kind", "bootstrap", "hessian")
+    )
+    table = compare_fits([GROUP4, bare, MadeUp(method="CCP", l2=0.1), MadeUp(errs=(np.nan, 0.6), method="NPL")])
+    text = str(table)
+    assert below(table, "RC") == ["", "(1.5820)", "", "(1.5820)", "(–)"]
+    assert cells(table, "Covariance") == ["hessian", "none", "hessian", "hessian"]
+    assert "Without standard errors: MCE-IRL" in text
+    assert "occupancy weighting the log likelihood is not what was maximised" in text
+    assert "errors that do not cover the shrinkage: CCP." in text
+    assert "whose bias in finite samples the errors do not show: CCP." in text
+
+
+def test_a_fit_with_very_many_parameters_gives_statistics_only():
+    many = MadeUp(np.ones(50), np.ones(50), [f"s{k}" for k in range(50)], method="MCE-IRL")
+    table = compare_fits([GROUP4, many])
+    assert "s7" not in str(table)
+    assert cells(table, "Parameters") == ["2", "50"]
+    assert "Too many parameters to list: MCE-IRL." in str(table)
+    assert len(table.to_frame()) == 52
+    assert "Log likelihood" in str(compare_fits([many]))
+
+
+def test_the_frame_has_coefficients_and_errors_of_each_fit():
+    frame = compare_fits({"4": GROUP4, "1-3": OTHER}).to_frame()
+    assert list(frame.index) == ["RC", "theta11", "theta12", "scrap"]
+    assert list(frame.columns) == [("4", "coef"), ("4", "std err"), ("1-3", "coef"), ("1-3", "std err")]
+    assert frame.loc["RC", ("1-3", "std err")] == 2.602
+    assert frame["4", "coef"].isna().tolist() == [False, False, True, True]
+
+
+def test_latex_has_a_rule_before_the_statistics():
+    latex = compare_fits([GROUP4, OTHER], names=["a_1", "b"], stars=True).to_latex()
+    lines = latex.splitlines()
+    assert r" & a\_1 & b \\" in lines
+    assert r"RC & 10.0750{*}{*}{*} & 11.7270{*}{*}{*} \\" in lines
+    assert r" & (1.5820) & (2.6020) \\" in lines
+    assert lines[lines.index(r"Log likelihood & $-$163.581 & $-$131.080 \\") - 1] == r"\midrule"
+
+
+@pytest.mark.parametrize("fits", [[], {}, None, 3, [3], [GROUP4, None], "fits", [MadeUp], GROUP4])
+def test_what_is_no_list_of_fits_is_refused(fits):
+    with pytest.raises(rv.errors.InvalidInput, match="fits"):
+        compare_fits(fits)
+
+
+@pytest.mark.parametrize("names", [["a"], "ab", 3, ["a", "b", "c"]])
+def test_names_must_be_one_per_fit(names):
+    with pytest.raises(rv.errors.InvalidInput, match="names"):
+        compare_fits([GROUP4, MYOPIC], names=names)
+
+
+def test_a_dictionary_has_its_names_already():
+    with pytest.raises(rv.errors.InvalidInput, match="dictionary"):
+        compare_fits({"a": GROUP4}, names=["b"])
+    with pytest.raises(rv.errors.InvalidOption, match="stars"):
+        compare_fits([GROUP4], stars="yes")  # pyright: ignore[reportArgumentType]
+
+
+def test_real_fits_stand_side_by_side():
+    mdp = random_mdp(10, 3, seed=1, initial=True)
+    features = np.random.default_rng(0).normal(size=(10, 3, 2))
+    demos = draw(mdp, features @ [1.0, -0.5], 300, 30)
+    reward = rv.LinearReward(features, names=["fuel", "wear"])
+    nfxp, npl = rv.NFXP(reward).fit(mdp, demos), rv.NPL(reward, updates=30).fit(mdp, demos)
+    table = rv.compare_fits([nfxp, npl])
+    one, two = cells(table, "fuel")
+    assert one == two  # NPL that has settled is NFXP
+    assert below(table, "fuel")[1] == below(table, "fuel")[2] == f"({nfxp.bse['fuel']:.{len(one.partition('.')[2])}f})"
+    assert "cannot be compared" not in str(table)
+    some = rv.NFXP(reward).fit(mdp, demos.subset(range(150)))
+    assert "cannot be compared" in str(rv.compare_fits([nfxp, some]))
