@@ -35,6 +35,7 @@ reproduce: setup ## the paper's experiments: figures, tables and verdicts in one
 bench: setup ## side-by-side measurements
 	$(BIN)/python benchmarks/bench_core.py
 	$(BIN)/python benchmarks/bench_worlds.py
+	$(BIN)/python benchmarks/bench_inference.py
 
 clean: ## remove caches and build output (.venv and results stay)
 	rm -rf build dist .pytest_cache .ruff_cache .hypothesis *.egg-info src/*.egg-info

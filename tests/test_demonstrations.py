@@ -1,5 +1,8 @@
 """What was observed, from trajectories and counts. Frames and files: test_panels.py; bad input: test_errors.py."""
 
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -218,3 +221,38 @@ def test_agents_that_are_none_are_refused(agents):
 def test_steps_as_pairs_get_the_remedy():
     with pytest.raises(InvalidDemonstrations, match="zip"):
         rv.Demonstrations.from_trajectories([[(0, 1), (1, 0), (0, 0)]], 2, 2)  # pyright: ignore[reportArgumentType]
+
+
+def test_a_frame_and_back_is_the_same():
+    """Two trajectories of one agent, labels, agents in an order of their own, and where the last decision led."""
+    states, actions = ("new", "worn", "broken"), ("keep", "replace")
+    pairs = [([0, 1, 2], [0, 0]), ([2, 0], [1]), ([1, 2, 0], [0, 1])]
+    given = rv.Demonstrations.from_trajectories(pairs, 3, 2, ids=["b", "b", "a"])
+    demos = replace(given, state_labels=states, action_labels=actions)
+    frame = demos.to_frame(id="bus", time="month", state="x", action="d", next_state="x'")
+    assert frame["x"].tolist() == ["new", "worn", "broken", "worn", "broken"]
+    assert frame["month"].tolist() == [0, 1, 3, 0, 1]  # the second trajectory begins after a gap
+    names: Any = {"id": "bus", "time": "month", "state": "x", "action": "d", "next_state": "x'"}
+    back = rv.Demonstrations.from_frame(frame, **names, states=states, actions=actions)
+    order = [back.ids.index(name) for name in demos.ids]
+    np.testing.assert_array_equal(back.by_agent.toarray()[order], demos.by_agent.toarray())
+    np.testing.assert_array_equal(back.starts, demos.starts)
+    np.testing.assert_array_equal(back.transition_counts.toarray(), demos.transition_counts.toarray())
+    assert (back.state_labels, back.action_labels) == (states, actions)
+
+
+def test_a_frame_keeps_gaps_in_time_and_says_what_was_not_seen():
+    frame = pd.DataFrame({"i": [1, 1, 1], "t": [3, 4, 7], "s": [0, 1, 1], "a": [0, 1, 0]})
+    demos = rv.Demonstrations.from_frame(frame, id="i", time="t", state="s", action="a")
+    out = demos.to_frame(next_state="next")
+    assert out["time"].tolist() == [0, 1, 4]
+    assert out["next"].isna().tolist() == [False, True, True]
+    again = rv.Demonstrations.from_frame(out, id="id", time="time", state="state", action="action")
+    np.testing.assert_array_equal(again.starts, demos.starts)
+
+
+def test_plain_counts_have_no_frame_and_columns_need_names_of_their_own():
+    with pytest.raises(rv.errors.InvalidDemonstrations, match="plain counts"):
+        rv.Demonstrations.from_counts([[1, 2]]).to_frame()
+    with pytest.raises(rv.errors.InvalidInput, match="different names"):
+        rv.Demonstrations.from_trajectories([([0], [0])], 1, 1).to_frame(state="x", action="x")

@@ -48,14 +48,14 @@ class Quantities:
 
 @dataclass(frozen=True, eq=False)
 class Banded(Quantities):
-    """Quantities with standard errors `se` and bounds `lower` and `upper`, each of the same form; None without bands.
+    """Quantities with standard errors `se` and bounds `lower` and `upper`, each of the same form.
 
-    Bounds hold for each number by itself. NaN where nothing can be said.
+    Bounds hold for each number by itself. NaN where nothing can be said, and throughout without bands.
     """
 
-    se: Quantities | None = field(repr=False, default=None)
-    lower: Quantities | None = field(repr=False, default=None)
-    upper: Quantities | None = field(repr=False, default=None)
+    se: Quantities = field(repr=False)
+    lower: Quantities = field(repr=False)
+    upper: Quantities = field(repr=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,10 +131,11 @@ class Solved:
         """Along the columns of ∂r/∂x (S, A, K), then along ∂T/∂ψ, one sparse (S*A, S) per parameter."""
         return Derivatives(self, d_reward, tuple(d_transitions))
 
-    def behaviour(self, se: Any = None, lower: Any = None, upper: Any = None) -> Behaviour:
-        levels = {name: getattr(self, name) for name in QUANTITIES}
-        told = {"mdp": self.mdp, "reward": self.reward, "start": self.start, "ends": self.run.ends}
-        return Behaviour(**levels, se=se, lower=lower, upper=upper, **told)
+    def behaviour(self, bands: dict[str, Quantities]) -> Behaviour:
+        """What is shown; `bands` holds se, lower and upper."""
+        told: dict[str, Any] = {name: getattr(self, name) for name in QUANTITIES}
+        told |= {"mdp": self.mdp, "reward": self.reward, "start": self.start, "ends": self.run.ends} | bands
+        return Behaviour(**told)
 
 
 def solve_behaviour(bellman: SoftBellman, reward: Floats, start: Floats) -> Solved:

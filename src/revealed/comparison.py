@@ -219,4 +219,7 @@ _FORMATS = {"Log likelihood": "{:.3f}", "AIC": "{:.2f}", "BIC": "{:.2f}", "Secon
 _OTHER_DATA = "The fits are on different data ({what}): their log likelihoods, AIC and BIC cannot be compared."
 _WEIGHTED = "With occupancy weighting the log likelihood is not what was maximised."
 _PENALISED = "Penalised, with errors that do not cover the shrinkage: {names}."
-_FIRST_STEP = "With a first step, whose bias in finite samples the errors do not show: {names}."
+_FIRST_STEP = (
+    "With a first step, whose bias in finite samples the errors do not show: {names}. It helps to predict choices, so "
+    "that log likelihood, AIC and BIC there do not compare with the others'."
+)

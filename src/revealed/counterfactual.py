@@ -32,9 +32,9 @@ COLUMNS = ("before", "after", "change", "se", "lower", "upper")
 class Counterfactual:
     """Behaviour `before` and `after` a change, and the `change` from one to the other.
 
-    Each has `policy`, `value`, `q`, `occupancy`, `long_run`, `frequencies` and `welfare`, and, where there are `bands`
-    ("delta" or "bootstrap"), `se`, `lower` and `upper` of the same form, as in `cf.change.se.welfare`. The change is
-    NaN where the two worlds do not have the same states and actions. Welfare is in units of the shocks.
+    Each has `policy`, `value`, `q`, `occupancy`, `long_run`, `frequencies` and `welfare`, and `se`, `lower` and `upper`
+    of the same form, as in `cf.change.se.welfare` (NaN where `bands` is None). The change is NaN where the two worlds
+    do not have the same states and actions. Welfare is in units of the shocks.
     """
 
     before: Behaviour
@@ -79,7 +79,7 @@ class Counterfactual:
         cells = {"before": before[place] if same else np.full_like(after, np.nan), "after": after}
         cells["change"] = np.asarray(getattr(change, quantity))[place]
         for name, part in (("se", change.se), ("lower", change.lower), ("upper", change.upper)):
-            cells[name] = np.full_like(after, np.nan) if part is None else np.asarray(getattr(part, quantity))[place]
+            cells[name] = np.asarray(getattr(part, quantity))[place]
         return {name: x.item() if np.ndim(x) == 0 else x for name, x in cells.items()}
 
     def plot(self, action: Any = None, ax: Axes | None = None, title: str | None = None, **style: Any) -> Figure:
@@ -89,13 +89,17 @@ class Counterfactual:
             raise InvalidInput("plot", "worlds with the same states", "others", remedy='Use cf.frame("policy", …).')
         a = mdp.n_actions - 1 if action is None else find_action(mdp, action)
         figure, axes = own_axes(ax)
-        curves = {
-            name: _curve(part, a, mdp.terminal) for name, part in (("before", self.before), ("after", self.after))
-        }
+        both = {"before": self.before, "after": self.after}
+        curves = {name: self._curve(side, a) for name, side in both.items()}
         label = str(mdp.action_labels[a]) if mdp.action_labels else f"action {a}"
         style = {"label": f"probability to {label}"} | style
         plot_bands(axes, np.arange(mdp.n_states), curves, title=self.words if title is None else title, **style)
         return figure
+
+    def _curve(self, side: Behaviour, a: int) -> tuple[Any, Any, Any]:
+        """A probability over states and its band; nobody acts in a terminal state."""
+        acts = [np.where(side.mdp.terminal, np.nan, p.policy[:, a]) for p in (side, side.lower, side.upper)]
+        return (acts[0], None, None) if self.bands is None else (acts[0], acts[1], acts[2])
 
     def __str__(self) -> str:
         lines = [f"Counterfactual: {self.words}", "", self.table().to_string(float_format="{:.5g}".format), ""]
@@ -121,12 +125,6 @@ def _index(name: str, labels: Any, n: int) -> Any:
     import pandas as pd
 
     return pd.Index(range(n) if labels is None else list(labels), name=name)
-
-
-def _curve(side: Behaviour, a: int, terminal: Any) -> tuple[Floats, Floats | None, Floats | None]:
-    """A probability over states and its band; nobody acts in a terminal state."""
-    parts = (side.policy, side.lower and side.lower.policy, side.upper and side.upper.policy)
-    return tuple(None if p is None else np.where(terminal, np.nan, p[:, a]) for p in parts)  # pyright: ignore
 
 
 def counterfactual(
@@ -157,17 +155,16 @@ def counterfactual(
     errors; a model given as `mdp` follows if its transitions are the estimated ones (`fit.mdp.replace(discount=...)`),
     and stays as it is otherwise. Welfare p₀·V* is in units of the shocks (scale 1) and for centred shocks.
     """
-    doubts = doubt(fit, bands, level, bootstrap)
     before, after, words = sides(fit, params, mdp, reward, initial)
     now, then = before.at(fit.theta), after.at(fit.theta)
+    doubts = doubt(fit, bands, level, bootstrap)
     notes = list(doubts.notes)
     found = _bands(doubts, (before, after), (now, then), fit.theta, notes)
-    change = Banded(**_difference(then, now), **found[2])
+    moved: dict[str, Any] = _difference(then, now) | found[2]
     if any(np.isnan(s.long_run).any() for s in (now, then)):
         notes.append(_NO_LONG_RUN)
-    kind = doubts.kind if found[2] else None
-    both = now.behaviour(**found[0]), then.behaviour(**found[1])
-    return Counterfactual(*both, change, ", ".join(words), kind, level, tuple(notes))
+    both = now.behaviour(found[0]), then.behaviour(found[1])
+    return Counterfactual(*both, Banded(**moved), ", ".join(words), doubts.kind, level, tuple(notes))
 
 
 _NO_LONG_RUN = "the long run is not known: some states are left less than once in 1e12 decisions."
@@ -182,7 +179,7 @@ def behaviour_under(under: Any) -> Behaviour:
     return found
 
 
-Bands = dict[str, Any]  # Quantities: se, lower and upper; empty without bands
+Bands = dict[str, Quantities]  # se, lower and upper
 Pair = tuple[Solved, Solved]
 
 
@@ -191,9 +188,9 @@ def _difference(then: Any, now: Any) -> dict[str, Any]:
     out = {}
     for name in QUANTITIES:
         x, y = np.asarray(getattr(then, name)), np.asarray(getattr(now, name))
-        real = np.isfinite(x) & np.isfinite(y) if x.shape == y.shape else np.zeros(x.shape, dtype=bool)
         gap = np.full(x.shape, np.nan)
-        np.subtract(x, y, out=gap, where=real)
+        if x.shape == y.shape:
+            np.subtract(x, y, out=gap, where=np.isfinite(x) & np.isfinite(y))
         out[name] = gap.item() if gap.ndim == 0 else gap
     return out
 
@@ -204,7 +201,12 @@ def _bands(doubts: Doubt, both: tuple[Side, Side], at: Pair, theta: Floats, note
         return _delta_bands(doubts, both, at, theta)
     if doubts.kind == "bootstrap":
         return _bootstrap_bands(doubts, both, at, notes)
-    return [{}, {}, {}]
+    return [dict.fromkeys(("se", "lower", "upper"), _blank(s)) for s in (*at, at[1])]
+
+
+def _blank(like: Solved) -> Quantities:
+    """NaN of the right shapes, which takes no room."""
+    return _quantities({name: np.broadcast_to(np.nan, np.shape(getattr(like, name))) for name in QUANTITIES})
 
 
 def _delta_bands(doubts: Doubt, both: tuple[Side, Side], at: Pair, theta: Floats) -> list[Bands]:

@@ -6,7 +6,7 @@ derivatives in them. `Doubt` is what is known of (θ, ψ) beyond the estimate: a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import cached_property
@@ -71,9 +71,9 @@ def as_setting(params: Any, names: tuple[str, ...]) -> Setting:
     """From name → number or function (a dict, a Series), or from all K numbers."""
     if params is None:
         return Setting(names, {})
-    items = params if isinstance(params, Mapping) or hasattr(params, "index") else _all_of(params, names)
+    pairs = params if hasattr(params, "items") else _all_of(params, names)
     changed: dict[int, float | Callable[[float], Any]] = {}
-    for name, rule in items.items():
+    for name, rule in pairs.items():
         number = as_number(rule)
         if not callable(rule) and not np.isfinite(number):
             raise InvalidInput(f"params[{name!r}]", "a number, or a function of the estimate", repr(rule)[:60])
@@ -352,13 +352,16 @@ def _some_draws(i: int, function: Callable[[Floats, Floats], Any], theta: Floats
 def standard_errors(G: Floats, cov: Floats, size: Floats, scale: float = 1.0) -> Floats:
     """√(g'Cg) along the last axis. Parameters without a variance (NaN) count only where the quantity moves with them.
 
-    `size` (M,) is how far each parameter moves values, `scale` the size of the quantity: a derivative of 1e-9 of that
-    is rounding. Choices do not move with a constant where nothing ends.
+    `size` (M,) is how far each parameter moves values, `scale` the size of the quantity: a derivative of 1e-11 of that
+    is rounding. Choices do not move with a constant where nothing ends. Where no parameter has a variance (a
+    likelihood without a maximum), nothing has.
     """
     lost = np.isnan(np.diag(cov))
+    if lost.all():
+        return np.full(G.shape[:-1], np.nan)
     flat = G.reshape(-1, G.shape[-1])
     known = np.where(lost[:, None] | lost, 0.0, cov)
     var = np.einsum("im,im->i", flat @ known, flat)
     if lost.any():
-        var[(np.abs(flat[:, lost]) > 1e-9 * scale * size[lost]).any(axis=1)] = np.nan
+        var[(np.abs(flat[:, lost]) > 1e-11 * scale * size[lost]).any(axis=1)] = np.nan
     return np.sqrt(np.maximum(var, 0.0)).reshape(G.shape[:-1])

@@ -224,7 +224,7 @@ def _right_facts(fit: FitLike) -> tuple[Pair, ...]:
     return (
         ("Observations", f"{fit.nobs}"),
         ("Agents", f"{fit.demonstrations.n_agents}"),
-        ("Log likelihood", f"{fit.llf:.3f}"),
+        ("Pseudo log lik." if is_pseudo(fit) else "Log likelihood", f"{fit.llf:.3f}"),
         ("AIC", f"{fit.aic:.2f}"),
         ("BIC", f"{fit.bic:.2f}"),
         ("Iterations", f"{fit.iterations}" + (f" in {fit.updates} updates" if fit.settled is not None else "")),
@@ -239,6 +239,11 @@ def _weighting_words(fit: FitLike) -> str:
 
 def uses_first_step(fit: FitLike) -> bool:
     return fit.method in ("CCP", "NPL") or fit.options.get("weighting") == "occupancy"
+
+
+def is_pseudo(fit: FitLike) -> bool:
+    """Whether `llf` is of choices that an estimated π̃ helps to predict: CCP, and NPL that has not settled."""
+    return fit.method == "CCP" or fit.settled is False
 
 
 def _first_step_word(fit: FitLike) -> str:
@@ -306,7 +311,7 @@ def _bootstrap_note(fit: FitLike) -> str:
 
 def first_step_note(fit: FitLike) -> str:
     """CCP and NPL that did not settle: valid in large samples, silent about bias. Empty for the others."""
-    if fit.method != "CCP" and fit.settled is not False:
+    if not is_pseudo(fit):
         return ""
     if _is_given(fit.options.get("first_step")):
         return _GIVEN

@@ -1,0 +1,136 @@
+"""Are the standard errors right? Rust's bus model with known parameters, estimated over and over by every method.
+
+    .venv/bin/python benchmarks/monte_carlo_buses.py --folder results/montecarlo --jobs 2     the full study
+    .venv/bin/python benchmarks/monte_carlo_buses.py --replications 50                        a first look
+
+Prints the tables of docs as Markdown. With `--folder` a run that was stopped goes on where it was. Designs: a hundred
+new buses over ten years, and one of the size of Rust's group 4, with its increments known and estimated from the same
+data. `--design` and `--kind` choose some of them.
+"""
+
+# ruff: noqa: E402 (thread counts are set before the imports that read them)
+
+from __future__ import annotations
+
+import os
+
+for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ[name] = "1"
+
+import argparse
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+import revealed as rv
+from revealed.environments import rust_bus
+from revealed.environments.rust_bus import INCREMENTS
+from revealed.montecarlo_table import MonteCarlo
+
+FIRST_STEPS = ("frequency", "smoothed", "kernel", "logit")
+KINDS = ("cluster", "hessian")
+
+
+@dataclass(frozen=True)
+class Design:
+    """So many buses over so many months; `estimated` tells whether increments come from the same data."""
+
+    title: str
+    buses: int
+    months: int
+    estimated: bool = False
+
+
+DESIGNS = {
+    "large": Design("100 buses over 120 months", 100, 120),
+    "group4": Design("37 buses over 116 months, as in Rust's group 4", 37, 116),
+    "joint": Design("37 buses over 116 months, increments estimated as well", 37, 116, estimated=True),
+}
+
+
+def methods(reward: Any) -> dict[str, Any]:
+    """Maximum likelihood two ways, CCP with each first step, and NPL that stops after two maximisations."""
+    ours: dict[str, Any] = {"NFXP": rv.NFXP(reward), "NPL, settled": rv.NPL(reward, updates=40)}
+    ours |= {f"CCP, {step}": rv.CCP(reward, first_step=step) for step in FIRST_STEPS}
+    return ours | {"NPL, 2 updates": rv.NPL(reward, updates=2)}
+
+
+def landing(bins: int) -> np.ndarray:
+    """(S, 2, O): where each increment leads from a bin that is kept, and from a new engine."""
+    start = np.column_stack([np.arange(bins), np.zeros(bins, dtype=int)])
+    return np.minimum(start[:, :, None] + np.arange(len(INCREMENTS)), bins - 1)
+
+
+def estimated_model(demos: rv.Demonstrations, bins: int, discount: float) -> rv.MDP:
+    """The model as an economist has it: increments from the data, the discount given."""
+    return rv.MDP(rv.estimate_transitions(demos, landing(bins)), discount)
+
+
+def study(design: Design, kind: str, replications: int, folder: str | None, jobs: int | None) -> MonteCarlo:
+    world = rust_bus()
+    model: Callable[..., rv.MDP] | None = None
+    if design.estimated:
+        model = partial(estimated_model, bins=world.mdp.n_states, discount=world.mdp.discount)
+    return rv.monte_carlo(
+        world,
+        methods(world.reward_model()),
+        replications=replications,
+        n=design.buses,
+        length=design.months,
+        seed=1987,
+        kind=kind,
+        joint=design.estimated,
+        model=model,
+        folder=folder,
+        jobs=jobs,
+    )
+
+
+def replacements(design: Design) -> str:
+    """How many engines a data set has to learn from."""
+    world = rust_bus()
+    seen = [world.demonstrate(design.buses, design.months, seed=s).counts[:, 1].sum() for s in range(100)]
+    low, middle, high = np.percentile(seen, (5, 50, 95))
+    return f"A data set has about {middle:.0f} replacements ({low:.0f} to {high:.0f} in nine of ten)."
+
+
+def report(found: MonteCarlo, design: Design, kind: str, seconds: float) -> str:
+    joint = ", joint with the increments" if design.estimated else ""
+    lines = [
+        f"### {design.title}; {kind} standard errors{joint}",
+        "",
+        f"{found.replications} replications. {replacements(design)}",
+        "",
+        found.to_markdown(),
+        "",
+        *(f"{note}  " for note in found.notes),
+        "",
+        f"In {seconds:.0f} s.",
+    ]
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--replications", type=int, default=1000)
+    parser.add_argument("--folder", help="keep finished replications below this folder, and go on from there")
+    parser.add_argument("--jobs", type=int, default=None, help="worker processes")
+    parser.add_argument("--design", choices=DESIGNS, action="append", help="one of the designs (may be repeated)")
+    parser.add_argument("--kind", choices=KINDS, action="append", help="one kind of errors (may be repeated)")
+    arguments = parser.parse_args()
+    for name in arguments.design or DESIGNS:
+        for kind in arguments.kind or KINDS:
+            print(f"{name}, {kind}", file=sys.stderr)
+            folder = None if arguments.folder is None else os.path.join(arguments.folder, f"{name}-{kind}")
+            born = time.perf_counter()
+            found = study(DESIGNS[name], kind, arguments.replications, folder, arguments.jobs)
+            print(report(found, DESIGNS[name], kind, time.perf_counter() - born), end="\n\n", flush=True)
+
+
+if __name__ == "__main__":
+    main()
