@@ -1,5 +1,7 @@
 """Tests of hypotheses (theory N7): likelihood ratio, Wald, and differences of estimators."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy.stats import chi2
@@ -40,7 +42,7 @@ def test_a_restriction_on_the_discount_needs_its_degrees_of_freedom():
 def test_joint_adds_the_likelihood_and_the_parameters_of_the_transitions():
     whole, halves = drives(n=40), [drives(n=40).subset(slice(0, 20)), drives(n=40).subset(slice(20, 40))]
 
-    def fit(demos):
+    def fit(demos) -> Any:
         reward = rv.LinearReward(rv.environments.rust_bus(bins=BINS).features)
         return rv.NFXP(reward).fit(rv.MDP(rv.estimate_transitions(demos, bus_landing()), 0.9), demos)
 

@@ -1,5 +1,7 @@
 """Scores, information and covariances (theory N1–N5) against closed forms, finite differences and brute force."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -109,7 +111,7 @@ def test_a_feature_in_other_units_has_its_error_in_other_units():
         np.testing.assert_allclose(ratio, [[1.0, 1e4], [1e4, 1e8]], rtol=1e-5)
 
 
-def bus_fit(method=rv.NFXP, **options) -> rv.Fit:
+def bus_fit(method: Any = rv.NFXP, **options: Any) -> Any:
     demos = drives()
     mdp = rv.MDP(rv.estimate_transitions(demos, bus_landing()), 0.9)
     features = rv.environments.rust_bus(bins=BINS).features

@@ -18,7 +18,7 @@ ORDER: list[str] = [
     "errors", "checks", "files", "progress", "parallel",
     "transitions.pattern", "transitions.csr", "transitions.estimated", "transitions.padded", "transitions",
     "linear_solvers", "gymnasium_trial", "gymnasium_table", "mdp", "chain", "bellman",
-    "panels", "demonstrations", "transition_models", "matching", "simulation",
+    "panels", "trajectories", "demonstrations", "transition_models", "matching", "simulation",
     "rewards.base", "rewards.linear", "rewards.tabular", "rewards.neural", "rewards.torch", "rewards",
     "objective", "optimize", "diagnosis", "first_step",
     "inference", "bootstrap", "hypotheses", "identification", "uncertainty",

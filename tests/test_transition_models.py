@@ -1,5 +1,7 @@
 """Estimated transitions (theory N5): maximum likelihood, derivatives, reweighting, and what an MDP keeps of them."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -20,7 +22,7 @@ def bus_landing(bins: int = BINS, outcomes: int = 3) -> np.ndarray:
     return np.minimum(np.stack([np.arange(bins)[:, None] + grow, np.tile(grow, (bins, 1))], axis=1), bins - 1)
 
 
-def drives(n: int = 30, length: int = 25, seed: int = 0) -> rv.Demonstrations:
+def drives(n: int = 30, length: int = 25, seed: int = 0) -> Any:
     """Buses that are rarely replaced, so that many sit in the last bin, where outcomes cannot be told apart."""
     world = rv.environments.rust_bus(bins=BINS, increments=(0.3, 0.5, 0.2), RC=4.0, theta11=3.0, discount=0.9)
     return world.demonstrate(n, length, seed)
@@ -63,7 +65,7 @@ def test_an_outcome_that_was_never_seen_is_no_parameter():
 
 
 def test_where_outcomes_cannot_be_told_apart_the_estimate_has_zero_score():
-    found = rv.estimate_transitions(drives(), bus_landing())
+    found: Any = rv.estimate_transitions(drives(), bus_landing())
     assert (found.model.groups.sum(axis=1) > 1).any(), "no bus in the last bins: the test tests nothing"
     np.testing.assert_allclose(found.counts @ found.model.scores(found.psi), 0.0, atol=1e-6 * found.counts.sum())
 
@@ -109,6 +111,15 @@ def test_reweighting_agents_is_repeating_them(estimated):
     again = estimated.reweighted(weights)
     np.testing.assert_allclose(counts @ again.model.scores(again.psi), 0.0, atol=1e-6 * counts.sum())
     np.testing.assert_array_equal(estimated.reweighted(np.ones(n)).psi, estimated.psi)
+
+
+def test_a_probability_that_rounding_makes_negative_is_zero():
+    found = SharedOutcomes(bus_landing(), BINS).from_counts(np.ones((2 * BINS, 3)))
+    psi = np.array([0.7, 0.3 + 3e-16])
+    assert 1.0 - psi.sum() < 0.0
+    rv.MDP(found.at(psi), discount=0.9)
+    with pytest.raises(InvalidInput, match="probabilities >= 0"):
+        rv.MDP(found.at(np.array([0.7, 0.4])), discount=0.9)
 
 
 def test_pairs_not_seen_in_a_resample_keep_their_frequencies():

@@ -12,28 +12,16 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 
-from revealed.checks import as_floats, as_list, as_number, is_index, require_count
+from revealed.checks import as_floats, as_list, as_number, require_count
 from revealed.errors import InvalidDemonstrations
 from revealed.mdp import MDP, Floats
 from revealed.panels import Ints, Panel, read_panel, write_panel
+from revealed.trajectories import Steps, as_pair, one_each, steps_of
 
 if TYPE_CHECKING:
     import pandas as pd
-
-
-@dataclass(frozen=True)
-class Steps:
-    """One entry per decision: whose, when, where, what, where it led (−1: not seen), whether a trajectory starts."""
-
-    agent: Ints
-    time: Ints
-    state: Ints
-    action: Ints
-    next_state: Ints
-    first: npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,17 +94,17 @@ class Demonstrations:
         `next_state` gives, per trajectory, where its last decision led, or one next state for every decision.
         """
         n_states, n_actions = _size("n_states", n_states), _size("n_actions", n_actions)
-        pairs = [_as_pair(i, t, n_states, n_actions) for i, t in enumerate(as_list(trajectories) or ())]
+        pairs = [as_pair(i, t, n_states, n_actions) for i, t in enumerate(as_list(trajectories) or ())]
         if not pairs:
             raise InvalidDemonstrations(
                 "trajectories", "at least one trajectory, a (states, actions) pair", repr(trajectories)[:60]
             )
-        names = _one_each("ids", range(len(pairs)) if ids is None else ids, len(pairs))
-        after = _one_each("next_state", [None] * len(pairs) if next_state is None else next_state, len(pairs))
+        names = one_each("ids", range(len(pairs)) if ids is None else ids, len(pairs))
+        after = one_each("next_state", [None] * len(pairs) if next_state is None else next_state, len(pairs))
         if not all(isinstance(name, Hashable) for name in names):
             raise InvalidDemonstrations("ids", "names or numbers", repr(names[:3]))
         code = {name: k for k, name in enumerate(dict.fromkeys(names))}
-        rows = [_steps_of(i, code[names[i]], *pairs[i], after[i], n_states) for i in range(len(pairs))]
+        rows = [steps_of(i, code[names[i]], *pairs[i], after[i], n_states) for i in range(len(pairs))]
         steps = Steps(*(np.concatenate([getattr(r, f) for r in rows]) for f in Steps.__dataclass_fields__))
         if steps.state.size == 0:
             raise InvalidDemonstrations("trajectories", "at least one decision", "trajectories without actions")
@@ -355,65 +343,3 @@ def _at_least(role: str, given: int | None, default: int, needed: int) -> int:
     if _size(f"n_{role}s", given) < needed:
         raise InvalidDemonstrations(f"n_{role}s", f"at least {needed}, which the {role} column needs", given)
     return given
-
-
-def _one_each(name: str, values: Any, n: int) -> list[Any]:
-    listed = as_list(values)
-    if listed is None or len(listed) != n:
-        got = repr(values)[:60] if listed is None else f"{len(listed)}"
-        raise InvalidDemonstrations(name, f"one entry per trajectory ({n})", got)
-    return listed
-
-
-def _as_pair(i: int, trajectory: Any, n_states: int, n_actions: int) -> tuple[Ints, Ints]:
-    try:
-        states, actions = trajectory
-    except (TypeError, ValueError) as error:
-        remedy = "A list of (state, action) steps goes in as tuple(zip(*steps))."
-        raise InvalidDemonstrations(
-            "trajectories", "(states, actions) pairs", type(trajectory).__name__, f"trajectory {i}", remedy
-        ) from error
-    states = _as_indices("states", states, n_states, i)
-    actions = _as_indices("actions", actions, n_actions, i)
-    if len(states) not in (len(actions), len(actions) + 1):
-        raise InvalidDemonstrations(
-            "trajectories",
-            "as many states as actions, or one more (the last state)",
-            f"{len(states)} states and {len(actions)} actions",
-            f"trajectory {i}",
-        )
-    return states, actions
-
-
-def _as_indices(what: str, values: Any, n: int, i: int) -> Ints:
-    try:
-        array = np.asarray(values)
-    except (ValueError, TypeError) as error:
-        raise InvalidDemonstrations(what, "a flat sequence of indices", "ragged", f"trajectory {i}") from error
-    if array.ndim != 1 or (array.size and not np.issubdtype(array.dtype, np.integer)):
-        got = f"dtype {array.dtype}, shape {array.shape}"
-        raise InvalidDemonstrations(what, "a flat sequence of whole numbers", got, f"trajectory {i}")
-    out = (array < 0) | (array >= n)
-    if out.any():
-        t = int(np.flatnonzero(out)[0])
-        raise InvalidDemonstrations(what, f"indices in 0…{n - 1}", int(array[t]), f"trajectory {i}, time {t}")
-    return array.astype(np.intp)
-
-
-def _steps_of(i: int, agent: int, states: Ints, actions: Ints, after: Any, n_states: int) -> Steps:
-    n = len(actions)
-    following = np.full(n, -1, dtype=np.intp)
-    following[: len(states) - 1] = states[1 : n + 1]
-    if after is not None and n > 0:
-        given = _as_indices("next_state", [after] if is_index(after) else after, n_states, i)
-        if given.size not in (1, n):
-            raise InvalidDemonstrations("next_state", f"1 or {n} next states", f"{given.size}", f"trajectory {i}")
-        known = following[n - given.size :]
-        clash = (known >= 0) & (known != given)
-        if clash.any():
-            got = f"{given[clash][0]} where {known[clash][0]} follows"
-            raise InvalidDemonstrations(
-                "next_state", "the states that follow in the trajectory", got, f"trajectory {i}"
-            )
-        following[n - given.size :] = given
-    return Steps(np.full(n, agent, dtype=np.intp), np.arange(n), states[:n], actions, following, np.arange(n) == 0)

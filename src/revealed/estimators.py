@@ -9,9 +9,10 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import replace
 from difflib import get_close_matches
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from revealed.checks import require_count
 from revealed.demonstrations import Demonstrations
@@ -41,18 +42,24 @@ class Estimator:
     def fit(self, mdp: MDP, demonstrations: Demonstrations) -> Fit:
         """Estimate the reward from the decisions observed on `mdp`."""
         fit = Run(self.method, self.reward, self.options, mdp, demonstrations).fit(self._search)
-        return replace(fit, estimator=self)
+        return replace(fit, estimator=self.with_options(callback=None))
 
     def refit(self, mdp: MDP, demonstrations: Demonstrations, start: Floats) -> Fit:
         """The same estimate on other data, from a start that is near it; quietly, for the bootstrap."""
-        options = replace(self.options, start=start, progress=False, callback=None)
-        return Run(self.method, self.reward, options, mdp, demonstrations).fit(self._search)
+        return self.with_options(start=start, progress=False, callback=None).fit(mdp, demonstrations)
+
+    def with_options(self, **options: Any) -> Self:
+        """The same estimator with some options changed."""
+        other = copy(self)
+        other.options = replace(self.options, **options)
+        return other
 
     def _search(self, run: Run) -> Search:
         raise TypeError("use NFXP, MCEIRL, CCP or NPL")  # each says which π̃
 
     def __repr__(self) -> str:
-        given = {k: v for k, v in vars(self.options).items() if v is not Options.__dataclass_fields__[k].default}
+        own = {k: v for k, v in vars(self).items() if k not in ("reward", "options")}
+        given = own | {k: v for k, v in vars(self.options).items() if v is not Options.__dataclass_fields__[k].default}
         return f"{type(self).__name__}({self.reward!r}" + "".join(f", {k}={v!r}" for k, v in given.items()) + ")"
 
 

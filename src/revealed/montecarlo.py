@@ -10,8 +10,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -268,17 +267,13 @@ def name_of(method: Any) -> str:
 
 def describe(method: Any, truth: Floats) -> str:
     """A method with its options in words, and a mark of what its reward makes of the truth."""
-    words = f"{without_address(repr(method))}" + (f", updates={method.updates}" if hasattr(method, "updates") else "")
+    words = without_address(repr(method))
     reward = getattr(method, "reward", None)
     return words if reward is None else f"{words}, {digest([reward.value(truth)])}"
 
 
 def _quiet(method: Any) -> Any:
-    if not isinstance(method, Estimator):
-        return method
-    quiet = copy(method)
-    quiet.options = replace(method.options, progress=False)
-    return quiet
+    return method.with_options(progress=False) if isinstance(method, Estimator) else method
 
 
 def _check_world(world: Any, methods: dict[str, Any]) -> None:

@@ -24,6 +24,7 @@ from revealed.parallel import each
 from revealed.progress import Progress
 from revealed.rewards.base import Reward, lift_reward, require_reward
 from revealed.transitions import EstimatedTransitions
+from revealed.uncertainty import with_transitions
 
 BANDS = ("auto", "delta", "bootstrap")
 MOST_NUMBERS = 50_000_000  # of one table of derivatives or draws: 400 MB
@@ -134,7 +135,7 @@ class Side:
         """The same world at other probabilities of what happens; itself where its T does not follow ψ."""
         if psi.size == 0 or self.estimated is None:
             return self
-        return replace(self, mdp=moved_transitions(self.mdp, self.estimated, psi))
+        return replace(self, mdp=with_transitions(self.mdp, self.estimated.at(psi)))
 
     @cached_property
     def _bellman(self) -> SoftBellman:
@@ -171,13 +172,6 @@ def reward_jacobian(reward: Reward, theta: Floats, mdp: MDP) -> Floats:
 
 def estimated_transitions(mdp: MDP) -> EstimatedTransitions | None:
     return mdp.estimated if mdp.base is None else mdp.base.estimated
-
-
-def moved_transitions(mdp: MDP, estimated: EstimatedTransitions, psi: Floats) -> MDP:
-    """The same model with T at other probabilities."""
-    matrix = estimated.at(psi).matrix
-    matrix.data = np.maximum(matrix.data, 0.0)  # one minus the sum of the others may be −1e-17
-    return mdp.replace(transitions=_lifted(mdp, matrix))
 
 
 def derivatives_of_T(mdp: MDP, estimated: EstimatedTransitions) -> list[sp.csr_array]:

@@ -81,7 +81,7 @@ class SharedOutcomes:
 
     def probabilities(self, psi: Floats) -> Floats:
         """(O,): of all outcomes."""
-        return np.append(psi, 1.0 - psi.sum())
+        return np.append(psi, _what_is_left(1.0 - psi.sum()))
 
     def fit(
         self, agent: Ints, pair: Ints, outcome: Ints, n_agents: int, ids: tuple[Any, ...] | None = None
@@ -225,7 +225,7 @@ class Frequencies:
         p = np.zeros(self.pair.size)
         p[self.free] = psi
         rest = 1.0 - np.bincount(self.pair, weights=p, minlength=self.shape[0])
-        p[self._last] = rest[self.pair[self._last]]
+        p[self._last] = _what_is_left(rest[self.pair[self._last]])
         return p
 
     def matrix(self, psi: Floats) -> sp.csr_array:
@@ -247,6 +247,11 @@ class Frequencies:
         columns = np.arange(own.size)
         values = np.concatenate([1.0 / p[own], -1.0 / p[base]])
         return sparse_table(values, np.concatenate([own, base]), np.tile(columns, 2), (p.size, own.size))
+
+
+def _what_is_left(rest: Any) -> Any:
+    """One less the others; a hair below zero is rounding."""
+    return np.where((rest < 0.0) & (rest > -1e-12), 0.0, rest)
 
 
 def _with_labels(found: EstimatedTransitions, demos: Demonstrations) -> EstimatedTransitions:
