@@ -72,6 +72,11 @@ def test_there_is_something_to_run(page):
     assert len(blocks(page, torch=False)) >= 2
 
 
+def test_the_tutorial_takes_fewer_than_forty_lines():
+    code = "\n".join(block["code"] for block in blocks("docs/tutorial.md", torch=False))
+    assert sum(bool(line.strip()) for line in code.splitlines()) < 40
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_links_lead_somewhere(page):
     text = (ROOT / page).read_text(encoding="utf-8")
