@@ -129,7 +129,9 @@ def test_the_difference_of_ccp_and_nfxp_comes_from_joint_resamples():
     assert found.joint.df == 2
     independent = np.sqrt(np.diag(ccp.bootstrap(reps=30, seed=2).cov + nfxp.bootstrap(reps=30, seed=2).cov))
     assert (found.frame["std err"] < independent).all()  # what the two share cancels
-    assert "CCP − NFXP" in str(found)
+    assert "CCP − NFXP, 30 joint replications" in str(found) == repr(found)
+    assert "<table" in found._repr_html_()
+    assert "toprule" in found.to_latex()
 
 
 def test_only_resamples_in_which_both_end_well_are_compared():

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[1] / "src" / "revealed"
 # A package stands after its own files: its __init__.py gathers them.
 # fmt: off
 ORDER: list[str] = [
-    "errors", "checks", "files", "progress", "parallel",
+    "errors", "checks", "files", "progress", "parallel", "latex", "page", "sheet",
     "transitions.pattern", "transitions.csr", "transitions.estimated", "transitions.padded", "transitions",
     "linear_solvers", "gymnasium_trial", "gymnasium_table", "mdp", "chain", "bellman",
     "panels", "trajectories", "demonstrations", "transition_models", "matching", "simulation",
@@ -23,7 +23,7 @@ ORDER: list[str] = [
     "objective", "optimize", "diagnosis", "first_step",
     "inference", "bootstrap", "hypotheses", "identification", "uncertainty",
     "plots", "long_run", "behaviour", "scenario", "counterfactual", "demand",
-    "latex", "page", "sheet", "summary", "comparison",
+    "summary", "comparison",
     "fit", "estimation", "estimators",
     "reward_distances", "metrics",
     "environments", "datasets", "routes",

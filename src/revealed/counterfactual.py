@@ -19,6 +19,7 @@ from revealed.checks import Floats, require_option
 from revealed.errors import InvalidInput
 from revealed.plots import own_axes, plot_bands
 from revealed.scenario import MOST_NUMBERS, Doubt, Side, doubt, find_action, over_draws, sides, standard_errors
+from revealed.sheet import MISSING, Printed, Sheet
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,8 +29,8 @@ if TYPE_CHECKING:
 COLUMNS = ("before", "after", "change", "se", "lower", "upper")
 
 
-@dataclass(frozen=True, eq=False)
-class Counterfactual:
+@dataclass(frozen=True, eq=False, repr=False)
+class Counterfactual(Printed):
     """Behaviour `before` and `after` a change, and the `change` from one to the other.
 
     Each has `policy`, `value`, `q`, `occupancy`, `long_run`, `frequencies` and `welfare`, and `se`, `lower` and `upper`
@@ -101,21 +102,22 @@ class Counterfactual:
         acts = [np.where(side.mdp.terminal, np.nan, p.policy[:, a]) for p in (side, side.lower, side.upper)]
         return (acts[0], None, None) if self.bands is None else (acts[0], acts[1], acts[2])
 
-    def __str__(self) -> str:
-        lines = [f"Counterfactual: {self.words}", "", self.table().to_string(float_format="{:.5g}".format), ""]
-        if self.bands is not None:
-            lines.append(f"Bands of the change at {100 * self.level:g} %, {_BANDS[self.bands]}.")
+    def _sheet(self) -> Sheet:
+        table = self.table()
+        head = ("", *map(str, table.columns))
+        rows = tuple((str(name), *_readable(row)) for name, row in zip(table.index, table.to_numpy(), strict=True))
         visits = "per episode" if self.after.ends else "in the long run"
-        lines.append(f"Shares of actions {visits}; welfare in units of the shocks.")
-        return "\n".join(lines + [f"Note: {note}" for note in self.notes])
+        notes = [f"Shares of actions {visits}; welfare in units of the shocks."]
+        if self.bands is not None:
+            notes.insert(0, f"Bands of the change at {100 * self.level:g} %, {_BANDS[self.bands]}.")
+        notes += [f"Note: {note}" for note in self.notes]
+        title = f"Counterfactual: {self.words}"
+        return Sheet(title, head, (rows,), notes=tuple(notes), title=title)
 
-    __repr__ = __str__
 
-    def _repr_html_(self) -> str:
-        from html import escape
-
-        notes = "".join(f"<p>Note: {escape(note)}</p>" for note in self.notes)
-        return f"<p><b>{escape(self.words)}</b></p>{self.table().to_html(float_format='{:.5g}'.format)}{notes}"
+def _readable(row: Floats) -> list[str]:
+    """Five digits that count; a dash where nothing is known."""
+    return [MISSING if np.isnan(value) else f"{value:.5g}" for value in row]
 
 
 _BANDS = {"delta": "delta method", "bootstrap": "bootstrap percentiles"}

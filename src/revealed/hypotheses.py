@@ -14,6 +14,7 @@ import numpy as np
 from revealed.checks import as_floats, require_count, require_flag
 from revealed.errors import InvalidInput, InvalidOption
 from revealed.mdp import Floats
+from revealed.sheet import Printed, Sheet, number_column, probability, ratio
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -81,8 +82,8 @@ def wald_test(fit: Any, hypothesis: Any) -> TestResult:
     return _chi_square("Wald", float(gap @ np.linalg.solve(V, gap)), len(V), f"{fit.errors[0]} covariance")
 
 
-@dataclass(frozen=True, eq=False)
-class DifferenceTest:
+@dataclass(frozen=True, eq=False, repr=False)
+class DifferenceTest(Printed):
     """Two estimators on the same data: their differences, with errors from the same resamples, and one joint test."""
 
     methods: tuple[str, str]
@@ -104,15 +105,14 @@ class DifferenceTest:
         columns = {"difference": self.difference, "std err": se, "z": z, "P>|z|": 2.0 * ndtr(-np.abs(z))}
         return pd.DataFrame(columns, index=list(self.names))
 
-    def __str__(self) -> str:
-        head = f"{self.methods[0]} − {self.methods[1]}, {self.replications} joint replications"
-        head += f", {self.failures} left out because one of the two failed" if self.failures else ""
-        return f"{head}\n{self.frame.to_string(float_format=lambda v: f'{v:.4f}')}\n{self.joint}"
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        return self.frame.to_html(float_format=lambda v: f"{v:.4f}", border=0)
+    def _sheet(self) -> Sheet:
+        frame = self.frame
+        columns = [number_column(frame["difference"]), number_column(frame["std err"])]
+        columns += [[ratio(v) for v in frame["z"]], [probability(v) for v in frame["P>|z|"]]]
+        title = f"{self.methods[0]} − {self.methods[1]}, {self.replications} joint replications"
+        title += f", {self.failures} left out because one of the two failed" if self.failures else ""
+        rows = tuple(zip(self.names, *columns, strict=True))
+        return Sheet(title, ("", *frame.columns), (rows,), notes=(str(self.joint),), title=title)
 
 
 def difference_test(
