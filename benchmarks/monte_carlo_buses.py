@@ -19,7 +19,6 @@ for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 
 import argparse
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -96,23 +95,25 @@ def replacements(design: Design) -> str:
     world = rust_bus()
     seen = [world.demonstrate(design.buses, design.months, seed=s).counts[:, 1].sum() for s in range(100)]
     low, middle, high = np.percentile(seen, (5, 50, 95))
-    return f"A data set has about {middle:.0f} replacements ({low:.0f} to {high:.0f} in nine of ten)."
+    return f"each with about {middle:.0f} replacements ({low:.0f} to {high:.0f} in nine of ten)."
 
 
-def report(found: MonteCarlo, design: Design, kind: str, seconds: float) -> str:
-    joint = ", joint with the increments" if design.estimated else ""
-    lines = [
-        f"### {design.title}; {kind} standard errors{joint}",
-        "",
-        f"{found.replications} replications. {replacements(design)}",
-        "",
-        found.to_markdown(),
-        "",
-        *(f"{note}  " for note in found.notes),
-        "",
-        f"In {seconds:.0f} s.",
-    ]
-    return "\n".join(lines)
+def report(found: dict[str, MonteCarlo], design: Design) -> str:
+    """One table per design: the estimates are the same for every kind of errors, only the intervals differ."""
+    joint = "; errors count the estimated increments" if design.estimated else ""
+    first = next(iter(found.values()))
+    spread = [name for kind in found for name in (f"mean se, {kind}", f"coverage, {kind}")]
+    head = ["method", "", "bias", "sd", *spread, "failed", "seconds"]
+    rows = [head, ["---", "---", *["---:"] * (len(head) - 2)]]
+    seconds, failed = first.by_method()["median_seconds"], first.by_method()["failed"]
+    for (method, name), row in first.table().iterrows():  # pyright: ignore[reportGeneralTypeIssues]
+        kinds = [study.table().loc[(method, name)] for study in found.values()]
+        errors = [cell for k in kinds for cell in (f"{k['mean_se']:.3f}", f"{k['coverage']:.3f}")]
+        last = [f"{failed[method]:.0f}", f"{seconds[method]:.3f}"] if name == first.truth.index[0] else ["", ""]
+        rows.append([method if last[1] else "", name, f"{row['bias']:+.3f}", f"{row['sd']:.3f}", *errors, *last])
+    lines = ["| " + " | ".join(row) + " |" for row in rows]
+    size = f"{first.replications} replications, {replacements(design)} Intervals of 95 %{joint}."
+    return "\n".join([f"### {design.title}", "", size, "", *lines])
 
 
 def main() -> None:
@@ -124,12 +125,12 @@ def main() -> None:
     parser.add_argument("--kind", choices=KINDS, action="append", help="one kind of errors (may be repeated)")
     arguments = parser.parse_args()
     for name in arguments.design or DESIGNS:
+        found = {}
         for kind in arguments.kind or KINDS:
             print(f"{name}, {kind}", file=sys.stderr)
             folder = None if arguments.folder is None else os.path.join(arguments.folder, f"{name}-{kind}")
-            born = time.perf_counter()
-            found = study(DESIGNS[name], kind, arguments.replications, folder, arguments.jobs)
-            print(report(found, DESIGNS[name], kind, time.perf_counter() - born), end="\n\n", flush=True)
+            found[kind] = study(DESIGNS[name], kind, arguments.replications, folder, arguments.jobs)
+        print(report(found, DESIGNS[name]), end="\n\n", flush=True)
 
 
 if __name__ == "__main__":
