@@ -6,29 +6,30 @@ first asked for.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from revealed.counterfactual import Counterfactual, behaviour_under, counterfactual
-from revealed.demand import DemandCurve, demand_curve
 from revealed.demonstrations import Demonstrations
 from revealed.diagnosis import Status
 from revealed.errors import InvalidInput
 from revealed.mdp import MDP, Floats
 from revealed.rewards.base import Reward
 from revealed.simulation import draw_actions, make_rng, simulate
-from revealed.summary import Summarised
 from revealed.uncertainty import Uncertain
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from revealed.counterfactual import Counterfactual
+    from revealed.demand import DemandCurve
+    from revealed.summary import Summary
+
 
 @dataclass(frozen=True, eq=False)
-class Fit(Uncertain, Summarised):
+class Fit(Uncertain):
     """An estimated reward and the behaviour it implies.
 
     `theta` (K,); `reward` (S, A); `policy` and `log_policy` (S, A) are π_θ = softmax Q^π̃; `value` (S,) is
@@ -91,12 +92,17 @@ class Fit(Uncertain, Summarised):
         return frame
 
     @property
+    def n_free(self) -> int:
+        """The number of parameters that the data can tell: all, but for directions that choices cannot see."""
+        return self.identification.rank if self.status.code == "unidentified" else self.theta.size
+
+    @property
     def aic(self) -> float:
-        return 2.0 * self.theta.size - 2.0 * self.llf
+        return 2.0 * self.n_free - 2.0 * self.llf
 
     @property
     def bic(self) -> float:
-        return float(np.log(self.demonstrations.n_decisions)) * self.theta.size - 2.0 * self.llf
+        return float(np.log(self.demonstrations.n_decisions)) * self.n_free - 2.0 * self.llf
 
     def predict(
         self,
@@ -141,10 +147,13 @@ class Fit(Uncertain, Summarised):
         `under`, a counterfactual or its `.before` or `.after`, agents behave as they would there.
         """
         if under is not None:
+            from revealed.counterfactual import behaviour_under
+
             return behaviour_under(under).simulate(n, length, seed, initial)
         if initial is None and self.mdp.initial is None and self.demonstrations.starts.sum() > 0:
             initial = self.demonstrations.starts / self.demonstrations.starts.sum()
-        return simulate(self.mdp, self.policy, n, length, seed, initial)
+        demos = simulate(self.mdp, self.policy, n, length, seed, initial)
+        return replace(demos, state_labels=self.mdp.state_labels, action_labels=self.mdp.action_labels)
 
     def counterfactual(
         self,
@@ -162,6 +171,8 @@ class Fit(Uncertain, Summarised):
         `reward=` another reward of the same parameters, or an array; any of them together. `bands` is "delta",
         "bootstrap" (then `reps`, `seed`, `jobs`), None, or "auto". More in `revealed.counterfactual`.
         """
+        from revealed.counterfactual import counterfactual
+
         return counterfactual(self, params, mdp, reward, bands, level, initial, **bootstrap)
 
     def demand_curve(
@@ -180,7 +191,26 @@ class Fit(Uncertain, Summarised):
         `fit.demand_curve("RC", np.linspace(4, 14, 41), action="replace", per=12).plot()` draws Rust's picture. The
         parameter is set to each of `values` by hypothesis; the others carry the uncertainty of the estimate.
         """
+        from revealed.demand import demand_curve
+
         return demand_curve(self, parameter, values, action, per, bands, level, initial, **bootstrap)
+
+    def summary(self, alpha: float = 0.05) -> Summary:
+        """A table that a person can read; `print(fit.summary())`. Intervals hold 1 − `alpha`."""
+        from revealed.summary import Summary
+
+        return Summary(self, alpha)
+
+    def to_html(self) -> str:
+        """The summary as a fragment to be put into a page."""
+        return self.summary().to_html()
+
+    def to_latex(self) -> str:
+        """The summary as a `tabular`; it needs `\\usepackage{booktabs}`."""
+        return self.summary().to_latex()
+
+    def _repr_html_(self) -> str:
+        return self.to_html()
 
     def __repr__(self) -> str:
         return (

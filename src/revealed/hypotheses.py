@@ -76,10 +76,11 @@ def wald_test(fit: Any, hypothesis: Any) -> TestResult:
     R, q = _restrictions(list(fit.reward_model.names), hypothesis)
     gap = R @ fit.theta - q
     V = R @ fit.covariance() @ R.T
-    if not np.isfinite(V).all() or np.linalg.matrix_rank(V) < len(V):
-        remedy = "A parameter is not identified, or a restriction is repeated."
+    statistic, rank = _quadratic(gap, V)
+    if rank < len(V):
+        remedy = "A parameter has no standard error (see the summary), or a restriction is repeated."
         raise InvalidInput("hypothesis", "restrictions with a covariance of full rank", "none", remedy=remedy)
-    return _chi_square("Wald", float(gap @ np.linalg.solve(V, gap)), len(V), f"{fit.errors[0]} covariance")
+    return _chi_square("Wald", statistic, rank, f"{fit.errors[0]} covariance")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -138,14 +139,25 @@ def difference_test(
         raise InvalidInput("reps", f"more than {first.theta.size + 1} replications in which both end well", got)
     gap = first.theta - second.theta
     V = np.atleast_2d(np.cov(one.theta[i] - two.theta[j], rowvar=False))
-    rank = int(np.linalg.matrix_rank(V))
+    statistic, rank = _quadratic(gap, V)
     if rank == 0:
         raise InvalidInput("second", "an estimator that differs from the first", "the same estimates in every resample")
-    statistic = float(gap @ np.linalg.pinv(V, hermitian=True) @ gap)
     joint = _chi_square("all differences are zero", statistic, rank)
     names = tuple(first.reward_model.names)
     asked = min(one.n_used + one.n_failed, two.n_used + two.n_failed)
     return DifferenceTest((first.method, second.method), names, gap, V, joint, int(both.size), asked - int(both.size))
+
+
+def _quadratic(gap: Floats, V: Floats) -> tuple[float, int]:
+    """gapᵀ V⁻¹ gap in units of standard errors, so that units of features do not matter, and the rank of V."""
+    d = np.sqrt(np.maximum(np.diag(V), 0.0))
+    if not np.isfinite(V).all() or not (d > 0.0).any():
+        return np.nan, 0
+    live = d > 0.0
+    values, vectors = np.linalg.eigh(V[np.ix_(live, live)] / np.outer(d[live], d[live]))
+    seen = values > 1e-10 * live.sum()
+    along = (vectors.T @ (gap[live] / d[live]))[seen]
+    return float(along @ (along / values[seen])), int(seen.sum())
 
 
 def _require_two_estimators(first: Any, second: Any) -> None:

@@ -42,7 +42,9 @@ class Evidence:
         """(K, K), or (K + L, K + L) with the parameters of the transitions. NaN where nothing can be said."""
         self.require(kind, joint)
         if kind == "opg":
-            (inverse, lost), meat = invert(self._opg(joint), self._blind(joint)), None
+            outer, penalty = self._opg(joint)
+            inverse, lost = invert(outer + penalty, self._blind(joint))
+            meat = outer if self.point.objective.l2 > 0.0 else None
         elif joint:
             inverse, lost, meat = self._two_steps(kind)
         else:
@@ -162,7 +164,8 @@ class Evidence:
 
     @property
     def estimated(self) -> EstimatedTransitions | None:
-        return self.point.objective.cases[0].mdp.estimated
+        mdp = self.point.objective.cases[0].mdp
+        return (mdp.base or mdp).estimated
 
     @cached_property
     def _transition_jacobian(self) -> Floats:
@@ -191,10 +194,11 @@ class Evidence:
         W = self._outcome_scores
         return (W.T @ sp.diags_array(self.estimated.counts) @ W).toarray()
 
-    def _opg(self, joint: bool) -> Floats:
-        """The outer product of the scores of observations; with the transitions, of the full likelihood (N5)."""
+    def _opg(self, joint: bool) -> tuple[Floats, Floats]:
+        """The outer product of the scores of observations, with the transitions of the full likelihood (N5), and the
+        curvature of the penalty."""
         if not joint:
-            return self._outer() + self._penalty
+            return self._outer(), self._penalty
         assert self.estimated is not None
         K, L = self.point.theta.size, self.estimated.psi.size
         U = np.hstack([self.scores, self._centred(self._transition_jacobian)])
@@ -202,8 +206,7 @@ class Evidence:
         together = U.T @ (self.estimated.joint[self.seen] @ W)
         own = sp.csr_array(W.T @ sp.diags_array(self.estimated.counts) @ W).toarray()
         out = (U * self.counts[self.seen, None]).T @ U + together + together.T + own
-        out[:K, :K] += self._penalty
-        return out.reshape(K + L, K + L)
+        return out, np.block([[self._penalty, np.zeros((K, L))], [np.zeros((L, K)), np.zeros((L, L))]])
 
     def _two_steps(self, kind: str) -> tuple[Floats, Bools, Floats]:
         """Inverse of the bread, what it says nothing about, and the meat: ψ from the moves alone, then θ (N5)."""

@@ -167,25 +167,6 @@ class Summary(Printed):
         return f"{self._fit.method} estimates, {self._fit.nobs} observations"
 
 
-class Summarised:
-    """A fit's `summary()`, and the same table where a notebook, a page or a paper wants it."""
-
-    def summary(self: Any, alpha: float = 0.05) -> Summary:
-        """A table that a person can read; `print(fit.summary())`. Intervals hold 1 − `alpha`."""
-        return Summary(self, alpha)
-
-    def to_html(self) -> str:
-        """The summary as a fragment to be put into a page."""
-        return self.summary().to_html()
-
-    def to_latex(self) -> str:
-        """The summary as a `tabular`; it needs `\\usepackage{booktabs}`."""
-        return self.summary().to_latex()
-
-    def _repr_html_(self) -> str:
-        return self.to_html()
-
-
 # the table
 
 

@@ -74,6 +74,10 @@ class LiftedReward:
     def vjp(self, theta: Floats, cotangent: Floats) -> Floats:
         return self.base.vjp(theta, np.asarray(self._sum.T @ cotangent))
 
+
+class LiftedWithJacobian(LiftedReward):
+    """The same for a reward that has a Jacobian."""
+
     def jacobian(self, theta: Floats) -> Any:
         J = self.base.jacobian(theta)  # pyright: ignore[reportAttributeAccessIssue]
         per_state = J.shape[0] // self._n_base
@@ -108,7 +112,8 @@ def lift_reward(reward: Reward, mdp: MDP) -> Reward:
         and mdp.base_state is not None
         and shape in ((base.n_states, 1), (base.n_states, mdp.n_actions))
     ):
-        return LiftedReward(reward, mdp.base_state, base.n_states)
+        lifted = LiftedWithJacobian if hasattr(reward, "jacobian") else LiftedReward
+        return lifted(reward, mdp.base_state, base.n_states)
     raise InvalidReward(
         "reward",
         f"a table of shape ({mdp.n_states}, 1) or ({mdp.n_states}, {mdp.n_actions}), as the MDP has states and actions",
