@@ -120,6 +120,36 @@ def test_ctrl_c_keeps_what_was_finished():
     assert "4 replications of 10 (interrupted)" in str(found)
 
 
+def test_after_ctrl_c_the_errors_use_what_there_is_and_a_new_call_goes_on(monkeypatch):
+    fit, whole = bus_fit(), bus_fit().bootstrap(reps=8, jobs=1)
+    calls, once = [], type(fit.estimator).refit
+
+    def stop_after_five(self, *arguments):
+        calls.append(1)
+        if len(calls) == 6:
+            raise KeyboardInterrupt
+        return once(self, *arguments)
+
+    monkeypatch.setattr(type(fit.estimator), "refit", stop_after_five)
+    told = fit.with_errors("bootstrap", reps=8, jobs=1)
+    np.testing.assert_allclose(told.bse, np.sqrt(np.diag(np.cov(whole.theta[:5], rowvar=False))))
+    _ = told.pvalues, told.conf_int(), str(told.summary())
+    assert len(calls) == 6, "what was interrupted began again by itself"
+    np.testing.assert_array_equal(told.bootstrap().theta, whole.theta)
+    assert len(calls) == 9  # the three that were missing
+
+
+def test_parameters_that_choices_cannot_see_have_no_bootstrap_error():
+    fit = bus_fit()
+    features = rv.environments.rust_bus(bins=BINS).features
+    copies = np.concatenate([features, 2.0 * features[:, :, 1:]], axis=2)
+    twice = rv.NFXP(rv.LinearReward(copies, names=["RC", "theta11", "copy"])).fit(fit.mdp, fit.demonstrations)
+    found = twice.with_errors("bootstrap", reps=20)
+    assert found.bse.isna().tolist() == [False, True, True]
+    assert found.conf_int().isna().all(axis=1).tolist() == [False, True, True]
+    assert found.bse["RC"] == pytest.approx(fit.with_errors("bootstrap", reps=20).bse["RC"], rel=1e-5)
+
+
 def test_a_bootstrap_is_computed_once_and_kept():
     fit = bus_fit()
     first = fit.bootstrap(reps=4)
@@ -145,8 +175,11 @@ def test_without_agents_there_is_nothing_to_resample():
 
 @pytest.mark.parametrize("options", [{"reps": 1}, {"reps": 2.5}, {"seed": -1}, {"jobs": 0}])
 def test_options_are_checked(options):
-    with pytest.raises(InvalidInput):
+    (name,) = options
+    with pytest.raises(InvalidInput, match=name):
         bus_fit().bootstrap(**options)
+    with pytest.raises(InvalidInput, match=name):
+        bus_fit().with_errors("bootstrap", **options)
 
 
 @pytest.mark.parametrize("weights", [np.ones(3), np.full(30, -1.0), np.full(30, np.nan), "all"])

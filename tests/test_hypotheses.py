@@ -134,6 +134,29 @@ def test_the_difference_of_ccp_and_nfxp_comes_from_joint_resamples():
     assert "toprule" in found.to_latex()
 
 
+def test_units_of_features_do_not_matter():
+    """Wald's and the difference's statistics, with features in units of 1e-6 and 1e6."""
+    nfxp, ccp = bus_fit(), bus_fit(rv.CCP, first_step="smoothed")
+    features = rv.environments.rust_bus(bins=BINS).features * [1e-6, 1e6]
+    reward = rv.LinearReward(features, names=["RC", "theta11"])
+    others = [
+        method.fit(nfxp.mdp, nfxp.demonstrations) for method in (rv.NFXP(reward), rv.CCP(reward, first_step="smoothed"))
+    ]
+    plain, scaled = (rv.difference_test(a, b, reps=20).joint for a, b in ((ccp, nfxp), (others[1], others[0])))
+    assert (scaled.df, scaled.statistic) == (2, pytest.approx(plain.statistic, rel=1e-4))
+    wald = others[0].wald_test({"RC": 3e6, "theta11": 2e-6}).statistic
+    assert wald == pytest.approx(nfxp.wald_test({"RC": 3.0, "theta11": 2.0}).statistic, rel=1e-4)
+
+
+def test_swapped_models_are_told_so():
+    mdp = rv.environments.garnet(n_states=12, seed=0).mdp
+    X = np.random.default_rng(0).normal(size=(12, 2))
+    demos = rv.simulate(mdp, rv.solve(mdp, X @ [[1.0], [0.5]]).policy, 100, 20, seed=0)
+    small, large = (rv.NFXP(rv.LinearReward(X[:, :k])).fit(mdp, demos) for k in (1, 2))
+    with pytest.raises(InvalidInput, match="swapped"):
+        rv.likelihood_ratio_test(large, small)
+
+
 def test_only_resamples_in_which_both_end_well_are_compared():
     nfxp, ccp = bus_fit(), bus_fit(rv.CCP, first_step="smoothed")
     full = nfxp.bootstrap(reps=20)

@@ -55,6 +55,13 @@ def test_the_condition_is_that_of_alike_columns():
         assert identify((Z * scale).T @ (Z * scale), "abcd").condition == pytest.approx(expected, rel=1e-6)
 
 
+@pytest.mark.parametrize(("smallest", "weak"), [(1.0 / 29.0, False), (1.0 / 31.0, True)])
+def test_a_condition_above_thirty_is_weak(smallest, weak):
+    rotate = np.array([[1.0, 1.0], [1.0, -1.0]]) / np.sqrt(2.0)
+    information = rotate @ np.diag([1.0, smallest**2]) @ rotate.T
+    assert bool(identify(information, "ab").words) is weak
+
+
 def test_weak_directions_are_shifts_that_hardly_matter():
     rng = np.random.default_rng(1)
     fit = garnet_fit(lambda X: np.column_stack([X, 100.0 * X[:, 0] + 1e-2 * rng.normal(size=30)]))

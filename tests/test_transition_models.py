@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import revealed as rv
 from models import random_mdp, random_policy
 from revealed.environments.rust_bus import bus_transitions
-from revealed.errors import InvalidDemonstrations, InvalidInput
+from revealed.errors import InvalidDemonstrations, InvalidInput, InvalidTransitions
 from revealed.transition_models import SharedOutcomes
 
 BINS = 12
@@ -123,10 +123,10 @@ def test_a_probability_that_rounding_makes_negative_is_zero():
 
 
 def test_pairs_not_seen_in_a_resample_keep_their_frequencies():
-    demos = rv.Demonstrations.from_trajectories([([0, 1, 0], [0, 0]), ([1, 0, 1], [0, 0]), ([0, 0], [0])], 2, 1)
+    demos = rv.Demonstrations.from_trajectories([([0, 1, 0], [0, 0]), ([1, 1, 0], [0, 0]), ([0, 0], [0])], 2, 1)
     found = rv.estimate_transitions(demos)
     only_last = found.reweighted(np.array([0.0, 0.0, 1.0]))
-    np.testing.assert_allclose(only_last.matrix.toarray(), [[1.0, 0.0], [1.0, 0.0]])
+    np.testing.assert_allclose(only_last.matrix.toarray(), [[1.0, 0.0], [2 / 3, 1 / 3]])
 
 
 def test_agent_weights_count_in_the_estimate():
@@ -160,8 +160,11 @@ def test_labels_come_along_and_others_are_refused():
 
 def test_pairs_that_were_not_seen():
     demos = rv.Demonstrations.from_trajectories([([0, 1, 0], [0, 0])], 2, 2)
-    with pytest.raises(InvalidDemonstrations, match=r"2 pairs .* state 0, action 1"):
-        rv.estimate_transitions(demos)
+    found = rv.estimate_transitions(demos)
+    with pytest.raises(InvalidTransitions, match=r"2 pairs .* state 0, action 1"):
+        rv.MDP(found)
+    only = rv.MDP(found, feasible=np.array([[True, False], [True, False]]))  # they are no decisions: fine
+    np.testing.assert_array_equal(only.transitions.matrix.toarray()[[0, 2]], [[0, 1], [1, 0]])
     stays = rv.estimate_transitions(demos, unseen="stay").matrix.toarray()
     np.testing.assert_array_equal(stays, [[0, 1], [1, 0], [1, 0], [0, 1]])
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from revealed.checks import is_seed, require_count, require_probability
+from revealed.checks import is_seed, require_count, require_flag, require_probability
 from revealed.errors import InvalidInput, InvalidOption
 from revealed.mdp import Floats
 from revealed.parallel import cores, each, workers
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 WORTH_WORKERS = 4.0  # seconds of work for which starting other processes pays
 MANY_FAILURES = 0.05
+FEW = 100  # replications below which percentiles near 2.5 % are hardly more than the extremes
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,12 @@ class Bootstrap:
     seed: int
     failures: dict[str, int]
     re_estimated: str
-    interrupted: bool = False
+    done: dict[int, Replication] = field(repr=False)
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether replications are missing; `fit.bootstrap()` with the same numbers goes on from here."""
+        return len(self.done) < self.asked
 
     @property
     def n_failed(self) -> int:
@@ -93,6 +100,8 @@ class Bootstrap:
             text += f", {self.n_failed} failed (" + ", ".join(f"{k}: {n}" for k, n in self.failures.items()) + ")"
             if self.n_failed > MANY_FAILURES * done:
                 text += "; so many failures make the spread of the others look too small"
+        if self.n_used < FEW:
+            text += "; too few for the ends of an interval"
         return text + f"; {self.re_estimated}"
 
     def __repr__(self) -> str:
@@ -108,36 +117,47 @@ def resample(
     jobs: int | None = None,
     progress: bool | None = None,
     re_estimated: str = "",
+    done: dict[int, Replication] | None = None,
 ) -> Bootstrap:
-    """Draw agents with replacement `reps` times and estimate again. Ctrl-C keeps what was finished."""
+    """Draw agents with replacement `reps` times and estimate again, but for those that are `done`.
+
+    Ctrl-C keeps what was finished.
+    """
+    check_options(reps, seed, jobs)
+    if n_agents < 2:
+        remedy = "Plain counts have no agents: build demonstrations from trajectories or a frame."
+        raise InvalidOption("bootstrap", "two agents or more to resample", f"{n_agents}", remedy=remedy)
+    found = dict(done or {})
+    missing = [r for r in range(reps) if r not in found]
+    with Progress("bootstrap", progress, total=len(missing)) as bar, suppress(KeyboardInterrupt):
+        for r, replication in _replications(refit, n_agents, missing, seed, jobs):
+            found[r] = replication
+            bar.update()
+    return _gather(found, names, reps, seed, re_estimated)
+
+
+def check_options(reps: Any = 2, seed: Any = 0, jobs: Any = None, progress: Any = None) -> None:
+    """Raise where the options of a bootstrap cannot be meant."""
     require_count("reps", reps, least=2)
     if not is_seed(seed) or seed is None:
         raise InvalidInput("seed", "a whole number >= 0", repr(seed))
     if jobs is not None:
         require_count("jobs", jobs)
-    if n_agents < 2:
-        remedy = "Plain counts have no agents: build demonstrations from trajectories or a frame."
-        raise InvalidOption("bootstrap", "two agents or more to resample", f"{n_agents}", remedy=remedy)
-    done: dict[int, Replication] = {}
-    interrupted = False
-    with Progress("bootstrap", progress, total=reps) as bar:
-        try:
-            for r, replication in _replications(refit, n_agents, reps, seed, jobs):
-                done[r] = replication
-                bar.update()
-        except KeyboardInterrupt:
-            interrupted = True
-    return _gather(done, names, reps, seed, re_estimated, interrupted)
+    if progress is not None:
+        require_flag("progress", progress)
 
 
 def _replications(
-    refit: Refit, n_agents: int, reps: int, seed: int, jobs: int | None
+    refit: Refit, n_agents: int, numbers: list[int], seed: int, jobs: int | None
 ) -> Iterator[tuple[int, Replication]]:
     """The first one here, which tells how long the others will take; then the rest, where that pays on workers."""
     born = time.perf_counter()
-    yield from _some(refit, n_agents, seed, [0])
-    n = _workers(jobs, (time.perf_counter() - born) * (reps - 1))
-    pieces = [[r] for r in range(1, reps)] if n == 1 else np.array_split(np.arange(1, reps), min(reps - 1, 8 * n))
+    first, rest = numbers[:1], numbers[1:]
+    yield from _some(refit, n_agents, seed, first)
+    if not rest:
+        return
+    n = _workers(jobs, (time.perf_counter() - born) * len(rest))
+    pieces = [[r] for r in rest] if n == 1 else np.array_split(rest, min(len(rest), 8 * n))
     chunks = [(refit, n_agents, seed, [int(r) for r in piece]) for piece in pieces]
     for finished in each(_some, chunks, n if jobs is not None or workers(None) == 1 else None):
         yield from finished
@@ -160,7 +180,7 @@ def _workers(jobs: int | None, seconds: float) -> int:
 
 
 def _gather(
-    done: dict[int, Replication], names: tuple[str, ...], asked: int, seed: int, re_estimated: str, interrupted: bool
+    done: dict[int, Replication], names: tuple[str, ...], asked: int, seed: int, re_estimated: str
 ) -> Bootstrap:
     good = [r for r in sorted(done) if not done[r].failure]
     failures = dict(Counter(done[r].failure for r in sorted(done) if done[r].failure))
@@ -170,4 +190,4 @@ def _gather(
         raise InvalidOption("bootstrap", "two replications or more that end well", f"{len(good)} ({why})", None, remedy)
     theta = np.array([done[r].theta for r in good])
     psi = np.array([done[r].psi for r in good])
-    return Bootstrap(names, theta, psi, np.array(good), asked, seed, failures, re_estimated, interrupted)
+    return Bootstrap(names, theta, psi, np.array(good), asked, seed, failures, re_estimated, done)

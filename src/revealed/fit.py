@@ -6,7 +6,7 @@ first asked for.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -152,8 +152,7 @@ class Fit(Uncertain):
             return behaviour_under(under).simulate(n, length, seed, initial)
         if initial is None and self.mdp.initial is None and self.demonstrations.starts.sum() > 0:
             initial = self.demonstrations.starts / self.demonstrations.starts.sum()
-        demos = simulate(self.mdp, self.policy, n, length, seed, initial)
-        return replace(demos, state_labels=self.mdp.state_labels, action_labels=self.mdp.action_labels)
+        return simulate(self.mdp, self.policy, n, length, seed, initial)
 
     def counterfactual(
         self,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -58,7 +59,8 @@ def likelihood_ratio_test(restricted: Any, full: Any, df: int | None = None, joi
         df = sum(_size(fit, joint) for fit in fulls) - _size(restricted, joint)
         if df < 1:
             got = f"{df} parameters more in the full model"
-            raise InvalidInput("df", "nested models, the full one with more parameters", got, remedy="Pass df=.")
+            remedy = "Are they swapped? The restricted one comes first." if df < 0 else "Pass df=, as for a discount."
+            raise InvalidInput("full", "more parameters than in the restricted model", got, remedy=remedy)
     require_count("df", df)
     statistic = 2.0 * (sum(_llf(fit, joint) for fit in fulls) - _llf(restricted, joint))
     if statistic < -1e-6 * (1.0 + abs(restricted.llf)):
@@ -227,7 +229,9 @@ def _named(names: list[str], hypothesis: dict[Any, Any]) -> tuple[Floats, Floats
     for i, (name, target) in enumerate(hypothesis.items()):
         for one, sign in ((name, 1.0), (target, -1.0)) if isinstance(target, str) else ((name, 1.0),):
             if one not in names:
-                raise InvalidInput("hypothesis", f"names among {', '.join(names[:8])}", repr(one))
+                near = get_close_matches(str(one), names, 1)
+                meant = f"Did you mean {near[0]}?" if near else None
+                raise InvalidInput("hypothesis", f"names among {', '.join(names[:8])}", repr(one), remedy=meant)
             R[i, names.index(one)] += sign
         if not isinstance(target, str):
             value = as_floats(target)

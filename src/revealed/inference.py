@@ -25,6 +25,7 @@ ANALYTIC = ("hessian", "opg", "robust", "cluster")
 KINDS = (*ANALYTIC, "bootstrap")
 MOST_PARAMETERS = 500  # beyond, a covariance matrix tells nobody anything
 MOST_NUMBERS = 50_000_000  # of a table of scores: 400 MB
+TAKES_PART = 1e-3  # share of a parameter in a direction of unit length
 NULL = 1e-10  # eigenvalue of an information matrix with unit diagonal that counts as none
 
 
@@ -38,22 +39,38 @@ class Evidence:
     ids: tuple[Any, ...] = field(repr=False)
     even: bool = True
 
-    def covariance(self, kind: str, joint: bool = False) -> Floats:
-        """(K, K), or (K + L, K + L) with the parameters of the transitions. NaN where nothing can be said."""
+    def covariance(self, kind: str, joint: bool = False, blank: bool = True) -> Floats:
+        """(K, K), or (K + L, K + L) with the parameters of the transitions. NaN where nothing can be said.
+
+        With `blank=False` parameters that hide behind directions in which choices do not change have numbers, too: the
+        covariance on the complement of `blind`. It is that of every quantity that does not move along those either.
+        """
         self.require(kind, joint)
         if kind == "opg":
             outer, penalty = self._opg(joint)
-            inverse, lost = invert(outer + penalty, self._blind(joint))
+            inverse, lost = invert(outer + penalty, self.blind(joint))
             meat = outer if self.point.objective.l2 > 0.0 else None
         elif joint:
             inverse, lost, meat = self._two_steps(kind)
         else:
-            (inverse, lost), meat = invert(self.bread, self._blind()), self._meat(kind)
+            (inverse, lost), meat = invert(self.bread, self.blind()), self._meat(kind)
         matrix = inverse if meat is None else inverse @ meat @ inverse.T
+        if blank:
+            lost = lost | np.append(self.lost, np.zeros(lost.size - self.lost.size, dtype=bool))
         matrix[lost], matrix[:, lost] = np.nan, np.nan
         return (matrix + matrix.T) / 2.0
 
-    def _blind(self, joint: bool = False) -> Floats:
+    @cached_property
+    def lost(self) -> Bools:
+        """(K,): parameters that take part in a direction that choices cannot see, features scaled alike."""
+        blind = self.blind()
+        if not len(blind):
+            return np.zeros(self.point.theta.size, dtype=bool)
+        size = np.abs(self.point.value_jacobian()).max(axis=(0, 1))
+        basis = np.linalg.qr((blind * np.where(size > 0.0, size, 1.0)).T)[0]
+        return np.linalg.norm(basis, axis=1) > TAKES_PART
+
+    def blind(self, joint: bool = False) -> Floats:
         """(n, K): directions in which choices do not change (theory I1); none where the Hessian is not analytic."""
         K = self.point.theta.size
         rows = invisible_directions(self.point) if self.point.objective.has_hessian else np.zeros((0, K))
@@ -211,7 +228,7 @@ class Evidence:
     def _two_steps(self, kind: str) -> tuple[Floats, Bools, Floats]:
         """Inverse of the bread, what it says nothing about, and the meat: ψ from the moves alone, then θ (N5)."""
         assert self.estimated is not None
-        (own, lost), moves = invert(self.bread, self._blind()), self._transition_information()
+        (own, lost), moves = invert(self.bread, self.blind()), self._transition_information()
         per_move, lost_moves = invert(moves)
         K, L = self.point.theta.size, moves.shape[0]
         inverse = np.block([[own, own @ self.cross_hessian @ per_move], [np.zeros((L, K)), per_move]])
@@ -244,7 +261,8 @@ class Evidence:
 def part_value(mdp: MDP, part: Any) -> Floats:
     """V^π̃, of which Q = r + γTV was made: π̃·(Q − log π̃)."""
     log = np.log(part.pi_tilde, out=np.zeros_like(part.pi_tilde), where=part.pi_tilde > 0.0)
-    return np.sum(np.where(part.pi_tilde > 0.0, part.pi_tilde * (part.q - log), 0.0), axis=1)
+    gain = np.where(part.pi_tilde > 0.0, part.q, 0.0) - log  # of what is not feasible Q is −∞
+    return np.sum(part.pi_tilde * gain, axis=1)
 
 
 def clustered(scores: Floats) -> Floats:
@@ -272,8 +290,8 @@ def invert(matrix: Floats, blind: Floats | None = None) -> tuple[Floats, Bools]:
     """The inverse of an information matrix, and which parameters it says nothing about.
 
     Directions that choices cannot see (`blind`, orthonormal rows; theory I1) are left out, and so are those without
-    information once units are alike; parameters that take part in them are lost. All are where the matrix is not
-    positive: the point is no maximum.
+    information once units are alike; parameters that take part in the latter are lost. All are where the matrix is
+    not positive: the point is no maximum.
     """
     n = len(matrix)
     Z = np.eye(n)
@@ -290,16 +308,8 @@ def invert(matrix: Floats, blind: Floats | None = None) -> tuple[Floats, Bools]:
         return np.full_like(matrix, np.nan), np.ones(n, dtype=bool)
     null = values < NULL * n
     half = (Z / d) @ vectors  # columns: shifts of the parameters, one per eigenvalue
-    lost = _take_part(half[:, null].T) | _take_part(blind)
-    return (half[:, ~null] / values[~null]) @ half[:, ~null].T, lost if lost.any() else np.zeros(n, dtype=bool)
-
-
-def _take_part(directions: Floats | None) -> Any:
-    """Which parameters a shift along one of the rows would change."""
-    if directions is None or len(directions) == 0:
-        return np.zeros(1, dtype=bool)
-    size = np.abs(directions).max(axis=1, keepdims=True)
-    return (np.abs(directions) > 1e-6 * size).any(axis=0)
+    lost = np.asarray((np.abs(Z @ vectors[:, null]) > TAKES_PART).any(axis=1))
+    return (half[:, ~null] / values[~null]) @ half[:, ~null].T, lost
 
 
 _BOOTSTRAP = "fit.bootstrap() resamples agents instead; read functions of the reward, not single weights."

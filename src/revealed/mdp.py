@@ -71,6 +71,8 @@ class MDP:
         offered = _as_mask("feasible", feasible, (n_states, n_actions), default=True)
         feasible = offered & ~terminal[:, None]
         _require_an_action(feasible, terminal)
+        if estimated is not None and estimated.unseen is not None:
+            _require_seen(estimated.unseen, feasible)
         original = matrix if feasible.all() else matrix.copy()
         matrix = _clean_rows(matrix, feasible, n_actions)
         self._set(
@@ -349,6 +351,21 @@ def as_distribution(name: str, values: Any, n: int) -> Floats:
             name, "probabilities that sum to one", f"sum {p.sum():.10g}", remedy="Divide by the sum."
         )
     return _frozen(p / p.sum())
+
+
+def _require_seen(unseen: npt.NDArray[np.intp], feasible: Bools) -> None:
+    """Transitions that were estimated know nothing of pairs that were never seen."""
+    lost = unseen[feasible.reshape(-1)[unseen]]
+    if lost.size:
+        s, a = divmod(int(lost[0]), feasible.shape[1])
+        raise InvalidTransitions(
+            "transitions",
+            "every feasible pair seen with its next state in the demonstrations",
+            f"{lost.size} pairs that were not",
+            f"state {s}, action {a}",
+            'Mark them with feasible= or terminal=, let them stay where they are (unseen="stay"), or share outcomes '
+            "between pairs (landing=). Where a last decision led comes from next_state=.",
+        )
 
 
 def _own_labels(name: str, given: Any, own: tuple[Any, ...] | None) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -40,7 +41,8 @@ def simulate(
         alive = alive[~mdp.terminal[states[alive, t + 1]]]
     lengths = (actions >= 0).sum(axis=1)
     pairs = [(s[: k + 1], a[:k]) for s, a, k in zip(states, actions, lengths, strict=True)]
-    return Demonstrations.from_trajectories(pairs, mdp.n_states, mdp.n_actions)
+    demos = Demonstrations.from_trajectories(pairs, mdp.n_states, mdp.n_actions)
+    return replace(demos, state_labels=mdp.state_labels, action_labels=mdp.action_labels)
 
 
 def make_rng(seed: Any) -> np.random.Generator:

@@ -30,10 +30,11 @@ def estimate_transitions(
 ) -> EstimatedTransitions:
     """T from the moves that were seen; `rv.MDP(rv.estimate_transitions(demos), discount=0.95)`.
 
-    Without `landing`, T(s'|s,a) is the frequency of s' after (s, a). A pair that was never seen is an error, or stays
-    where it is with `unseen="stay"`. With `landing` (S, A, O), outcome o leads from (s, a) to state `landing[s, a, o]`
-    and has the same probability everywhere; −1 marks pairs that are not feasible. Where several outcomes lead to the
-    same state they share what was seen there (maximum likelihood, by expectation and maximisation).
+    Without `landing`, T(s'|s,a) is the frequency of s' after (s, a). A pair that was never seen is an error once an MDP
+    is made in which it is feasible, or stays where it is with `unseen="stay"`. With `landing` (S, A, O), outcome o
+    leads from (s, a) to state `landing[s, a, o]` and has the same probability everywhere; −1 marks pairs that are not
+    feasible. Where several outcomes lead to the same state they share what was seen there (maximum likelihood, by
+    expectation and maximisation).
     """
     if not isinstance(demonstrations, Demonstrations):
         raise InvalidInput("demonstrations", "rv.Demonstrations", type(demonstrations).__name__)
@@ -186,17 +187,9 @@ class Frequencies:
         last = np.append(self.pair[1:] != self.pair[:-1], True)
         self.free, self._last = np.flatnonzero(~last), np.flatnonzero(last)
         self.last_of = self._last[np.searchsorted(self.pair[self._last], self.pair)]  # the last move of the same pair
-        self.stays = np.setdiff1d(np.arange(self.shape[0]), self.pair)
+        self.unseen = np.setdiff1d(np.arange(self.shape[0]), self.pair)
+        self.stays = self.unseen if unseen == "stay" else self.unseen[:0]
         self.n_actions = demos.n_actions
-        if self.stays.size and unseen == "error":
-            s, a = divmod(int(self.stays[0]), demos.n_actions)
-            raise InvalidDemonstrations(
-                "demonstrations",
-                "every (state, action) pair seen with its next state",
-                f"{self.stays.size} pairs that were not",
-                f"state {s}, action {a}",
-                'unseen="stay" lets them stay where they are; `landing` shares outcomes between pairs.',
-            )
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -214,7 +207,8 @@ class Frequencies:
         joint = sparse_table(often, pair, kind, (self.shape[0], self.pair.size))
         by_agent = sparse_table(often, steps.agent[seen], kind, (demos.n_agents, self.pair.size))
         psi = self.estimate(np.asarray(by_agent.sum(axis=0), dtype=np.float64).reshape(-1))
-        return _with_labels(EstimatedTransitions(self, psi, joint, by_agent, demos.ids), demos)
+        unseen = np.setdiff1d(self.unseen, self.stays)
+        return _with_labels(EstimatedTransitions(self, psi, joint, by_agent, demos.ids, unseen=unseen), demos)
 
     def estimate(self, counts: Floats, otherwise: Floats | None = None) -> Floats:
         total = np.bincount(self.pair, weights=counts, minlength=self.shape[0])[self.pair]

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from revealed.bootstrap import Bootstrap, Replication, resample
+from revealed.bootstrap import Bootstrap, Replication, check_options, resample
 from revealed.checks import require_flag, require_option, require_probability
 from revealed.demonstrations import Demonstrations
 from revealed.errors import InvalidOption, RevealedError
-from revealed.hypotheses import TestResult, wald_test
 from revealed.identification import Identification, identify
 from revealed.inference import KINDS, Evidence
 from revealed.mdp import MDP, Floats
@@ -25,7 +24,9 @@ from revealed.rewards.base import lift_reward
 if TYPE_CHECKING:
     import pandas as pd
 
-MEANINGLESS = ("separated", "inner_solve_failed")  # there is no maximum whose curvature could be looked at
+    from revealed.hypotheses import TestResult
+
+NEAR_ENOUGH = 1e-4  # the loosest tolerance of the optimisers' own: a gradient below it is that of a maximum
 BOOTSTRAP = {"reps": 400, "seed": 0, "jobs": None, "progress": None}
 
 
@@ -37,7 +38,7 @@ class Reestimation:
     mdp: MDP
     demonstrations: Demonstrations
     theta: Floats
-    code: str
+    settled: bool
 
     @property
     def model(self) -> MDP | None:
@@ -51,8 +52,8 @@ class Reestimation:
             fit = self.estimator.refit(mdp, self.demonstrations.reweighted(weights), self.theta)
         except RevealedError as error:
             return Replication(self.theta, psi, type(error).__name__)
-        code = fit.status.code
-        return Replication(fit.theta, psi, "" if code in ("converged", self.code) else code)
+        well = fit.at_maximum and (fit.settled or not self.settled)
+        return Replication(fit.theta, psi, "" if well else fit.status.code)
 
     def _mdp(self, weights: Floats) -> tuple[MDP, Floats]:
         model = self.model
@@ -94,6 +95,7 @@ class Uncertain:
     settled: Any
     status: Any
     estimator: Any
+    gradient_norm: Any
     chosen: Any
     kept: Any
 
@@ -116,6 +118,7 @@ class Uncertain:
         if unknown or (bootstrap and kind != "bootstrap"):
             expected = f'{", ".join(BOOTSTRAP)} with kind="bootstrap", nothing with the others'
             raise InvalidOption("with_errors", expected, ", ".join(unknown or bootstrap))
+        check_options(**bootstrap)
         return replace(self, chosen=(kind, joint, bootstrap))  # pyright: ignore[reportArgumentType]
 
     def cov_params(self, kind: str | None = None, joint: bool | None = None, **bootstrap: Any) -> pd.DataFrame:
@@ -137,9 +140,18 @@ class Uncertain:
         K = self.theta.size
         return self._matrix(kind, joint, {})[:K, :K]
 
+    def partial_covariance(self, kind: str | None = None, joint: bool | None = None) -> tuple[Floats, Floats]:
+        """(M, M) and (n, M): the covariance with numbers also for parameters that hide behind directions in which
+        choices do not change, and these directions. A quantity with slope g that does not move along them has the
+        variance g'Cg, although the single parameters have none."""
+        kind, joint = self._kind(kind, joint)
+        matrix = self._matrix(kind, joint, {}, blank=False)
+        return matrix, self.evidence.blind(len(matrix) > self.theta.size)
+
     def _kind(self, kind: str | None, joint: bool | None) -> tuple[str, bool]:
         chosen, together = self.errors
-        kind, joint = chosen if kind is None else kind, together if joint is None and kind is None else bool(joint)
+        joint = (together if kind is None else False) if joint is None else joint
+        kind = chosen if kind is None else kind
         self._require_kind(kind, joint)
         return kind, joint
 
@@ -153,16 +165,29 @@ class Uncertain:
             remedy = "Build the MDP as rv.MDP(rv.estimate_transitions(demos), discount=...)."
             raise InvalidOption("joint", "False where transitions were not estimated", "True", remedy=remedy)
 
-    def _matrix(self, kind: str, joint: bool, bootstrap: dict[str, Any]) -> Floats:
+    def _matrix(self, kind: str, joint: bool, bootstrap: dict[str, Any], blank: bool = True) -> Floats:
         if kind == "bootstrap":
-            found = self.bootstrap(**bootstrap)
+            found = self.bootstrap(**bootstrap) if bootstrap else self.drawn
             draws = np.hstack([found.theta, found.psi]) if joint else found.theta
-            return np.atleast_2d(np.cov(draws, rowvar=False))
-        key = ("covariance", kind, joint)
+            matrix = np.atleast_2d(np.cov(draws, rowvar=False))
+            lost = np.append(self.evidence.lost, np.zeros(len(matrix) - self.theta.size, dtype=bool))
+            if blank:
+                matrix[lost], matrix[:, lost] = np.nan, np.nan
+            return matrix
+        key = ("covariance", kind, joint, blank)
         if key not in self.kept:
-            matrix = self.evidence.covariance(kind, joint)
-            self.kept[key] = np.full_like(matrix, np.nan) if self.status.code in MEANINGLESS else matrix
+            matrix = self.evidence.covariance(kind, joint, blank)
+            self.kept[key] = matrix if self.at_maximum else np.full_like(matrix, np.nan)
         return self.kept[key].copy()
+
+    @property
+    def at_maximum(self) -> bool:
+        """Whether the last search came to its end, so that errors mean something: also where choices do not identify
+        all parameters, and for NPL that was stopped after its updates, each of which was maximised."""
+        if self.status.code in ("converged", "unidentified"):
+            return True
+        stopped = self.status.code in ("iteration_limit", "cycling") and self.settled is False
+        return stopped and self.gradient_norm <= (self.options["tol"] or NEAR_ENOUGH)
 
     @cached_property
     def evidence(self) -> Evidence:
@@ -211,7 +236,9 @@ class Uncertain:
 
         require_probability("alpha", alpha)
         if self.errors[0] == "bootstrap":
-            return self.bootstrap().conf_int(alpha)
+            found = self.drawn.conf_int(alpha)
+            found.loc[self.bse.isna().to_numpy()] = np.nan
+            return found
         wide = ndtri(1.0 - alpha / 2.0) * self.bse.to_numpy()
         index = list(self.reward_model.names)
         return pd.DataFrame({"lower": self.theta - wide, "upper": self.theta + wide}, index=index)
@@ -229,28 +256,41 @@ class Uncertain:
         share the work; by default all cores if it is worth it, or what `joblib.parallel_config` says. The result
         depends on `seed` (0) alone.
         """
-        own = BOOTSTRAP | (self.chosen[2] if self.chosen is not None else {})
         given = {"reps": reps, "seed": seed, "jobs": jobs, "progress": progress}
-        options = own | {name: value for name, value in given.items() if value is not None}
+        options = self._own_bootstrap | {name: value for name, value in given.items() if value is not None}
+        check_options(**options)
         key = ("bootstrap", options["reps"], options["seed"])
-        if key not in self.kept:
-            found = self._resample(options)
-            if found.interrupted:
-                return found
-            self.kept[key] = found
+        before = self.kept.get(key)
+        if before is None or before.interrupted:
+            self.kept[key] = self._resample(options, {} if before is None else before.done)
         return self.kept[key]
 
-    def _resample(self, options: dict[str, Any]) -> Bootstrap:
+    @property
+    def _own_bootstrap(self) -> dict[str, Any]:
+        return BOOTSTRAP | (self.chosen[2] if self.chosen is not None else {})
+
+    @property
+    def drawn(self) -> Bootstrap:
+        """The bootstrap behind the errors, as far as it came: one that Ctrl-C ended is not begun again by itself."""
+        own = self._own_bootstrap
+        kept = self.kept.get(("bootstrap", own["reps"], own["seed"]))
+        return self.bootstrap() if kept is None else kept
+
+    def _resample(self, options: dict[str, Any], done: dict[int, Replication]) -> Bootstrap:
         if self.estimator is None:
             raise InvalidOption("bootstrap", "a fit that knows its estimator", "one that was put together by hand")
-        if self.status.code in MEANINGLESS:
-            raise InvalidOption("bootstrap", "a fit that has an estimate", self.status.code, None, self.status.message)
-        again = Reestimation(self.estimator, self.mdp, self.demonstrations, self.theta, self.status.code)
+        if not self.at_maximum:
+            expected, advice = "a search that came to its end", self.status.message
+            raise InvalidOption("bootstrap", expected, self.status.code, remedy=advice)
+        again = Reestimation(self.estimator, self.mdp, self.demonstrations, self.theta, bool(self.settled))
         names = tuple(self.reward_model.names)
-        return resample(again, self.demonstrations.n_agents, names, **options, re_estimated=again.in_words())
+        told = {"re_estimated": again.in_words(), "done": done}
+        return resample(again, self.demonstrations.n_agents, names, **options, **told)
 
     def wald_test(self, hypothesis: Any) -> TestResult:
         """Test linear restrictions: `fit.wald_test({"RC": 10})`, `{"a": "b"}` for a = b, or (R, q) for Rθ = q."""
+        from revealed.hypotheses import wald_test
+
         return wald_test(self, hypothesis)
 
     @cached_property

@@ -39,7 +39,7 @@ class EstimatedTransitions:
 
     `psi` (L,) with `names`; `matrix` (S*A, S) is T at ψ; `joint` sparse (S*A, C) counts with which decision each
     observed class is taken together (any pairing in time will do: their scores are uncorrelated); `by_agent` sparse
-    (N, C) counts per agent, in the order of `ids`.
+    (N, C) counts per agent, in the order of `ids`; `unseen` pairs s*A + a have no row, and must not be feasible.
     """
 
     model: TransitionModel = field(repr=False)
@@ -49,6 +49,12 @@ class EstimatedTransitions:
     ids: tuple[Any, ...] = field(repr=False)
     state_labels: tuple[Any, ...] | None = field(repr=False, default=None)
     action_labels: tuple[Any, ...] | None = field(repr=False, default=None)
+    unseen: npt.NDArray[np.intp] | None = field(repr=False, default=None)
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{name} {p:.4g}" for name, p in zip(self.names[:4], self.psi[:4], strict=True))
+        rest = ", …" if self.psi.size > 4 else ""
+        return f"<EstimatedTransitions: {self.n_outcomes_seen:g} moves, {self.psi.size} parameters ({shown}{rest})>"
 
     @property
     def names(self) -> tuple[str, ...]:
