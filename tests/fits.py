@@ -9,21 +9,26 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtr, ndtri
 
-from revealed.bootstrap import Bootstrap
+from revealed.bootstrap import Bootstrap, Replication
 from revealed.diagnosis import Status
-from revealed.summary import Summarised
+from revealed.summary import Summary
+
+PSI, PSI_ERRS = np.array([0.3919, 0.5953]), np.array([0.0075, 0.0075])
 
 
 class MileageReward:
-    """A reward of which only the names are read."""
+    """A reward of which only the names are read, and whether its parameters are weights of features."""
 
-    def __init__(self, names: Any) -> None:
-        self.names = tuple(names)
+    def __init__(self, names: Any, linear: bool) -> None:
+        self.names, self.linear = tuple(names), linear
 
 
 @dataclass
-class MadeUp(Summarised):
-    """Rust's group 4 with the published errors, unless told otherwise. `raises` is what asking for errors meets."""
+class MadeUp:
+    """Rust's group 4 with the published errors, unless told otherwise. `raises` is what asking for errors meets.
+
+    `moves` names the transitions' parameters, where they were estimated; `resampled` tells whether a bootstrap did.
+    """
 
     coef: Any = (10.075, 2.293)
     errs: Any = (1.582, 0.639)
@@ -39,6 +44,13 @@ class MadeUp(Summarised):
     first_step: Any = "frequency"
     l2: float = 0.0
     weak: str = ""
+    rank: int | None = None
+    linear: bool = True
+    at_maximum: bool = True
+    moves: Any = None
+    resampled: bool = True
+    discount: float = 0.9999
+    agents: int | None = 37
     raises: Exception | None = None
     nobs: int = 4292
     llf: float = -163.581
@@ -48,19 +60,26 @@ class MadeUp(Summarised):
 
     def __post_init__(self) -> None:
         self.theta, self._bse = np.array(self.coef, dtype=float), np.array(self.errs, dtype=float)
-        self.reward_model = MileageReward(self.names)
+        self.reward_model = MileageReward(self.names, self.linear)
         self.status = Status(self.code, self.message, self.remarks)
         self.options = {"weighting": self.weighting, "l2": self.l2, "first_step": self.first_step}
-        moves = SimpleNamespace(names=("p0", "p1"))
-        self.mdp = SimpleNamespace(n_states=90, n_actions=2, discount=0.9999, base=None, estimated=moves)
+        self.psi, self.psi_errs = (np.resize(v, len(self.moves or ())) for v in (PSI, PSI_ERRS))
+        moves = None if self.moves is None else SimpleNamespace(names=tuple(self.moves), psi=self.psi)
+        self.mdp = SimpleNamespace(n_states=90, n_actions=2, discount=self.discount, base=None, estimated=moves)
         counts = np.array([[self.nobs - 33.0, 33.0]])
-        self.demonstrations = SimpleNamespace(n_agents=37, visit_discount=1.0, counts=counts)
+        steps = None if self.agents is None else "single steps"
+        self.demonstrations = SimpleNamespace(n_agents=self.agents or 1, visit_discount=1.0, counts=counts, steps=steps)
 
     def _series(self, values: Any) -> pd.Series:
-        """With joint errors two transition parameters come last, as in a real fit."""
         if self.raises is not None:
             raise self.raises
-        return pd.Series([*values, 7.0, 8.0] if self.errors[1] else values)
+        return pd.Series(values)
+
+    def cov_params(self, kind: str | None = None, joint: bool | None = None) -> pd.DataFrame:
+        """With joint errors the transitions' parameters come last."""
+        assert kind == self.errors[0]
+        with_moves = joint and (kind != "bootstrap" or self.resampled)
+        return pd.DataFrame(np.diag(np.append(self._bse, self.psi_errs if with_moves else []) ** 2))
 
     @property
     def aic(self) -> float:
@@ -86,14 +105,25 @@ class MadeUp(Summarised):
         half = ndtri(1 - alpha / 2) * self._bse
         return pd.DataFrame({"lower": self._series(self.theta - half), "upper": self._series(self.theta + half)})
 
-    def bootstrap(self) -> Bootstrap:
+    @property
+    def drawn(self) -> Bootstrap:
+        """As many replications as were asked for, spread evenly around the estimates."""
         used = 400 - sum(self.failures.values())
-        theta = np.zeros((used, self.theta.size))
-        return Bootstrap(tuple(self.names), theta, theta, np.arange(used), 400, 0, self.failures, "agents resampled")
+        share = np.linspace(-2.0, 2.0, used)[:, None]
+        theta, psi = self.theta + share * self._bse, self.psi + share * self.psi_errs
+        psi = psi if self.resampled else psi[:, :0]
+        done = {r: Replication(self.theta, self.psi) for r in range(400)}
+        names, numbers = tuple(self.names), np.arange(used)
+        return Bootstrap(names, theta, psi, numbers, 400, 0, self.failures, "agents resampled", done)
 
     @property
     def identification(self) -> Any:
-        return SimpleNamespace(words=self.weak, rank=self.theta.size)
+        K = self.theta.size
+        rank = K if self.rank is None else self.rank
+        return SimpleNamespace(words=self.weak, rank=rank, n_params=K, condition=120.0)
+
+    def summary(self, alpha: float = 0.05) -> Summary:
+        return Summary(self, alpha)
 
 
 class Reader(HTMLParser):

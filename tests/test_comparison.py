@@ -41,7 +41,8 @@ def test_statistics_follow():
     assert cells(table, "Observations") == ["4292", "4292"]
     assert cells(table, "AIC") == ["331.16", "334.92"]
     assert cells(table, "BIC") == [f"{fit.bic:.2f}" for fit in (GROUP4, MYOPIC)]
-    for row, text in (("Method", "NFXP"), ("Covariance", "hessian"), ("Status", "converged"), ("Seconds", "0.021")):
+    facts = {"Method": "NFXP", "Covariance": "hessian", "Status": "converged", "Seconds": "0.021", "Agents": "37"}
+    for row, text in facts.items():
         assert cells(table, row) == [text, text]
     assert table.statistics.loc["AIC", "myopic"] == pytest.approx(2 * 2 + 2 * 165.458)
 
@@ -75,6 +76,47 @@ def test_names_that_occur_twice_are_numbered(names, expected):
     table = compare_fits([GROUP4, MYOPIC, OTHER], names=names)
     assert list(table.statistics.columns) == expected
     assert Reader(table.to_html()).rows[0][1:] == expected
+
+
+def test_discount_agents_and_first_step_have_rows():
+    table = compare_fits([MadeUp(discount=0.0), MadeUp(method="CCP", first_step="smoothed", agents=None)])
+    assert cells(table, "Discount") == ["0", "0.9999"]
+    assert cells(table, "Agents") == ["37", "not known"]
+    assert cells(table, "First step") == ["", "smoothed"]
+    assert "First step" not in str(compare_fits([GROUP4, MYOPIC]))
+    assert "First step" not in compare_fits([GROUP4, MYOPIC]).statistics.index
+    assert list(table.statistics.loc["Discount"]) == [0.0, 0.9999]
+
+
+@pytest.mark.parametrize(
+    ("fits", "expected"),
+    [
+        ([{}, {"discount": 0.0}], ["NFXP (γ = 0.9999)", "NFXP (γ = 0)"]),
+        ([{"method": "CCP"}, {"method": "CCP", "first_step": "logit"}], ["CCP (frequency)", "CCP (logit)"]),
+        ([{}, {"weighting": "occupancy"}], ["NFXP (sample)", "NFXP (occupancy)"]),
+        ([{}, {"l2": 0.1}], ["NFXP (l2 = 0)", "NFXP (l2 = 0.1)"]),
+        ([{}, {"errors": ("cluster", False)}], ["NFXP (hessian)", "NFXP (cluster)"]),
+        ([{"method": "NPL", "settled": False, "updates": k} for k in (2, 3)], ["NPL (2 updates)", "NPL (3 updates)"]),
+        ([{}, {"discount": 0.0}, {"method": "CCP"}], ["NFXP (γ = 0.9999)", "NFXP (γ = 0)", "CCP"]),
+        (
+            [{}, {"discount": 0.0}, {"discount": 0.0, "l2": 0.1}],
+            ["NFXP (γ = 0.9999, l2 = 0)", "NFXP (γ = 0, l2 = 0)", "NFXP (γ = 0, l2 = 0.1)"],
+        ),
+        ([{}, {"discount": 0.0}, {"discount": 0.0}], ["NFXP (γ = 0.9999)", "NFXP (γ = 0) (1)", "NFXP (γ = 0) (2)"]),
+    ],
+)
+def test_names_that_occur_twice_are_told_apart_by_what_differs(fits, expected):
+    assert list(compare_fits([MadeUp(**options) for options in fits]).statistics.columns) == expected
+
+
+def test_each_first_step_is_told_what_it_hangs_on():
+    steps = {"NFXP": None, "freq": "frequency", "logit": "logit", "kernel": "kernel", "mine": np.ones((90, 2))}
+    fits = {name: MadeUp(method="CCP", first_step=step) if name != "NFXP" else GROUP4 for name, step in steps.items()}
+    text = " ".join(str(compare_fits(fits)).split())
+    assert "whose bias in finite samples the errors do not show: freq; kernel." in text
+    assert "since a wrong one leaves a bias that more data do not remove: logit." in text
+    assert "given and is taken as true: mine." in text
+    assert "do not compare with the others': freq; logit; kernel; mine." in text
 
 
 def test_fits_on_different_data_are_told_apart():

@@ -6,7 +6,8 @@ import scipy.sparse as sp
 
 import revealed as rv
 from models import corridor, draw, random_mdp, shuffled
-from revealed.rewards import LiftedReward, Reward, lift_reward
+from revealed.errors import InvalidReward
+from revealed.rewards import LiftedWithJacobian, Reward, lift_reward
 
 S, A, K = 6, 3, 2
 RNG = np.random.default_rng(0)
@@ -45,8 +46,8 @@ REWARDS = {
     "no hidden layer": lambda: rv.NeuralReward(STATE, hidden=()),
     "jax": jax_reward,
     "jax by action": lambda: jax_reward(A),
-    "lifted linear": lambda: LiftedReward(rv.LinearReward(PAIR), np.tile(np.arange(S), 3), S),
-    "lifted tabular": lambda: LiftedReward(rv.TabularReward(S), np.tile(np.arange(S), 3), S),
+    "lifted linear": lambda: LiftedWithJacobian(rv.LinearReward(PAIR), np.tile(np.arange(S), 3), S),
+    "lifted tabular": lambda: LiftedWithJacobian(rv.TabularReward(S), np.tile(np.arange(S), 3), S),
 }
 
 
@@ -316,3 +317,16 @@ def test_features_of_states_that_choices_cannot_move_do_not_break_a_fit():
     mdp = shuffled(4)
     fit = rv.CCP(rv.LinearReward(np.arange(4.0)[:, None])).fit(mdp, rv.Demonstrations.from_counts(np.ones((4, 2))))
     assert fit.status.code == "unidentified"  # where one goes tomorrow does not depend on what one does
+
+
+def test_a_frame_lends_its_columns_as_names_and_its_index_must_be_the_order_of_states():
+    import pandas as pd
+
+    frame = pd.DataFrame({"wage": [1.0, 2.0, 3.0], "health": [0.0, 1.0, 0.0]})
+    reward = rv.LinearReward(frame)
+    assert reward.names == ("wage", "health")
+    np.testing.assert_array_equal(reward.matrix, frame.to_numpy())
+    assert rv.LinearReward(frame, names=["a", "b"]).names == ("a", "b")
+    for other in (frame.iloc[::-1], frame.set_index(pd.Index(["x", "y", "z"]))):
+        with pytest.raises(InvalidReward, match="order of the states"):
+            rv.LinearReward(other)

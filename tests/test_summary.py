@@ -11,6 +11,7 @@ from fits import MadeUp, Reader
 from models import corridor, draw, random_mdp
 from revealed.summary import Summary, covariance_words
 
+MOVES = ("p0", "p1")
 NUMBER = r"(-?[\d.]+(?:e[+-]\d+)?|–)"
 
 
@@ -80,10 +81,19 @@ def test_the_table_is_as_wide_as_a_terminal_and_wider_only_for_long_names():
     ("options", "expected"),
     [
         ({"errors": ("hessian", False)}, "hessian"),
-        ({"errors": ("opg", True)}, "opg, joint with 2 transition parameters"),
+        ({"errors": ("hessian", False), "moves": MOVES}, "hessian; transitions taken as known"),
+        ({"errors": ("opg", True), "moves": MOVES}, "opg, joint with 2 transition parameters"),
+        ({"errors": ("opg", True), "moves": ("p0",)}, "opg, joint with 1 transition parameter"),
+        ({"errors": ("cluster", False), "moves": MOVES}, "cluster by agent (37); transitions taken as known"),
+        ({"errors": ("hessian", False), "moves": ()}, "hessian"),
         ({"errors": ("robust", False)}, "robust (sandwich)"),
         ({"errors": ("cluster", False)}, "cluster by agent (37)"),
         ({"errors": ("bootstrap", False)}, "bootstrap (400 replications)"),
+        ({"errors": ("bootstrap", False), "moves": MOVES}, "bootstrap (400 replications)"),
+        (
+            {"errors": ("bootstrap", False), "moves": MOVES, "resampled": False},
+            "bootstrap (400 replications); transitions taken as known",
+        ),
         ({"errors": ("bootstrap", False), "failures": {"separated": 3}}, "bootstrap (400 replications, 3 failed)"),
     ],
 )
@@ -93,10 +103,54 @@ def test_the_covariance_is_named(options, expected):
     assert f"Covariance type: {expected}" in words(fit)
 
 
-def test_joint_errors_show_the_rewards_parameters_only():
-    joint, plain = (MadeUp(errors=("opg", flag)).summary() for flag in (True, False))
+def test_joint_errors_show_the_transitions_below_the_reward():
+    joint, plain = (MadeUp(errors=("opg", flag), moves=MOVES).summary() for flag in (True, False))
     assert row(str(joint), "theta11") == row(str(plain), "theta11")
-    assert joint.to_frame().equals(plain.to_frame())
+    lines = str(joint).splitlines()
+    first = next(k for k, line in enumerate(lines) if line.startswith("p0 "))
+    assert lines[first - 2].startswith("theta11")
+    assert set(lines[first - 1]) == {"-"}
+    z = 0.3919 / 0.0075
+    expected = [0.3919, 0.0075, z, 0.0, 0.3919 - ndtri(0.975) * 0.0075, 0.3919 + ndtri(0.975) * 0.0075]
+    np.testing.assert_allclose([float(cell) for cell in row(str(joint), "p0")], expected, atol=5.01e-4)
+    assert "p0" not in str(plain)
+    assert r"\midrule" + "\np0 & 0.3919 & 0.0075" in joint.to_latex()
+
+
+def test_the_frame_has_the_transitions_with_joint_errors():
+    joint, plain = (MadeUp(errors=("opg", flag), moves=MOVES).summary().to_frame() for flag in (True, False))
+    assert list(joint.index) == ["RC", "theta11", "p0", "p1"]
+    assert joint[:2].equals(plain)
+    np.testing.assert_allclose(joint["coef"][2:], [0.3919, 0.5953])
+    np.testing.assert_allclose(joint["std err"][2:], 0.0075)
+
+
+def test_the_bootstrap_gives_transitions_the_interval_of_its_percentiles():
+    frame = MadeUp(errors=("bootstrap", True), moves=MOVES).summary(alpha=0.1).to_frame()
+    np.testing.assert_allclose(frame["lower"]["p0"], 0.3919 - 1.8 * 0.0075)  # spread evenly over ±2 standard errors
+    np.testing.assert_allclose(frame["upper"]["p1"], 0.5953 + 1.8 * 0.0075)
+
+
+def test_of_very_many_transition_parameters_the_number_is_told():
+    fit = MadeUp(errors=("opg", True), moves=[f"p{k}" for k in range(31)])
+    assert "p7" not in str(fit.summary())
+    assert "And 31 transition parameters, which summary().to_frame() lists." in words(fit)
+    assert len(fit.summary().to_frame()) == 33
+    assert len(row(str(MadeUp(errors=("opg", True), moves=[f"p{k}" for k in range(30)]).summary()), "p29")) == 6
+
+
+def test_what_moves_do_not_tell_apart_has_no_error_and_a_reason():
+    fit = MadeUp(errors=("opg", True), moves=MOVES)
+    fit.psi_errs[1] = np.nan
+    assert row(str(fit.summary()), "p1") == ["0.5953", "–", "–", "–", "–", "–"]
+    assert "the moves seen do not tell it from others" in words(fit)
+    fit.at_maximum = False
+    assert "the moves seen" not in words(fit)
+
+
+def test_counts_do_not_tell_how_many_agents_made_them():
+    assert "Agents: not known" in words(MadeUp(agents=None))
+    assert "Agents: 1 " in words(MadeUp(agents=1))
 
 
 def test_numbers_of_all_sizes_stay_readable_and_aligned():
@@ -136,7 +190,7 @@ def test_any_other_reason_is_told_in_its_own_words():
     [
         ("separated", "the likelihood is separated"),
         ("unidentified", "choices do not identify"),
-        ("iteration_limit", "not that of a maximum"),
+        ("converged", "not that of a maximum"),
     ],
 )
 def test_what_has_no_error_is_a_dash_with_its_reason(code, why):
@@ -144,6 +198,12 @@ def test_what_has_no_error_is_a_dash_with_its_reason(code, why):
     assert row(str(fit.summary()), "RC") == ["10.0750", "–", "–", "–", "–", "–"]
     assert why in words(fit)
     assert why not in words(MadeUp(code=code))
+
+
+def test_a_search_that_was_stopped_gives_no_errors_and_says_so():
+    text = words(MadeUp(errs=(np.nan, np.nan), code="iteration_limit", at_maximum=False))
+    assert "–: no standard error, since the search did not come to its end." in text
+    assert "not that of a maximum" not in text
 
 
 @pytest.mark.parametrize(
@@ -170,6 +230,47 @@ def test_the_bootstrap_of_a_first_step_measures_spread_alone():
     assert "30 failed (separated: 30); so many failures" in text
 
 
+class Guess:
+    """A first step of one's own."""
+
+    def estimate(self, mdp, counts, reward):
+        return mdp.uniform_policy()
+
+
+FORMS = [
+    ("frequency", ""),
+    ("smoothed", ""),
+    ("kernel", ""),
+    (rv.first_step.Frequency(), ""),
+    (rv.first_step.Smoothed(0.1), ""),
+    (rv.first_step.Kernel(), ""),
+    (rv.first_step.Kernel(bandwidth=0.3), "a kernel of fixed width that is too wide"),
+    (rv.first_step.Kernel(distance=np.ones((90, 90))), "a kernel of fixed width that is too wide"),
+    ("logit", "a logit of a wrong form"),
+    (rv.first_step.Logit(), "a logit of a wrong form"),
+    (Guess(), "one of a wrong form"),
+]
+
+
+@pytest.mark.parametrize("kind", ["hessian", "bootstrap"])
+@pytest.mark.parametrize(("first_step", "what"), FORMS)
+def test_a_first_step_of_one_form_is_valid_only_if_the_form_is_right(first_step, what, kind):
+    text = words(MadeUp(method="CCP", first_step=first_step, errors=(kind, False)))
+    assert (f"only if the first step's form is right: {what} leaves a bias that more data do not" in text) is bool(what)
+    consistent = "asymptotically valid" if kind == "hessian" else "measures spread, not the bias"
+    assert (consistent in text) is not bool(what)
+    narrowing = not what and "kernel" in str(first_step).lower()
+    assert ("only if its features tell states apart" in text) is narrowing
+
+
+def test_the_form_of_a_first_step_matters_where_estimates_hang_on_it():
+    assert "form is right" not in words(MadeUp(method="NPL", settled=True, first_step="logit"))
+    assert "form is right" in words(MadeUp(method="NPL", settled=False, first_step="logit"))
+    resampled = {"weighting": "occupancy", "errors": ("bootstrap", False)}
+    assert "form is right" in words(MadeUp(method="NPL", settled=True, first_step="logit", **resampled))
+    assert "form is right" not in words(MadeUp(method="MCE-IRL", **resampled))
+
+
 def test_a_given_first_step_is_taken_as_true():
     text = words(MadeUp(method="CCP", first_step=np.ones((90, 2))))
     assert "First step: given" in text
@@ -190,6 +291,14 @@ def test_status_notes_and_weak_directions_stand_below_the_table():
     assert "Weak identification: features `a` and `b` nearly move together." in text
     assert "Weak identification" not in words(MadeUp())
     assert "Weak identification" not in words(MadeUp(code="unidentified", weak="what the status says already"))
+
+
+def test_of_a_network_one_sentence_tells_what_choices_tell():
+    text = words(MadeUp(linear=False, rank=1, weak="features `w0` and `w1` move together"))
+    assert "Choices tell 1 of 2 parameters apart." in text
+    assert "Weak identification" not in text
+    assert "condition index 120" in words(MadeUp(linear=False, weak="features `w0` and `w1` nearly move together"))
+    assert "apart" not in words(MadeUp(linear=False))
 
 
 def test_many_parameters_are_shown_by_quantiles_without_asking_for_errors():
@@ -214,9 +323,8 @@ def test_the_frame_has_the_numbers():
 
 def test_html_shows_what_the_text_shows_and_a_notebook_shows_it_by_itself():
     fit = MadeUp((10.075, -2.293))
-    html = fit.to_html()
-    assert html == fit._repr_html_() == fit.summary().to_html() == fit.summary()._repr_html_()
-    page = Reader(html)
+    page = Reader(fit.summary().to_html())
+    assert fit.summary().to_html() == fit.summary()._repr_html_()
     assert ["theta11", *(cell.replace("-", "−") for cell in row(str(fit.summary()), "theta11"))] in page.rows
     assert ["", "coef", "std err", "z", "P>|z|", "[0.025", "0.975]"] in page.rows
     assert "converged: gradient norm" in page.words
@@ -224,21 +332,21 @@ def test_html_shows_what_the_text_shows_and_a_notebook_shows_it_by_itself():
 
 def test_a_name_from_the_data_does_no_harm():
     fit = MadeUp(names=("<script>alert(1)</script>", "50% & more_x"))
-    page = Reader(fit.to_html())
+    page = Reader(fit.summary().to_html())
     assert "script" not in page.kinds
     assert page.rows[-2][0] == "<script>alert(1)</script>"
-    assert r"50\% \& more\_x & 2.2930 & 0.6390" in fit.to_latex()
+    assert r"50\% \& more\_x & 2.2930 & 0.6390" in fit.summary().to_latex()
 
 
 def test_latex_is_for_a_paper():
-    latex = MadeUp((10.075, -1.5e-6)).to_latex()
+    latex = MadeUp((10.075, -1.5e-6)).summary().to_latex()
     assert r"RC & 10.0750 & 1.5820 & 6.369 & 0.000 & 6.9743 & 13.1757 \\" in latex
     assert r"theta11 & $-$1.5000$\times$10$^{-}$$^{6}$ & 0.6390" in latex
     assert r"Log likelihood: $-$163.581." in latex
     assert "Covariance type: hessian." in latex
     assert "Seconds" not in latex
     assert "gradient norm" not in latex
-    assert r"iteration\_limit: too few" in MadeUp(code="iteration_limit", message="too few").to_latex()
+    assert r"iteration\_limit: too few" in MadeUp(code="iteration_limit", message="too few").summary().to_latex()
 
 
 def test_the_repr_is_the_text():
@@ -282,7 +390,8 @@ def test_all_forms_of_a_real_fit_agree(walk, method):
     assert ("asymptotically valid" in words(fit)) is (method is rv.CCP)
     cells = row(str(fit.summary()), "wear")
     np.testing.assert_allclose([float(cell) for cell in cells], frame.loc["wear"], atol=5.01e-4)
-    assert ["wear", *(cell.replace("-", "−") for cell in cells)] in Reader(fit._repr_html_()).rows
+    assert fit.to_html() == fit._repr_html_() == fit.summary().to_html()
+    assert ["wear", *(cell.replace("-", "−") for cell in cells)] in Reader(fit.to_html()).rows
     assert "wear & " + " & ".join(cell.replace("-", "$-$") for cell in cells) in fit.to_latex()
 
 
@@ -313,13 +422,70 @@ def test_occupancy_weighting_prints_without_errors_until_it_is_resampled(walk):
     assert "θ and the first step estimated again" in words(resampled)
 
 
-def test_errors_that_count_the_noise_in_transitions_say_so(walk):
+@pytest.mark.parametrize("kind", ["hessian", "opg", "robust", "cluster"])
+def test_of_a_coin_seen_n_times_the_error_is_the_textbooks(kind):
+    """Two outcomes that do not depend on the state: ψ is a share, with √(p(1 − p)/n)."""
+    landing = np.broadcast_to([0, 1], (2, 2, 2))
+    features = np.array([[[0.0], [1.0]], [[0.0], [0.0]]])
+    mdp = rv.MDP(np.broadcast_to([0.3, 0.7], (2, 2, 2)).copy(), discount=0.5)
+    demos = draw(mdp, features @ [1.0], 200, 20)
+    estimated = rv.estimate_transitions(demos, landing, names=["tails", "heads"])
+    fit = rv.NFXP(rv.LinearReward(features, names=["keep"])).fit(rv.MDP(estimated, discount=0.5), demos)
+    assert "Covariance type: hessian; transitions taken as known" in words(fit)
+    joint = fit.with_errors(kind, joint=True)
+    assert "joint with 1 transition parameter" in words(joint)
+    share, n = estimated.psi[0], estimated.n_outcomes_seen
+    frame = joint.summary().to_frame()
+    assert list(frame.index) == ["keep", "tails"]
+    assert frame.loc["keep", "std err"] == joint.bse["keep"]
+    assert frame.loc["tails", "coef"] == share
+    exact = np.sqrt(share * (1 - share) / n)
+    assert frame.loc["tails", "std err"] == pytest.approx(exact, rel=0.15 if kind == "cluster" else 0.01)
+    assert float(row(str(joint.summary()), "tails")[1]) == pytest.approx(frame.loc["tails", "std err"], rel=1e-2)
+
+
+def test_a_bootstrap_counts_the_transitions_it_estimates_again(walk):
     mdp, features, demos = walk
-    estimated = rv.MDP(rv.estimate_transitions(demos), discount=mdp.discount)
-    fit = rv.NFXP(rv.LinearReward(features)).fit(estimated, demos)
-    assert estimated.estimated is not None
-    n = len(estimated.estimated.names)
-    assert f"hessian, joint with {n} transition parameters" in words(fit.with_errors("hessian", joint=True))
+    model = rv.MDP(rv.estimate_transitions(demos), discount=mdp.discount)
+    fit = rv.NFXP(rv.LinearReward(features)).fit(model, demos).with_errors("bootstrap", joint=True, reps=8, jobs=1)
+    assert model.estimated is not None
+    frame, draws = fit.summary().to_frame()[2:], fit.drawn.psi
+    np.testing.assert_array_equal(frame["coef"], model.estimated.psi)
+    np.testing.assert_allclose(frame["std err"], draws.std(axis=0, ddof=1), rtol=1e-12)
+    np.testing.assert_allclose(frame["upper"], np.quantile(draws, 0.975, axis=0), rtol=1e-12)
+    assert f"And {draws.shape[1]} transition parameters" in words(fit)
+    others = rv.MDP(rv.estimate_transitions(demos.subset(range(299))), discount=mdp.discount)
+    known = rv.NFXP(rv.LinearReward(features)).fit(others, demos).with_errors("bootstrap", joint=True, reps=8, jobs=1)
+    assert "bootstrap (8 replications); transitions taken as known" in words(known)
+    assert len(known.summary().to_frame()) == 2
+
+
+def test_a_search_cut_short_has_no_errors(walk):
+    mdp, features, demos = walk
+    fit = rv.NFXP(rv.LinearReward(features, names=["fuel", "wear"]), max_iter=1).fit(mdp, demos)
+    assert row(str(fit.summary()), "fuel")[1:] == ["–"] * 5
+    assert "since the search did not come to its end" in words(fit)
+
+
+def test_plain_counts_have_no_agents(walk):
+    fit = rv.NFXP(SIDE).fit(COIN, rv.Demonstrations.from_counts([[25, 75]]))
+    assert "Agents: not known" in words(fit)
+    mdp, features, demos = walk
+    assert "Agents: 1 " in words(rv.NFXP(rv.LinearReward(features)).fit(mdp, demos.subset([0])))
+
+
+def test_a_logit_on_the_rewards_features_does_not_come_to_the_truth():
+    """Why it is warned of: with choices as often as their probabilities, frequencies give θ exactly, a logit never."""
+    mdp = random_mdp(10, 3, seed=1, initial=True)
+    features = np.random.default_rng(0).normal(size=(10, 3, 2))
+    truth = np.array([1.0, -0.5])
+    population = rv.Demonstrations.from_counts(1e9 * rv.solve(mdp, features @ truth).policy)
+    reward = rv.LinearReward(features)
+    right, wrong = (rv.CCP(reward, first_step=step).fit(mdp, population) for step in ("frequency", "logit"))
+    np.testing.assert_allclose(right.theta, truth, atol=1e-6)
+    assert (np.abs(wrong.theta - truth) > 100 * wrong.bse).any()
+    assert "form is right" in words(wrong)
+    assert "form is right" not in words(right)
 
 
 def test_discounted_visits_are_told_of(walk):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -10,8 +10,9 @@ import numpy as np
 
 from revealed.checks import as_list, require_flag
 from revealed.errors import InvalidInput
+from revealed.estimates import Estimates, FitLike, read_estimates
 from revealed.sheet import Printed, Row, Sheet, clean, number_column
-from revealed.summary import MOST_ROWS, Estimates, FitLike, first_step_note, read_estimates
+from revealed.summary import MOST_ROWS, agents_word, first_step_trust, first_step_word, is_pseudo
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,7 +30,8 @@ def compare_fits(
     Parameters
     ----------
     fits : a list of fits, or a dictionary from names to fits.
-    names : one per fit; by default the methods. Names that occur twice are numbered.
+    names : one per fit; by default the methods. Names that occur twice are told apart by what differs between the
+        fits ("NFXP (γ = 0)"), or numbered.
     stars : mark estimates by their p-values: * below 0.1, ** below 0.05, *** below 0.01.
     """
     require_flag("stars", stars)
@@ -38,7 +40,7 @@ def compare_fits(
             raise InvalidInput("names", "None where the fits are a dictionary", repr(names)[:60])
         names, fits = [str(name) for name in fits], list(fits.values())
     listed = _as_fits(fits)
-    return Comparison(listed, _numbered(_as_names(names, listed)), stars)
+    return Comparison(listed, _numbered(_told_apart(_as_names(names, listed), listed)), stars)
 
 
 class Comparison(Printed):
@@ -63,8 +65,7 @@ class Comparison(Printed):
         """One row per statistic, one column per fit."""
         import pandas as pd
 
-        columns = {name: _statistics(fit) for name, fit in zip(self._names, self._fits, strict=True)}
-        return pd.DataFrame(columns, dtype=object)
+        return pd.DataFrame(dict(zip(self._names, _statistics(self._fits), strict=True)), dtype=object)
 
     def _sheet(self) -> Sheet:
         found = [read_estimates(fit) if fit.theta.size <= MOST_ROWS else None for fit in self._fits]
@@ -81,18 +82,28 @@ class Comparison(Printed):
     def _notes(self, found: Sequence[Estimates | None]) -> list[str]:
         long = [name for name, one in zip(self._names, found, strict=True) if one is None]
         bare = [name for name, one in zip(self._names, found, strict=True) if one is not None and one.reason]
-        first = [name for name, fit in zip(self._names, self._fits, strict=True) if first_step_note(fit)]
-        shrunk = [name for name, fit in zip(self._names, self._fits, strict=True) if fit.options.get("l2", 0.0) > 0.0]
+        shrunk = self._those(lambda fit: fit.options.get("l2", 0.0) > 0.0)
         notes = [
             "Standard errors in brackets." if any(one is not None and not one.reason for one in found) else "",
             "* p < 0.1, ** p < 0.05, *** p < 0.01." if self._stars else "",
             f"Without standard errors: {_listed(bare)}. Their own summaries say why." if bare else "",
             f"Too many parameters to list: {_listed(long)}." if long else "",
-            _PENALISED.format(names=_listed(shrunk)) if shrunk else "",
-            _FIRST_STEP.format(names=_listed(first)) if first else "",
+            _PENALISED.format(names=shrunk) if shrunk else "",
+            *self._first_step_notes(),
             _differences(self._fits),
         ]
         return [note for note in notes if note]
+
+    def _first_step_notes(self) -> list[str]:
+        found = []
+        for trust, words in _TRUST.items():
+            found.append((words, self._those(lambda fit, trust=trust: first_step_trust(fit) == trust)))
+        found.append((_PSEUDO, self._those(is_pseudo)))
+        return [words.format(names=names) for words, names in found if names]
+
+    def _those(self, have: Callable[..., bool]) -> str:
+        """The names of the fits that have something."""
+        return _listed(name for name, fit in zip(self._names, self._fits, strict=True) if have(fit))
 
 
 def _listed(names: Iterable[str]) -> str:
@@ -125,14 +136,23 @@ def _two_lines(name: str, cells: Sequence[dict[str, Cell]]) -> tuple[Row, ...]:
     return (estimates, errors) if any(errors) else (estimates,)
 
 
-def _statistics(fit: FitLike) -> dict[str, Any]:
+def _statistics(fits: Sequence[FitLike]) -> list[dict[str, Any]]:
+    """One per fit; a row that is empty for all of them stays away."""
+    columns = [_statistics_of(fit) for fit in fits]
+    return [{key: value for key, value in one.items() if any(other[key] != "" for other in columns)} for one in columns]
+
+
+def _statistics_of(fit: FitLike) -> dict[str, Any]:
     return {
         "Log likelihood": fit.llf,
         "Observations": fit.nobs,
+        "Agents": agents_word(fit),
         "Parameters": fit.theta.size,
         "AIC": fit.aic,
         "BIC": fit.bic,
         "Method": fit.method,
+        "First step": first_step_word(fit),
+        "Discount": fit.mdp.discount,
         "Covariance": _covariance_word(fit),
         "Status": fit.status.code,
         "Seconds": fit.seconds,
@@ -140,7 +160,7 @@ def _statistics(fit: FitLike) -> dict[str, Any]:
 
 
 def _statistics_rows(fits: Sequence[FitLike], found: Sequence[Estimates | None]) -> tuple[Row, ...]:
-    columns = [_statistics(fit) for fit in fits]
+    columns = _statistics(fits)
     for column, one in zip(columns, found, strict=True):
         if one is None or one.reason:
             column["Covariance"] = "none"
@@ -204,6 +224,33 @@ def _as_names(names: Any, fits: Sequence[FitLike]) -> list[str]:
     return [clean(name) for name in listed]
 
 
+def _told_apart(names: Sequence[str], fits: Sequence[FitLike]) -> list[str]:
+    """Names that occur more than once get what differs between their fits, as little as makes all of them differ."""
+    out = list(names)
+    for name in dict.fromkeys(names):
+        same = [k for k, other in enumerate(names) if other == name]
+        marks = [""] * len(same)
+        for words in zip(*(_marks(fits[k]) for k in same), strict=True):
+            if len(set(marks)) < len(same) and len(set(words)) > 1:
+                marks = [", ".join(part for part in both if part) for both in zip(marks, words, strict=True)]
+        for k, mark in zip(same, marks, strict=True):
+            out[k] = f"{name} ({mark})" if mark else name
+    return out
+
+
+def _marks(fit: FitLike) -> tuple[str, ...]:
+    """What a column can be told by, the most telling first."""
+    l2 = fit.options.get("l2", 0.0)
+    return (
+        f"γ = {fit.mdp.discount:.10g}",
+        str(fit.options.get("weighting")),
+        first_step_word(fit),
+        f"l2 = {l2:g}",
+        "" if fit.settled is None else f"{fit.updates} updates",
+        _covariance_word(fit),
+    )
+
+
 def _numbered(names: Sequence[str]) -> list[str]:
     """Names that occur more than once get a number that makes them differ."""
     taken = {name for name in names if names.count(name) == 1}
@@ -215,11 +262,17 @@ def _numbered(names: Sequence[str]) -> list[str]:
     return out
 
 
-_FORMATS = {"Log likelihood": "{:.3f}", "AIC": "{:.2f}", "BIC": "{:.2f}", "Seconds": "{:.3f}"}
+_FORMATS = {"Log likelihood": "{:.3f}", "AIC": "{:.2f}", "BIC": "{:.2f}", "Discount": "{:.10g}", "Seconds": "{:.3f}"}
 _OTHER_DATA = "The fits are on different data ({what}): their log likelihoods, AIC and BIC cannot be compared."
 _WEIGHTED = "With occupancy weighting the log likelihood is not what was maximised."
 _PENALISED = "Penalised, with errors that do not cover the shrinkage: {names}."
-_FIRST_STEP = (
-    "With a first step, whose bias in finite samples the errors do not show: {names}. It helps to predict choices, so "
-    "that log likelihood, AIC and BIC there do not compare with the others'."
+_TRUST = {
+    "size": "With a first step, whose bias in finite samples the errors do not show: {names}.",
+    "form": "Valid only if the first step's form is right, since a wrong one leaves a bias that more data do not "
+    "remove: {names}.",
+    "given": "With a first step that was given and is taken as true: {names}.",
+}
+_PSEUDO = (
+    "A first step helps to predict choices, so that log likelihood, AIC and BIC do not compare with the others': "
+    "{names}."
 )

@@ -137,7 +137,8 @@ def _plain(role: str, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     missing = np.asarray(pd.isna(values))
     if missing.any():
         row, n = int(np.flatnonzero(missing)[0]), int(missing.sum())
-        raise InvalidDemonstrations(role, "no missing values", f"{n} missing", f"row {row}", "Drop or fill those rows.")
+        remedy = "Drop or fill those rows; where a last decision led goes into a column of its own (next_state=)."
+        raise InvalidDemonstrations(role, "no missing values", f"{n} missing", f"row {row}", remedy)
     if values.dtype != object:
         return values
     for kind, dtype in ((str, np.str_), (int | np.integer, np.int64), (float | np.number, np.float64)):

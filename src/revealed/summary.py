@@ -5,109 +5,25 @@ A summary never raises because an error has no formula: it shows what there is a
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from revealed.checks import Floats, as_number
-from revealed.diagnosis import Status
-from revealed.errors import InvalidInput, InvalidOption, RevealedError
+from revealed.checks import as_number
+from revealed.errors import InvalidOption, RevealedError
+from revealed.estimates import Estimates, FitLike, estimated_transitions, read_estimates, read_transitions
+from revealed.first_step import Frequency, Kernel, Logit, Smoothed
 from revealed.sheet import Pair, Printed, Row, Sheet, number_column, probability, ratio
 
 if TYPE_CHECKING:
     import pandas as pd
 
-MOST_ROWS = 30  # of a summary; longer parameter vectors are shown by their quantiles
+MOST_ROWS = 30  # of θ, and of the transitions' parameters; a longer θ is shown by its quantiles
 MOST_NAMED = 100  # parameters of a linear reward among which weak directions are looked for
 QUANTILES = (0, 5, 25, 50, 75, 95, 100)
 UNPRINTED = {"Reward", "States, actions", "Status", "Iterations", "Seconds"}  # facts that a paper does not give
 COLUMNS = ("coef", "std err", "z", "P>|z|", "lower", "upper")
-
-
-class FitLike(Protocol):
-    """What a summary reads of a fit."""
-
-    @property
-    def method(self) -> str: ...
-    @property
-    def theta(self) -> Floats: ...
-    @property
-    def llf(self) -> float: ...
-    @property
-    def aic(self) -> float: ...
-    @property
-    def bic(self) -> float: ...
-    @property
-    def nobs(self) -> int: ...
-    @property
-    def status(self) -> Status: ...
-    @property
-    def settled(self) -> bool | None: ...
-    @property
-    def updates(self) -> int: ...
-    @property
-    def iterations(self) -> int: ...
-    @property
-    def seconds(self) -> float: ...
-    @property
-    def options(self) -> dict[str, Any]: ...
-    @property
-    def errors(self) -> tuple[str, bool]: ...
-    @property
-    def bse(self) -> pd.Series: ...
-    @property
-    def tvalues(self) -> pd.Series: ...
-    @property
-    def pvalues(self) -> pd.Series: ...
-    def conf_int(self, alpha: float = 0.05) -> pd.DataFrame: ...
-    def bootstrap(self) -> Any: ...
-    @property
-    def identification(self) -> Any: ...
-    @property
-    def mdp(self) -> Any: ...
-    @property
-    def demonstrations(self) -> Any: ...
-    @property
-    def reward_model(self) -> Any: ...
-
-
-@dataclass(frozen=True)
-class Estimates:
-    """θ with standard errors, z, p and interval; NaN where there are none, and `reason` says why there are none."""
-
-    names: tuple[str, ...]
-    coef: Floats
-    bse: Floats
-    z: Floats
-    p: Floats
-    lower: Floats
-    upper: Floats
-    reason: str = ""
-
-    @property
-    def columns(self) -> tuple[Floats, ...]:
-        return self.coef, self.bse, self.z, self.p, self.lower, self.upper
-
-
-def read_estimates(fit: FitLike, alpha: float = 0.05) -> Estimates:
-    """The estimates with the errors that the fit uses. With joint errors the transitions' come last and stay out."""
-    names, K = tuple(str(name) for name in fit.reward_model.names), fit.theta.size
-    try:
-        interval = fit.conf_int(alpha)
-        parts = (fit.bse, fit.tvalues, fit.pvalues, interval["lower"], interval["upper"])
-        bse, z, p, lower, upper = (np.asarray(part, dtype=np.float64)[:K] for part in parts)
-        return Estimates(names, fit.theta, bse, z, p, lower, upper)
-    except RevealedError as error:
-        none = np.full(K, np.nan)
-        return Estimates(names, fit.theta, none, none, none, none, none, _why_none(fit, error))
-
-
-def _why_none(fit: FitLike, error: RevealedError) -> str:
-    if fit.options.get("weighting") == "occupancy":
-        return _OCCUPANCY
-    message = str(error)
-    return "No standard errors: " + (message.partition(": ")[2] if isinstance(error, InvalidInput) else message)
 
 
 class Summary(Printed):
@@ -119,11 +35,21 @@ class Summary(Printed):
         self._fit, self._alpha = fit, float(alpha)
 
     def to_frame(self) -> pd.DataFrame:
-        """coef, std err, z, P>|z|, lower, upper per parameter; NaN where there are no standard errors."""
+        """coef, std err, z, P>|z|, lower, upper per parameter; NaN where there are no standard errors.
+
+        With joint errors the parameters of the transitions follow those of the reward.
+        """
         import pandas as pd
 
+        parts = [part for part in self._read() if part is not None]
+        names = [name for part in parts for name in part.names]
+        columns = (np.concatenate(some) for some in zip(*(part.columns for part in parts), strict=True))
+        return pd.DataFrame(dict(zip(COLUMNS, columns, strict=True)), index=names)
+
+    def _read(self) -> tuple[Estimates, Estimates | None]:
+        """θ, and ψ where there is something to say of it."""
         found = read_estimates(self._fit, self._alpha)
-        return pd.DataFrame(dict(zip(COLUMNS, found.columns, strict=True)), index=list(found.names))
+        return found, None if found.reason else read_transitions(self._fit, self._alpha)
 
     def to_latex(self) -> str:
         """A `tabular` to be put into a `table`, without what a paper does not print; it needs
@@ -136,16 +62,16 @@ class Summary(Printed):
     def _sheet(self) -> Sheet:
         if self._fit.theta.size > MOST_ROWS:
             return self._quantiles()
-        fit, found = self._fit, read_estimates(self._fit, self._alpha)
+        fit, (found, moves) = self._fit, self._read()
         shown = [] if found.reason else [("Covariance type", covariance_words(fit))]
-        notes = [*status_notes(fit), *error_notes(fit, found)]
+        blocks = [_coefficient_rows(part) for part in (found, moves) if part is not None and _is_listed(part)]
         return Sheet(
             caption=self._caption,
             head=("", "coef") if found.reason else ("", *COLUMNS[:4], *_interval_names(self._alpha)),
-            blocks=(_coefficient_rows(found),),
+            blocks=tuple(blocks),
             left=(*_left_facts(fit), *shown),
             right=_right_facts(fit),
-            notes=tuple(notes),
+            notes=(*status_notes(fit), *_transition_notes(fit, moves), *error_notes(fit, found)),
         )
 
     def _quantiles(self) -> Sheet:
@@ -179,6 +105,10 @@ def _coefficient_rows(found: Estimates) -> tuple[Row, ...]:
     return tuple(zip(found.names, *columns, strict=True))
 
 
+def _is_listed(part: Estimates) -> bool:
+    return part.coef.size <= MOST_ROWS
+
+
 def _interval_names(alpha: float) -> Pair:
     return f"[{alpha / 2:.4g}", f"{1 - alpha / 2:.4g}]"
 
@@ -192,7 +122,7 @@ def _left_facts(fit: FitLike) -> tuple[Pair, ...]:
         ("Method", fit.method),
         ("Reward", type(fit.reward_model).__name__),
         ("Weighting", _weighting_words(fit)),
-        ("First step", _first_step_word(fit) if uses_first_step(fit) else ""),
+        ("First step", first_step_word(fit)),
         ("States, actions", f"{fit.mdp.n_states}, {fit.mdp.n_actions}"),
         ("Discount", f"{fit.mdp.discount:.10g}"),
         ("Penalty l2", f"{l2:g}" if l2 else ""),
@@ -204,7 +134,7 @@ def _left_facts(fit: FitLike) -> tuple[Pair, ...]:
 def _right_facts(fit: FitLike) -> tuple[Pair, ...]:
     return (
         ("Observations", f"{fit.nobs}"),
-        ("Agents", f"{fit.demonstrations.n_agents}"),
+        ("Agents", agents_word(fit)),
         ("Pseudo log lik." if is_pseudo(fit) else "Log likelihood", f"{fit.llf:.3f}"),
         ("AIC", f"{fit.aic:.2f}"),
         ("BIC", f"{fit.bic:.2f}"),
@@ -218,8 +148,10 @@ def _weighting_words(fit: FitLike) -> str:
     return weighting if weighting == "occupancy" or visits == 1.0 else f"{weighting}, times {visits:g}^t"
 
 
-def uses_first_step(fit: FitLike) -> bool:
-    return fit.method in ("CCP", "NPL") or fit.options.get("weighting") == "occupancy"
+def agents_word(fit: FitLike) -> str:
+    """How many, but for plain counts, which do not tell whose decisions they are."""
+    demos = fit.demonstrations
+    return "not known" if demos.n_agents == 1 and demos.steps is None else f"{demos.n_agents}"
 
 
 def is_pseudo(fit: FitLike) -> bool:
@@ -227,28 +159,33 @@ def is_pseudo(fit: FitLike) -> bool:
     return fit.method == "CCP" or fit.settled is False
 
 
-def _first_step_word(fit: FitLike) -> str:
+def first_step_word(fit: FitLike) -> str:
+    """The first step's name; empty where the method has none."""
+    if fit.method not in ("CCP", "NPL") and fit.options.get("weighting") != "occupancy":
+        return ""
     step = fit.options.get("first_step")
     return step if isinstance(step, str) else "given" if _is_given(step) else type(step).__name__
 
 
 def _is_given(first_step: Any) -> bool:
-    return isinstance(first_step, np.ndarray | list | tuple)
+    return not isinstance(first_step, str) and not hasattr(first_step, "estimate")
 
 
 def covariance_words(fit: FitLike) -> str:
-    """Which standard errors the fit shows: "opg, joint with 2 transition parameters"."""
+    """Which standard errors the fit shows, and whether they count noise in transitions that were estimated."""
     kind, joint = fit.errors
     words = {"robust": "robust (sandwich)", "cluster": f"cluster by agent ({fit.demonstrations.n_agents})"}
     text = _bootstrap_words(fit) if kind == "bootstrap" else words.get(kind, kind)
-    if not joint:
-        return text
-    n = len((fit.mdp.base or fit.mdp).estimated.names)
-    return f"{text}, joint with {n} transition parameter{'' if n == 1 else 's'}"
+    moves = estimated_transitions(fit)
+    n = 0 if moves is None else len(moves.names)
+    counted = fit.drawn.psi.shape[1] > 0 if kind == "bootstrap" else joint  # it leaves those of other agents alone
+    if n and not counted:
+        return text + "; transitions taken as known"
+    return f"{text}, joint with {n} transition parameter{'' if n == 1 else 's'}" if n and joint else text
 
 
 def _bootstrap_words(fit: FitLike) -> str:
-    drawn = fit.bootstrap()
+    drawn = fit.drawn
     reps = drawn.n_used + drawn.n_failed
     return f"bootstrap ({reps} replications" + (f", {drawn.n_failed} failed)" if drawn.n_failed else ")")
 
@@ -272,10 +209,19 @@ def error_notes(fit: FitLike, found: Estimates) -> list[str]:
 def _missing(fit: FitLike, found: Estimates) -> str:
     if not np.isnan(found.bse).any():
         return ""
-    code = fit.status.code
-    if code not in _WITHOUT and _identified(fit):
-        return "–: no standard error, " + _NO_MAXIMUM
-    return "–: no standard error, " + _WITHOUT.get(code, _UNSEEN)
+    why = _WITHOUT.get(fit.status.code)
+    if why is None:
+        why = _UNENDED if not fit.at_maximum else _NO_MAXIMUM if _identified(fit) else _UNSEEN
+    return "–: no standard error, " + why
+
+
+def _transition_notes(fit: FitLike, moves: Estimates | None) -> list[str]:
+    """What the table does not tell of the transitions' parameters."""
+    if moves is None:
+        return []
+    if not _is_listed(moves):
+        return [f"And {moves.coef.size} transition parameters, which summary().to_frame() lists."]
+    return [_UNTOLD] if fit.at_maximum and np.isnan(moves.bse).any() else []
 
 
 def _identified(fit: FitLike) -> bool:
@@ -287,37 +233,66 @@ def _identified(fit: FitLike) -> bool:
 
 def _bootstrap_note(fit: FitLike) -> str:
     """What was resampled, and which replications failed."""
-    return f"Bootstrap: {fit.bootstrap()}." if fit.errors[0] == "bootstrap" else ""
+    return f"Bootstrap: {fit.drawn}." if fit.errors[0] == "bootstrap" else ""
+
+
+def first_step_trust(fit: FitLike) -> str:
+    """On what the estimates hang where a first step helps to make them; empty where none does.
+
+    "given": that what was given is true. "form": that its form is right. "size": on many data alone.
+    """
+    if not is_pseudo(fit) and fit.options.get("weighting") != "occupancy":
+        return ""
+    step = fit.options.get("first_step")
+    if _is_given(step):
+        return "given"
+    return "form" if _wrong_form(step) else "size" if is_pseudo(fit) else ""
+
+
+def _wrong_form(step: Any) -> str:
+    """What may go wrong with a first step that cannot take any form; empty where it finds the truth, given data."""
+    step = {"logit": Logit(), "kernel": Kernel()}.get(step, Frequency()) if isinstance(step, str) else step
+    if isinstance(step, Logit):
+        return "a logit of a wrong form"
+    if isinstance(step, Kernel):  # of features, by default, it narrows as the data grow
+        return "" if step.bandwidth is None and step.distance is None else "a kernel of fixed width that is too wide"
+    return "" if isinstance(step, Frequency | Smoothed) else "one of a wrong form"
 
 
 def first_step_note(fit: FitLike) -> str:
-    """CCP and NPL that did not settle: valid in large samples, silent about bias. Empty for the others."""
-    if not is_pseudo(fit):
-        return ""
-    if _is_given(fit.options.get("first_step")):
-        return _GIVEN
-    return _RESAMPLED if fit.errors[0] == "bootstrap" else _FIRST_STEP
+    """CCP and NPL that did not settle: under which condition the errors hold, and what they do not show."""
+    trust, step = first_step_trust(fit), fit.options.get("first_step")
+    if trust == "form":
+        return _FORM.format(what=_wrong_form(step))
+    if trust != "size":
+        return _GIVEN if trust else ""
+    note = _RESAMPLED if fit.errors[0] == "bootstrap" else _FIRST_STEP
+    return f"{note} {_APART}" if step == "kernel" or isinstance(step, Kernel) else note
 
 
 def _identification_notes(fit: FitLike) -> list[str]:
-    """What the data hardly tell apart. Where the status names it, once is enough; of a table of weights or a network
-    choices always leave much open, and of very many weights nobody reads it."""
-    reward = fit.reward_model
-    if fit.status.code in ("unidentified", "separated") or getattr(reward, "tabular", False):
+    """What the data hardly tell apart. Where the status names it, once is enough; of a table of weights choices always
+    leave much open, the weights of a network mean nothing one by one, and of very many nobody reads it."""
+    linear = getattr(fit.reward_model, "linear", False)
+    if fit.status.code in ("unidentified", "separated") or getattr(fit.reward_model, "tabular", False):
         return []
-    if fit.theta.size > (MOST_NAMED if getattr(reward, "linear", False) else MOST_ROWS):
+    if fit.theta.size > (MOST_NAMED if linear else MOST_ROWS):
         return []
     try:
-        words = fit.identification.words
+        found = fit.identification
     except RevealedError:
         return []
-    return [f"Weak identification: {words}."] if words else []
+    if not found.words:
+        return []
+    return [f"Weak identification: {found.words}." if linear else _in_one_sentence(found)]
 
 
-_OCCUPANCY = (
-    "No standard errors: with occupancy weighting the objective is not a likelihood, and only resampling gives them: "
-    'fit.with_errors("bootstrap").'
-)
+def _in_one_sentence(found: Any) -> str:
+    if found.rank < found.n_params:
+        return f"Choices tell {found.rank} of {found.n_params} parameters apart."
+    return f"Choices hardly tell some of the parameters apart (condition index {found.condition:.3g})."
+
+
 _FIRST_STEP = (
     "These standard errors are asymptotically valid (the first step enters with zero derivative) but ignore "
     'finite-sample bias, which can be large. fit.with_errors("bootstrap") re-estimates the first step in every '
@@ -326,9 +301,16 @@ _FIRST_STEP = (
 _RESAMPLED = (
     "The bootstrap measures spread, not the bias that a noisy first step brings in finite samples, which can be large."
 )
+_APART = "A kernel finds the true choice probabilities only if its features tell states apart."
+_FORM = (
+    "These standard errors are valid only if the first step's form is right: {what} leaves a bias that more data do "
+    "not remove."
+)
 _GIVEN = "π̃ was given and is taken as true: the standard errors hold for choice probabilities that are known."
 _SHRUNK = "Standard errors do not cover the shrinkage by the penalty (l2 = {l2:g}): the estimates are biased to zero."
 _UNSEEN = "since choices do not identify the parameter by itself."
+_UNENDED = "since the search did not come to its end."
+_UNTOLD = "–: no standard error of a transition parameter, since the moves seen do not tell it from others."
 _NO_MAXIMUM = "since the curvature at the estimate is not that of a maximum."
 _WITHOUT = {
     "separated": "since the likelihood is separated: the weight has no finite estimate.",

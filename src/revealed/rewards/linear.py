@@ -21,13 +21,16 @@ class LinearReward:
     Parameters
     ----------
     features : (S, K) for rewards of states, (S, A, K) for rewards of state-action pairs; dense, or sparse as (S, K),
-        as a 3-d `scipy.sparse.coo_array`, as a list of A matrices (S, K), or as (S*A, K) with `n_actions=A`.
+        as a 3-d `scipy.sparse.coo_array`, as a list of A matrices (S, K), or as (S*A, K) with `n_actions=A`. A data
+        frame has a row per state, in their order, and lends its columns as names.
     names : K names, optional; they label `fit.params`.
     """
 
     linear = True
 
     def __init__(self, features: Any, names: Sequence[str] | None = None, n_actions: int | None = None) -> None:
+        if hasattr(features, "columns") and hasattr(features, "index"):
+            features, names = _from_frame(features, names)
         self.matrix, self.n_states, self.n_columns = _as_matrix(features, n_actions)
         self.names = check_names(names, self.n_params)
 
@@ -74,6 +77,16 @@ def _as_matrix(features: Any, n_actions: int | None) -> tuple[Any, int, int]:
     if not is_count(n_actions) or features.shape[0] % n_actions:
         raise InvalidReward("n_actions", f"a divisor of the {features.shape[0]} rows of the features", repr(n_actions))
     return _csr(features, n_actions), features.shape[0] // n_actions, n_actions
+
+
+def _from_frame(frame: Any, names: Sequence[str] | None) -> tuple[Any, Sequence[str]]:
+    """The numbers of a data frame and its columns; an index that puts rows in another order would be lost."""
+    index = list(frame.index)
+    if index != list(range(len(index))):
+        remedy = "Bring the rows into the order of the states and pass frame.to_numpy()."
+        expected = "a frame with a row per state, indexed 0, 1, 2, …"
+        raise InvalidReward("features", expected, repr(index[:3]), remedy=remedy)
+    return frame.to_numpy(), [str(name) for name in frame.columns] if names is None else names
 
 
 def _is_list_of_sparse(features: Any) -> bool:

@@ -1,0 +1,137 @@
+"""Estimates with their errors as arrays, read off a fit by what prints them.
+
+Reading never raises because an error has no formula: the numbers are then NaN, and a sentence says why.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from revealed.checks import Floats
+from revealed.diagnosis import Status
+from revealed.errors import InvalidInput, RevealedError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class FitLike(Protocol):
+    """What a summary reads of a fit."""
+
+    @property
+    def method(self) -> str: ...
+    @property
+    def theta(self) -> Floats: ...
+    @property
+    def llf(self) -> float: ...
+    @property
+    def aic(self) -> float: ...
+    @property
+    def bic(self) -> float: ...
+    @property
+    def nobs(self) -> int: ...
+    @property
+    def status(self) -> Status: ...
+    @property
+    def settled(self) -> bool | None: ...
+    @property
+    def updates(self) -> int: ...
+    @property
+    def iterations(self) -> int: ...
+    @property
+    def seconds(self) -> float: ...
+    @property
+    def options(self) -> dict[str, Any]: ...
+    @property
+    def errors(self) -> tuple[str, bool]: ...
+    @property
+    def bse(self) -> pd.Series: ...
+    @property
+    def tvalues(self) -> pd.Series: ...
+    @property
+    def pvalues(self) -> pd.Series: ...
+    def conf_int(self, alpha: float = 0.05) -> pd.DataFrame: ...
+    def cov_params(self, kind: str | None = None, joint: bool | None = None) -> pd.DataFrame: ...
+    @property
+    def drawn(self) -> Any: ...
+    @property
+    def at_maximum(self) -> bool: ...
+    @property
+    def identification(self) -> Any: ...
+    @property
+    def mdp(self) -> Any: ...
+    @property
+    def demonstrations(self) -> Any: ...
+    @property
+    def reward_model(self) -> Any: ...
+
+
+@dataclass(frozen=True)
+class Estimates:
+    """Parameters with standard errors, z, p and interval; NaN where there are none; `reason` says why none has any."""
+
+    names: tuple[str, ...]
+    coef: Floats
+    bse: Floats
+    z: Floats
+    p: Floats
+    lower: Floats
+    upper: Floats
+    reason: str = ""
+
+    @property
+    def columns(self) -> tuple[Floats, ...]:
+        return self.coef, self.bse, self.z, self.p, self.lower, self.upper
+
+
+def read_estimates(fit: FitLike, alpha: float = 0.05) -> Estimates:
+    """θ with the errors that the fit uses."""
+    names, K = tuple(str(name) for name in fit.reward_model.names), fit.theta.size
+    try:
+        interval = fit.conf_int(alpha)
+        parts = (fit.bse, fit.tvalues, fit.pvalues, interval["lower"], interval["upper"])
+        bse, z, p, lower, upper = (np.asarray(part, dtype=np.float64) for part in parts)
+        return Estimates(names, fit.theta, bse, z, p, lower, upper)
+    except RevealedError as error:
+        none = np.full(K, np.nan)
+        return Estimates(names, fit.theta, none, none, none, none, none, _why_none(fit, error))
+
+
+def read_transitions(fit: FitLike, alpha: float = 0.05) -> Estimates | None:
+    """ψ, where the errors are those of θ and ψ together; None elsewhere."""
+    from scipy.special import ndtr, ndtri
+
+    kind, joint = fit.errors
+    variance = np.diag(fit.cov_params(kind, joint=True))[fit.theta.size :] if joint else np.zeros(0)
+    if variance.size == 0:  # the bootstrap takes transitions as known that come from other agents
+        return None
+    moves = estimated_transitions(fit)
+    bse = np.sqrt(np.where(variance >= 0.0, variance, np.nan))
+    with np.errstate(divide="ignore"):
+        z = moves.psi / bse
+    if kind == "bootstrap":
+        lower, upper = np.quantile(fit.drawn.psi, [alpha / 2.0, 1.0 - alpha / 2.0], axis=0)
+    else:
+        lower, upper = moves.psi + np.outer([-1.0, 1.0], ndtri(1.0 - alpha / 2.0) * bse)
+    return Estimates(tuple(moves.names), moves.psi, bse, z, 2.0 * ndtr(-np.abs(z)), lower, upper)
+
+
+def estimated_transitions(fit: FitLike) -> Any:
+    """The model of the transitions, if they were estimated."""
+    return (fit.mdp.base or fit.mdp).estimated
+
+
+def _why_none(fit: FitLike, error: RevealedError) -> str:
+    if fit.options.get("weighting") == "occupancy":
+        return _OCCUPANCY
+    message = str(error)
+    return "No standard errors: " + (message.partition(": ")[2] if isinstance(error, InvalidInput) else message)
+
+
+_OCCUPANCY = (
+    "No standard errors: with occupancy weighting the objective is not a likelihood, and only resampling gives them: "
+    'fit.with_errors("bootstrap").'
+)
