@@ -263,11 +263,15 @@ def test_a_file_that_is_wrong_is_named_with_its_line(tmp_path, line, text, said)
 
 
 def test_a_folder_without_the_files_is_an_error(tmp_path):
-    with pytest.raises(MissingData, match=r"g870\.asc, rt50\.asc; got .* without g870\.asc"):
+    remedy = "there, or leave path out: counts that ship with revealed serve groups 1 to 4 with 90 or 175 bins"
+    said = r"g870\.asc, rt50\.asc; got .* without g870\.asc\. Put that file " + remedy
+    with pytest.raises(MissingData, match=said):
         rv.datasets.rust_bus([1, 2], path=folder_with(tmp_path, made()))
-    with pytest.raises(MissingData, match="which is no folder"):
+    with pytest.raises(MissingData, match=r"got .* without g870\.asc, a530875\.asc\. Put those files " + remedy):
+        rv.datasets.rust_bus([1, 2, 4], path=tmp_path)
+    with pytest.raises(MissingData, match=r"a530875\.asc; got .* which is no folder\. Put that file " + remedy):
         rv.datasets.rust_bus(4, path=tmp_path / "nowhere")
-    with pytest.raises(InvalidInput, match=r"`path`: expected the folder"):
+    with pytest.raises(InvalidInput, match=r"`path`: expected the folder.* Leave path out: counts that ship"):
         rv.datasets.rust_bus(4, path=7)
 
 
@@ -278,7 +282,7 @@ def test_without_raw_files_the_panel_tells_where_they_go():
 
 @pytest.mark.parametrize(("groups", "bins"), [(5, 90), ([4, 8], 175), (4, 100)])
 def test_what_is_not_shipped_needs_raw_files(groups, bins):
-    with pytest.raises(MissingData, match=r"groups 1 to 4 with 90 or 175 bins, whose counts ship.*REVEALED_DATA"):
+    with pytest.raises(MissingData, match=r"counts that ship.* groups 1 to 4 with 90 or 175 bins.*REVEALED_DATA"):
         rv.datasets.rust_bus(groups, bins=bins)
 
 

@@ -1,7 +1,5 @@
-"""Monte Carlo: figures that can be checked by hand, data that depend on the seed alone, studies that go on."""
+"""Monte Carlo: figures that can be checked by hand, and data that depend on the seed alone."""
 
-import json
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,55 +11,10 @@ from scipy.stats import binom
 
 import revealed as rv
 from revealed.diagnosis import Status
-from revealed.environments import World, garnet
-from revealed.errors import InvalidInput, InvalidOption, RevealedError, SolverFailed
+from revealed.environments import World, garnet, objectworld
+from revealed.errors import InvalidOption, RevealedError, SolverFailed
 from revealed.montecarlo import Study, name_of
-
-THETA = 0.8
-CLOCKS = ["seconds", "error_seconds"]
-
-
-def coin(theta: float = THETA, discount: float = 0.9) -> World:
-    """One state, two actions, the second worth θ more: a logit whose estimate is the log odds."""
-    mdp = rv.MDP(np.ones((1, 2, 1)), discount, np.ones(1))
-    features = np.array([[[0.0], [1.0]]])
-    reward = features @ np.array([theta])
-    expert = np.exp(reward) / np.exp(reward).sum()
-    return World("a coin", mdp, features, reward, expert, ("theta",), np.array([theta]), length=1)
-
-
-def draws(world: World, replications: int, n: int, seed: int = 0) -> list[rv.Demonstrations]:
-    """The data sets of a study, as anybody can draw them."""
-    study = Study(world, {}, n, world.length, seed, None, False, 0.95, None)
-    return [study.draw(r) for r in range(replications)]
-
-
-def row_of(found: Any, method: str) -> Any:
-    return found.table().loc[(method, "theta")]
-
-
-class Scripted:
-    """A method whose k-th fit gives the k-th answer: (estimate, standard error), an exception, or a status."""
-
-    def __init__(self, answers: list[Any]) -> None:
-        self.answers, self.calls = answers, 0
-
-    def fit(self, mdp: rv.MDP, demos: rv.Demonstrations) -> Any:
-        answer = self.answers[self.calls]
-        self.calls += 1
-        if isinstance(answer, type):
-            raise answer("no solution")
-        estimate, se = answer if isinstance(answer, tuple) else (9.0, 1.0)
-        interval = {"lower": [estimate - 2.0 * se], "upper": [estimate + 2.0 * se]}
-        return SimpleNamespace(
-            theta=np.array([estimate]),
-            bse=pd.Series([se]),
-            conf_int=lambda alpha: pd.DataFrame(interval),
-            status=Status(answer if isinstance(answer, str) else "converged", "as the script says"),
-            settled=None,
-            seconds=0.25,
-        )
-
+from studies import THETA, Scripted, coin, draws, row_of, same, study
 
 # figures
 
@@ -78,9 +31,17 @@ def test_bias_spread_and_coverage_are_their_formulas():
     assert row["rmse"] == pytest.approx(np.sqrt((1 + 0 + 1 + 16) / 4))
     assert row["mean_se"] == pytest.approx((1.0 + 0.4 + 1.0) / 3)
     assert row["coverage"] == pytest.approx(1 / 3)  # [−1, 3] holds 2; [2.2, 3.8] and [4, 8] do not
-    assert row["coverage_se"] == pytest.approx(np.sqrt(1 / 3 * 2 / 3 / 3))
+    assert row["coverage_se"] == pytest.approx(np.sqrt(3 / 7 * 4 / 7 / 7))  # (1 + 2) of (3 + 4)
     told = found.by_method().to_dict("records")[0]
     assert (told["replications"], told["used"], told["failed"], told["seconds"]) == (6, 4, 2, 0.25)
+
+
+@pytest.mark.parametrize(("estimate", "coverage"), [(2.0, 1.0), (9.0, 0.0)])
+def test_coverage_of_all_or_none_has_an_error_of_its_own(estimate, coverage):
+    found = rv.monte_carlo(coin(theta=2.0), {"m": Scripted([(estimate, 1.0)] * 12)}, replications=12, n=1)
+    row = row_of(found, "m")
+    assert row["coverage"] == coverage
+    assert row["coverage_se"] == pytest.approx(np.sqrt(14 / 16 * 2 / 16 / 16))
 
 
 def test_failures_are_counted_by_code_with_the_first_reason():
@@ -147,17 +108,6 @@ def test_the_level_is_that_of_the_intervals():
 # what is repeated
 
 
-def same(a: Any, b: Any) -> None:
-    pd.testing.assert_frame_equal(a.frame.drop(columns=CLOCKS), b.frame.drop(columns=CLOCKS))
-
-
-def study(replications: int = 12, **options: Any) -> Any:
-    world = garnet(6, 2, 2, seed=1)
-    fits = [rv.NFXP(world.reward_model(), l2=1e-3), rv.CCP(world.reward_model(), l2=1e-3)]
-    given: dict[str, Any] = {"n": 20, "length": 10, "seed": 5}
-    return rv.monte_carlo(world, fits, replications, **(given | options))
-
-
 @pytest.fixture(scope="module")
 def twelve():
     return study(jobs=1)
@@ -218,14 +168,21 @@ def test_transitions_estimated_from_the_same_data_widen_the_errors():
 
 
 def test_npl_that_stops_on_purpose_counts_and_a_search_cut_short_does_not():
+    """Their statuses are the same; what tells them apart is whether the last search came to its end."""
     bus = rv.environments.rust_bus(bins=30, discount=0.99, RC=5.0, theta11=50.0)
     reward = bus.reward_model()
-    fits = {"two": rv.NPL(reward, updates=2), "cut": rv.NFXP(reward, max_iter=1)}
+    fits = {
+        "two": rv.NPL(reward, updates=2),
+        "cut": rv.NFXP(reward, max_iter=1),
+        "both": rv.NPL(reward, updates=2, max_iter=1),
+    }
     found = rv.monte_carlo(bus, fits, 3, n=50, length=50)
-    two = found.frame[found.frame["method"] == "two"]
-    assert set(two["status"]) == {"iteration_limit"}
-    assert set(two["settled"]) == {False}
-    assert found.by_method()["used"].to_dict() == {"two": 3, "cut": 0}
+    assert set(found.frame["status"]) == {"iteration_limit"}
+    settled = found.frame.groupby("method")["settled"].unique().str[0].to_dict()
+    assert settled == {"two": False, "cut": None, "both": False}
+    assert found.by_method()["used"].to_dict() == {"two": 3, "cut": 0, "both": 0}
+    assert found.table()["no_interval"].to_list() == [0] * 6
+    assert found.frame.loc[found.frame["method"] != "two", "se"].isna().all()
 
 
 def test_a_fit_without_standard_errors_counts_for_bias_and_says_why():
@@ -246,7 +203,7 @@ class Resampled(Scripted):
 
     def fit(self, mdp: rv.MDP, demos: rv.Demonstrations) -> Any:
         fit = super().fit(mdp, demos)
-        fit.bootstrap = lambda: SimpleNamespace(interrupted=self.interrupted)
+        fit.drawn = SimpleNamespace(interrupted=self.interrupted)
 
         def with_errors(kind: str, joint: bool, **options: Any) -> Any:
             self.asked.append((kind, joint, options))
@@ -259,124 +216,26 @@ class Resampled(Scripted):
 def test_a_bootstrap_inside_a_study_keeps_to_its_worker():
     method = Resampled(interrupted=False)
     found = rv.monte_carlo(coin(), {"m": method}, 2, n=1, kind="bootstrap")
-    assert method.asked == [("bootstrap", False, {"jobs": 1, "progress": False})] * 2
+    assert method.asked == [("bootstrap", False, {"jobs": 1, "progress": False, "reps": 400})] * 2
     assert found.table()["coverage"].tolist() == [1.0]
+
+
+def test_errors_are_those_of_a_bootstrap_with_as_many_draws_as_asked_for():
+    world = coin()
+    method = rv.NFXP(world.reward_model())
+    found = rv.monte_carlo(world, {"m": method}, 2, n=50, kind="bootstrap", reps=30)
+    for estimated, demos in zip(found.frame.itertuples(), draws(world, 2, 50), strict=True):
+        told = method.fit(world.mdp, demos).with_errors("bootstrap", reps=30)
+        assert estimated.se == pytest.approx(told.bse["theta"], rel=1e-12)
+        interval = [estimated.lower, estimated.upper]
+        assert interval == pytest.approx(told.conf_int().to_numpy()[0], rel=1e-12)
+    assert found.about["reps"] == 30
+    assert "bootstrap standard errors (30 replications each)" in " ".join(found.notes)
 
 
 def test_half_a_bootstrap_is_no_result():
     with pytest.raises(KeyboardInterrupt):
         rv.monte_carlo(coin(), {"m": Resampled(interrupted=True)}, 2, n=1, kind="bootstrap")
-
-
-# folders
-
-
-def scripted(answers: list[Any], folder: Path, replications: int, **options: Any) -> tuple[Any, Scripted]:
-    method = Scripted(answers)
-    named = {"m": method}
-    return rv.monte_carlo(coin(), named, replications, n=1, folder=folder, jobs=1, **options), method
-
-
-@pytest.fixture
-def written(tmp_path, monkeypatch):
-    """A folder with three replications; scripts have the same description, whatever they answer."""
-    monkeypatch.setattr(Scripted, "__repr__", lambda self: "a script")
-    scripted([(1.0, 1.0), (2.0, 1.0), (4.0, 1.0)], tmp_path, 3)
-    return tmp_path
-
-
-def test_a_second_call_goes_on(written):
-    found, method = scripted([(7.0, 1.0), (8.0, 1.0)], written, 5)
-    assert found.frame["estimate"].tolist() == [1.0, 2.0, 4.0, 7.0, 8.0]
-    assert method.calls == 2
-    again, method = scripted([], written, 4)  # fewer: those that come first
-    assert again.frame["estimate"].tolist() == [1.0, 2.0, 4.0, 7.0]
-    assert method.calls == 0
-
-
-def test_what_comes_from_a_folder_is_the_same_to_the_last_bit(tmp_path, twelve):
-    study(replications=7, folder=tmp_path, jobs=2)
-    same(study(folder=tmp_path, jobs=1), twelve)
-    same(study(folder=tmp_path, jobs=2), twelve)
-
-
-def test_a_line_that_was_cut_off_is_computed_again(written):
-    lines = written / "replications.jsonl"
-    whole = lines.read_bytes()
-    last = len(whole[:-1].rpartition(b"\n")[0]) + 1
-    for cut in range(last, len(whole) - 1, 11):
-        lines.write_bytes(whole[:cut])
-        found, method = scripted([(4.0, 1.0)], written, 3)
-        assert method.calls == 1
-        assert found.frame["estimate"].tolist() == [1.0, 2.0, 4.0]
-    scripted([], written, 3)  # and the one that replaced it is whole
-
-
-def test_ctrl_c_keeps_what_was_finished(tmp_path, monkeypatch):
-    monkeypatch.setattr(Scripted, "__repr__", lambda self: "a script")
-    with pytest.raises(KeyboardInterrupt):
-        scripted([(1.0, 1.0), (2.0, 1.0), KeyboardInterrupt], tmp_path, 5)
-    found, method = scripted([(3.0, 1.0)], tmp_path, 3)
-    assert method.calls == 1
-    assert found.frame["estimate"].tolist() == [1.0, 2.0, 3.0]
-
-
-@pytest.mark.parametrize(
-    ("changed", "words"),
-    [
-        ({"n": 21}, "n = 20 there, 21 here"),
-        ({"length": 11}, "length = 10 there, 11 here"),
-        ({"seed": 6}, "seed = 5 there, 6 here"),
-        ({"level": 0.9}, "level = 0.95 there, 0.9 here"),
-        ({"kind": "opg"}, 'kind = null there, "opg" here'),
-        ({"model": lambda demos: garnet(6, 2, 2, seed=1, discount=0.5).mdp}, "model"),
-    ],
-)
-def test_another_study_is_refused_and_told_apart(tmp_path, changed, words):
-    study(replications=1, folder=tmp_path)
-    with pytest.raises(InvalidInput, match=r"folder.*same study.*Pass another folder") as caught:
-        study(replications=1, folder=tmp_path, **changed)
-    assert words in str(caught.value)
-
-
-def test_methods_and_worlds_that_read_the_same_are_told_apart(tmp_path):
-    """Their names and options agree; what the rewards make of the truth, or the data, do not."""
-    world = garnet(6, 2, 2, seed=1)
-    rv.monte_carlo(world, {"m": rv.NPL(world.reward_model(), updates=3)}, 1, n=20, length=10, folder=tmp_path)
-    other = garnet(6, 2, 2, seed=1, discount=0.5)
-    for different, method in (
-        (world, rv.NPL(world.reward_model(), updates=4)),
-        (world, rv.NPL(rv.LinearReward(2.0 * np.asarray(world.features)), updates=3)),
-        (other, rv.NPL(other.reward_model(), updates=3)),
-    ):
-        with pytest.raises(InvalidInput, match="same study"):
-            rv.monte_carlo(different, {"m": method}, 1, n=20, length=10, folder=tmp_path)
-
-
-def test_the_description_of_a_study_is_the_same_in_every_process(tmp_path):
-    study(replications=1, folder=tmp_path, model=lambda demos: garnet(6, 2, 2, seed=1).mdp)
-    assert "0x" not in (tmp_path / "study.json").read_text()
-    study(replications=2, folder=tmp_path, model=lambda demos: garnet(6, 2, 2, seed=1).mdp)
-
-
-@pytest.mark.parametrize("damage", ["{", "lost"])
-def test_a_folder_whose_description_is_gone_is_a_clear_error(written, damage):
-    about = written / "study.json"
-    about.unlink() if damage == "lost" else about.write_text(damage)
-    with pytest.raises(InvalidInput, match=r"study\.json.*Pass another folder"):
-        scripted([], written, 3)
-
-
-def test_a_folder_that_cannot_be_written_is_named_as_the_caller_named_it(tmp_path):
-    (tmp_path / "file").write_text("")
-    with pytest.raises(InvalidInput, match=r"`folder`.*can be written"):
-        study(replications=1, folder=tmp_path / "file" / "below")
-
-
-def test_lines_are_json_with_one_replication_each(written):
-    rows = [json.loads(line) for line in (written / "replications.jsonl").read_text().splitlines()]
-    assert [row["replication"] for row in rows] == [0, 1, 2]
-    assert [row["fits"]["m"]["theta"] for row in rows] == [[1.0], [2.0], [4.0]]
 
 
 # names and words
@@ -396,6 +255,43 @@ def test_printed_forms_carry_the_same_figures_and_break_nothing():
     assert "<script>" not in found._repr_html_()
     assert r"<script>&\|_: theta" in found.to_markdown()
     assert r"\&" in found.to_latex()
+
+
+def test_what_is_printed_fits_a_terminal_and_is_what_the_table_says():
+    """With the names that estimators get by themselves and numbers of usual size; the rest is in `table()`."""
+    bus = rv.environments.rust_bus()
+    names = ("CCP(first_step=smoothed)", "NPL(updates=2, l2=0.1)", "NFXP")
+    fits = {name: Pair([-11.25 - k, 2.5 + k], [1.5, 0.25]) for k, name in enumerate(names)}
+    found = rv.monte_carlo(bus, fits, 3, n=1, length=1)
+    lines = str(found).splitlines()
+    assert max(map(len, lines)) <= 80
+    figures = found.table()[["bias", "sd", "rmse", "mean_se", "coverage", "coverage_se"]]
+    assert bus.true_weights is not None
+    for name, truth in zip(("RC", "theta11"), bus.true_weights, strict=True):
+        start = lines.index(f"{name} = {truth:.3f}") + 1
+        for method, line in zip(names, lines[start:], strict=False):
+            shown = figures.loc[[(method, name)]].to_numpy()[0]
+            cells = line.removeprefix(method).split()
+            assert line.startswith(method)
+            assert cells == [f"{x:.3f}" for x in shown] + (["0.250"] if name == "RC" else [])
+
+
+class Pair:
+    """A method that always gives the same estimates of two parameters."""
+
+    def __init__(self, theta: list[float], se: list[float]) -> None:
+        self.theta, self.se = np.array(theta), np.array(se)
+
+    def fit(self, mdp: rv.MDP, demos: rv.Demonstrations) -> Any:
+        interval = {"lower": self.theta - 2.0 * self.se, "upper": self.theta + 2.0 * self.se}
+        return SimpleNamespace(
+            theta=self.theta,
+            bse=pd.Series(self.se),
+            conf_int=lambda alpha: pd.DataFrame(interval),
+            status=Status("converged", ""),
+            settled=None,
+            seconds=0.25,
+        )
 
 
 def test_the_picture_shows_medians_beside_the_truth(logit):
@@ -421,11 +317,25 @@ def test_the_picture_shows_medians_beside_the_truth(logit):
         ({"model": 3}, "model"),
         ({"jobs": 0}, "jobs"),
         ({"methods": {}}, "at least one"),
-        ({"methods": ["NFXP"]}, r"estimators, such as rv\.NFXP"),
+        (
+            {"methods": [rv.NFXP]},
+            r"the class NFXP \(first at methods\[0\]\)\. Pass rv\.NFXP\(world\.rew",
+        ),
+        ({"methods": rv.CCP}, r"the class CCP .* Pass rv\.CCP\(world\.reward_model\(\)\)"),
+        ({"methods": {"mine": rv.NPL}}, r"first at methods\['mine'\].* Pass rv\.NPL\(world\.reward_model\(\)\)"),
+        ({"methods": ["NFXP"]}, r"got 'NFXP' \(first at methods\[0\]\)\. Pass rv\.NFXP\(world\.reward_model\(\)\)"),
+        ({"methods": "npl"}, r"got 'npl' .* Pass rv\.NPL\(world\.reward_model\(\)\)"),
+        ({"methods": [Scripted]}, r"the class Scripted .* Pass an instance, Scripted\(\.\.\.\)"),
+        ({"methods": [coin().mdp]}, r"got MDP .* Pass rv\.NFXP\(world\.reward_model\(\)\)"),
+        ({"reps": 50}, r"`reps`: expected nothing of it with kind=None.* kind=\"bootstrap\""),
+        ({"reps": 50, "kind": "hessian"}, r"nothing of it with kind='hessian'"),
+        ({"reps": 1, "kind": "bootstrap"}, "`reps`: expected a whole number, at least 2"),
+        ({"model": lambda demos: None}, r"`model`: expected a function that returns an rv\.MDP; got NoneType"),
         ({"methods": [rv.NFXP(rv.LinearReward(np.ones((1, 2, 3))))]}, "1 parameters"),
         ({"methods": [rv.NFXP(coin().reward_model())] * 2}, "dict that names them"),
         ({"world": coin().mdp}, "World"),
         ({"world": World("no", coin().mdp, np.ones((1, 1)), np.zeros((1, 2)), np.ones((1, 2)) / 2)}, "true_weights"),
+        ({"world": objectworld(size=4)}, r"Objectworld.*rust_bus, garnet, obstacleworld.*world\.evaluate\(fit\)"),
     ],
 )
 def test_bad_arguments_are_named(options, words):

@@ -1,5 +1,6 @@
 """`revealed reproduce rust`: what it prints and writes is the published table, and every method ends at the MLE."""
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from typer.testing import CliRunner
 
 from revealed import cli
 from revealed.datasets import bus_files
-from revealed.experiments import rust
+from revealed.experiments import rust, rust_tables
 from revealed.experiments.rust import LIKELIHOOD, SAMPLES, name_groups
 
 TABLES = ("estimates", "methods", "tests")
@@ -127,7 +128,31 @@ def test_latex_has_a_row_per_line_of_the_table(reproduced, tables):
 
 @pytest.mark.parametrize("option", [("--scale", "paper"), ("--jobs", 2), ("--only", "timing"), ("--fresh",)])
 def test_options_of_the_paper_are_refused(option):
-    assert f"`{option[0]}`: expected nothing of it with rust" in one_line(revealed("reproduce", "rust", *option))
+    got = option[1] if len(option) > 1 else "the switch"
+    said = f"`{option[0]}`: expected nothing of it with rust; got {got}. Leave it out: rust takes only --out."
+    assert one_line(revealed("reproduce", "rust", *option)) == f"revealed: {said}"
+
+
+@pytest.fixture(scope="module")
+def found():
+    return rust.run()
+
+
+def words(found: rust.Replication, columns: int, capsys: Any, monkeypatch: Any) -> tuple[Counter[str], int]:
+    """What stands between spaces on a terminal of so many columns, but rules; and its longest line."""
+    monkeypatch.setenv("COLUMNS", str(columns))
+    rust_tables.show(found)
+    said = capsys.readouterr().out
+    counted = Counter(word for word in said.split() if set(word) != {"─"})
+    return counted, max(cell_len(line) for line in said.splitlines())
+
+
+@pytest.mark.parametrize("columns", [30, 60, 70, 79, 200])
+def test_no_terminal_breaks_a_number_in_two(found, columns, capsys, monkeypatch):
+    usual, _ = words(found, 80, capsys, monkeypatch)
+    here, longest = words(found, columns, capsys, monkeypatch)
+    assert here == usual
+    assert longest <= max(columns, 60)  # below sixty the numbers need more than there is
 
 
 def test_a_folder_that_cannot_be_written_is_said_before_the_work(tmp_path, monkeypatch):

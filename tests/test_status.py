@@ -89,3 +89,12 @@ def test_the_same_reward_said_in_two_ways_has_the_same_behaviour():
     assert (table.status.code, linear.status.code) == ("converged", "unidentified")
     np.testing.assert_allclose(table.policy, linear.policy, atol=1e-6)
     np.testing.assert_allclose(table.theta, linear.theta, atol=1e-4)  # both of smallest norm
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_search_that_was_stopped_early_is_not_called_separated(seed):
+    """On the way to a maximum the likelihood rises and rises; past it, it falls."""
+    world = rv.environments.rust_bus()
+    demos = world.demonstrate(37, 116, seed)
+    assert rv.NFXP(world.reward_model()).fit(world.mdp, demos).converged
+    assert rv.NFXP(world.reward_model(), max_iter=2).fit(world.mdp, demos).status.code == "iteration_limit"

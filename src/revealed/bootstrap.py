@@ -184,8 +184,10 @@ def _gather(
 ) -> Bootstrap:
     good = [r for r in sorted(done) if not done[r].failure]
     failures = dict(Counter(done[r].failure for r in sorted(done) if done[r].failure))
+    if len(good) < 2 and len(done) < asked:
+        raise KeyboardInterrupt  # there is nothing yet that could be kept
     if len(good) < 2:
-        why = ", ".join(f"{k}: {n}" for k, n in failures.items()) or "interrupted"
+        why = ", ".join(f"{k}: {n}" for k, n in failures.items())
         remedy = "More agents or a penalty (l2=1e-3) may help."
         raise InvalidOption("bootstrap", "two replications or more that end well", f"{len(good)} ({why})", None, remedy)
     theta = np.array([done[r].theta for r in good])

@@ -147,7 +147,8 @@ def _reproduce_rust(ctx: typer.Context, out: Path | None) -> None:
     for name in ("scale", "jobs", "only", "fresh"):
         source = ctx.get_parameter_source(name)
         if source is not None and source.name == "COMMANDLINE":
-            raise InvalidOption(f"--{name}", "nothing of it with rust, only with paper", repr(ctx.params[name]))
+            remedy = "Leave it out: rust takes only --out."
+            raise InvalidOption(f"--{name}", "nothing of it with rust", _plain(ctx.params[name]), remedy=remedy)
     from revealed.experiments import rust, rust_tables
     from revealed.files import prepare_folder
 
@@ -158,6 +159,13 @@ def _reproduce_rust(ctx: typer.Context, out: Path | None) -> None:
     if out is not None:
         names = ", ".join(path.name for path in rust_tables.write(found, out))
         typer.echo(f"Wrote {names} into {out}.")
+
+
+def _plain(value: Any) -> str:
+    """An option as it was typed; a switch has no value."""
+    if isinstance(value, list | tuple):
+        return ", ".join(map(str, value))
+    return "the switch" if value is True else str(value)
 
 
 def _plan(scale: str, only: list[str]) -> dict[str, Any]:

@@ -172,14 +172,14 @@ def is_separated(objective: Objective, best: Evaluation, directions: Iterable[Fl
 
 
 def _runs_away(objective: Objective, best: Evaluation, direction: Floats, allowance: float) -> bool:
-    length, before = 1.0, best.value
+    length, before, peak = 1.0, best.value, best.value
     while length < 1e9:
         trial = objective.at(best.theta + length * direction)
-        if not trial.value > best.value - allowance:
+        if not trial.value > peak - allowance:  # of a search that was stopped early, the best may lie on the way
             return False
         if _shift(best, trial) >= RUN_AWAY:
             return trial.value > before - 0.25 * allowance  # else a maximum lies behind, not ahead
-        length, before = 2.0 * length, trial.value
+        length, before, peak = 2.0 * length, trial.value, max(peak, trial.value)
     return False  # nothing moves at all: a direction that choices cannot see, not one that runs away
 
 

@@ -21,16 +21,21 @@ from revealed.demonstrations import Demonstrations
 from revealed.environments.world import World
 from revealed.errors import InvalidInput, InvalidOption, RevealedError
 from revealed.estimation import Options
-from revealed.estimators import Estimator
+from revealed.estimators import CCP, MCEIRL, NFXP, NPL, Estimator
 from revealed.inference import KINDS
 from revealed.mdp import MDP, Floats
 from revealed.montecarlo_folder import Folder, digest, without_address
 from revealed.montecarlo_table import MonteCarlo
 from revealed.parallel import each, one_thread, workers
 from revealed.progress import Progress
+from revealed.uncertainty import BOOTSTRAP
 
 USABLE = ("converged", "unidentified")  # the latter is a point among equals: what to compare is the user's business
-LOOSEST = 1e-4  # of the optimisers' own tolerances
+NO_WEIGHTS = (
+    "Without them there is nothing to be biased from. Worlds with true_weights are rust_bus, garnet, obstacleworld, "
+    "mountain_car, and rv.environments.World(..., true_weights=w) for a reward features @ w of your own. Where the "
+    "true reward is not linear, compare what fits recover by world.evaluate(fit)."
+)
 MOST_AT_ONCE = 20  # replications that a worker takes at a time; a kill loses no more than these
 
 
@@ -43,6 +48,7 @@ def monte_carlo(
     seed: int = 0,
     kind: str | None = None,
     joint: bool = False,
+    reps: int | None = None,
     level: float = 0.95,
     model: Callable[[Demonstrations], MDP] | None = None,
     folder: str | os.PathLike[str] | None = None,
@@ -58,19 +64,21 @@ def monte_carlo(
     replications, seed : how many data sets, and the seed that all of theirs come from.
     n, length : trajectories in each, and decisions in each of them (the world's own length unless given).
     kind, joint : the standard errors, as for `fit.with_errors`; None takes what each fit has by itself.
+    reps : with kind="bootstrap", the replications of each fit's own bootstrap (400 unless given).
     level : of the intervals.
     model : from demonstrations to the MDP that is fitted, where transitions are estimated as well:
         `lambda demos: rv.MDP(rv.estimate_transitions(demos), discount=0.95)`. None: the world's own MDP.
     folder : where finished replications are kept, one line each; a call that was stopped, or that asks for more
-        replications, goes on from there.
+        replications, goes on from there. A new or empty folder, or that of the same study.
     jobs : worker processes (see `revealed.parallel`); seconds are comparable where there are no more than cores.
     """
     named = _named(methods)
     _check_numbers(replications, n, length, seed, level, jobs)
-    _check_errors(kind, joint, model)
+    _check_errors(kind, joint, reps, model)
     _check_world(world, named)
     decisions = world.length if length is None else length
-    study = Study(world, named, int(n), int(decisions), int(seed), kind, joint, float(level), model)
+    draws = (reps or BOOTSTRAP["reps"]) if kind == "bootstrap" else None
+    study = Study(world, named, int(n), int(decisions), int(seed), kind, joint, float(level), model, draws)
     return _run(study, int(replications), folder, jobs, progress)
 
 
@@ -87,6 +95,7 @@ class Study:
     joint: bool
     level: float
     model: Callable[[Demonstrations], MDP] | None
+    reps: int | None = None
 
     @property
     def truth(self) -> Floats:
@@ -102,12 +111,19 @@ class Study:
         return self.world.demonstrate(self.n, self.length, seed=int(child.generate_state(1, np.uint64)[0]))
 
     def build(self, demos: Demonstrations) -> MDP:
-        return self.world.mdp if self.model is None else self.model(demos)
+        if self.model is None:
+            return self.world.mdp
+        mdp = self.model(demos)
+        if not isinstance(mdp, MDP):
+            remedy = "End it with `return rv.MDP(rv.estimate_transitions(demos), discount=...)`."
+            raise InvalidOption("model", "a function that returns an rv.MDP", type(mdp).__name__, remedy=remedy)
+        return mdp
 
     @property
     def about(self) -> dict[str, Any]:
         """What is repeated, in plain numbers and words."""
         about = {name: getattr(self, name) for name in ("n", "length", "seed", "kind", "joint", "level")}
+        about |= {} if self.reps is None else {"reps": self.reps}
         methods = {name: describe(method, self.truth) for name, method in self.methods.items()}
         truth = dict(zip(self.names, self.truth.tolist(), strict=True))
         return {"world": self.world.name, "truth": truth, "methods": methods} | about
@@ -122,6 +138,8 @@ class Study:
             mdp = self.build(demos)
             matrix = mdp.transitions.matrix
             marks["first_model"] = digest([matrix.data, matrix.indices, matrix.indptr, mdp.discount])
+        except InvalidOption:
+            raise
         except RevealedError as error:
             marks["first_model"] = _words(error)
         return self.about | marks
@@ -193,7 +211,7 @@ def _errors(study: Study, fit: Any) -> dict[str, Any]:
     se, low, high, reason = nothing, nothing, nothing, ""
     told = _with_errors(study, fit)
     try:
-        if study.kind == "bootstrap" and told.bootstrap().interrupted:
+        if study.kind == "bootstrap" and told.drawn.interrupted:
             raise KeyboardInterrupt
         interval = told.conf_int(alpha=1.0 - study.level)
         se, low, high = (np.asarray(x, dtype=np.float64) for x in (told.bse, interval["lower"], interval["upper"]))
@@ -207,22 +225,13 @@ def _with_errors(study: Study, fit: Any) -> Any:
     """The fit with the errors that were asked for; where no data would give them, that is the caller's to mend."""
     if study.kind is None and not study.joint:
         return fit
-    alone: dict[str, Any] = {"jobs": 1, "progress": False} if study.kind == "bootstrap" else {}  # we are a worker
+    alone = {"jobs": 1, "progress": False, "reps": study.reps} if study.kind == "bootstrap" else {}  # we are a worker
     return fit.with_errors(study.kind or fit.errors[0], joint=study.joint, **alone)
 
 
 def is_usable(fit: Any) -> bool:
     """Whether an estimate counts: a search that came to its end, also that of NPL truncated after its updates."""
-    if not np.isfinite(fit.theta).all():
-        return False
-    return fit.status.code in USABLE or _is_truncated(fit)
-
-
-def _is_truncated(fit: Any) -> bool:
-    """NPL that took all its updates, the last with a search that came to its end, but whose π̃ still moved."""
-    if fit.status.code != "iteration_limit" or fit.settled is not False:
-        return False
-    return fit.gradient_norm <= (fit.options["tol"] or LOOSEST)
+    return bool(np.isfinite(fit.theta).all()) and getattr(fit, "at_maximum", fit.status.code in USABLE)
 
 
 def _failed(error: Exception) -> dict[str, Any]:
@@ -238,20 +247,31 @@ def _words(error: Exception) -> str:
 
 def _named(methods: Any) -> dict[str, Any]:
     """Name -> method, with no bars of their own."""
-    if isinstance(methods, Mapping):
-        named = {str(name): method for name, method in methods.items()}
-    else:
-        listed = list(methods) if isinstance(methods, Iterable) else [methods]
-        named = {name_of(method): method for method in listed}
-        if len(named) < len(listed):
-            remedy = "Pass a dict that names them."
-            raise InvalidInput("methods", "methods that differ in their options", ", ".join(named), remedy=remedy)
-    for name, method in named.items():
-        if not callable(getattr(method, "fit", None)):
-            raise InvalidInput("methods", "estimators, such as rv.NFXP(world.reward_model())", repr(method)[:60], name)
-    if not named:
+    several = isinstance(methods, Iterable) and not isinstance(methods, str)
+    given = dict(methods) if isinstance(methods, Mapping) else dict(enumerate(methods if several else [methods]))
+    for key, method in given.items():
+        _require_estimator(key, method)
+    if not given:
         raise InvalidInput("methods", "at least one estimator", "none")
-    return {name: _quiet(method) for name, method in named.items()}
+    names = [str(key) if isinstance(methods, Mapping) else name_of(method) for key, method in given.items()]
+    if len(set(names)) < len(names):
+        remedy = "Pass a dict that names them."
+        raise InvalidInput("methods", "methods that differ in their options", ", ".join(names), remedy=remedy)
+    return {name: _quiet(method) for name, method in zip(names, given.values(), strict=True)}
+
+
+def _require_estimator(key: Any, method: Any) -> None:
+    """Something that fits; a class, or the name of one, is told how it becomes an estimator."""
+    if callable(getattr(method, "fit", None)) and not isinstance(method, type):
+        return
+    got, name = repr(method)[:60] if isinstance(method, str) else type(method).__name__, str(method).upper()
+    if isinstance(method, type):
+        got, name = f"the class {method.__name__}", method.__name__
+    known = [offered.__name__ for offered in (NFXP, MCEIRL, CCP, NPL)]
+    remedy = f"Pass rv.{name if name in known else known[0]}(world.reward_model())."
+    if callable(getattr(method, "fit", None)) and name not in known:
+        remedy = f"Pass an instance, {name}(...)."
+    raise InvalidInput("methods", "estimators", got, f"methods[{key!r}]", remedy)
 
 
 def name_of(method: Any) -> str:
@@ -280,8 +300,7 @@ def _check_world(world: Any, methods: dict[str, Any]) -> None:
     if not isinstance(world, World):
         raise InvalidInput("world", "a World, such as rv.environments.rust_bus()", type(world).__name__)
     if world.true_weights is None:
-        remedy = "Take one whose reward is linear: rust_bus, garnet, obstacleworld, mountain_car."
-        raise InvalidInput("world", "a world with true_weights", f"{world.name}, which has none", remedy=remedy)
+        raise InvalidInput("world", "a world with true_weights", f"{world.name}, which has none", remedy=NO_WEIGHTS)
     for name, method in methods.items():
         K = getattr(getattr(method, "reward", None), "n_params", world.true_weights.size)
         if K != world.true_weights.size:
@@ -301,9 +320,14 @@ def _check_numbers(replications: Any, n: Any, length: Any, seed: Any, level: Any
         raise InvalidInput("level", "a number between 0 and 1", repr(level))
 
 
-def _check_errors(kind: Any, joint: Any, model: Any) -> None:
+def _check_errors(kind: Any, joint: Any, reps: Any, model: Any) -> None:
     if kind is not None:
         require_option("kind", kind, KINDS)
     require_flag("joint", joint)
+    if reps is not None and kind != "bootstrap":
+        remedy = 'Pass kind="bootstrap" as well, or leave reps out; `replications` are the data sets.'
+        raise InvalidOption("reps", f"nothing of it with kind={kind!r}", repr(reps), remedy=remedy)
+    if reps is not None:
+        require_count("reps", reps, least=2)
     if model is not None and not callable(model):
         raise InvalidInput("model", "a function from demonstrations to an rv.MDP", type(model).__name__)

@@ -20,6 +20,8 @@ from revealed.errors import InvalidInput
 from revealed.files import append_line, prepare_folder, write_atomically
 
 OTHER = "Pass another folder, or remove this one."
+FOREIGN = "Pass a new or an empty one, such as {path}: finished replications are written there."
+MARKS = {"world", "truth", "methods", "seed"}  # every study tells these
 
 
 class Folder:
@@ -41,15 +43,29 @@ class Folder:
         return self.path / "replications.jsonl"
 
     def _found(self) -> dict[str, Any] | None:
-        """The study that is in the folder already; None where there is none."""
+        """The study that is in the folder already; None where there is nothing."""
         path = self.path / "study.json"
-        if not path.exists() and self.lines.exists():
-            expected = "a study.json beside replications.jsonl"
-            raise InvalidInput("folder", expected, f"{self.path}, without", remedy=OTHER)
+        if not path.exists():
+            self._require_empty()
+            return None
         try:
-            return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
+            found = json.loads(path.read_text(encoding="utf-8"))
         except ValueError as error:
             raise InvalidInput("folder", "a study.json that can be read", str(path), remedy=OTHER) from error
+        if not isinstance(found, dict) or not found.keys() >= MARKS:
+            raise InvalidInput("folder", "a study.json of a Monte Carlo study", f"another, {path}", remedy=OTHER)
+        return found
+
+    def _require_empty(self) -> None:
+        """What others keep here is not to be mixed with ours. Hidden files do not count: an editor's, a cut-off one."""
+        if self.lines.exists():
+            expected = "a study.json beside replications.jsonl"
+            raise InvalidInput("folder", expected, f"{self.path}, without", remedy=OTHER)
+        others = [one.name for one in self.path.iterdir() if one.is_dir() or not one.name.startswith(".")]
+        if others:
+            got = f"{self.path} with other things in it"
+            remedy = FOREIGN.format(path=self.path / "montecarlo")
+            raise InvalidInput("folder", "the folder of a Monte Carlo study, or an empty one", got, min(others), remedy)
 
     def read(self) -> dict[int, dict[str, Any]]:
         """The whole lines, by replication."""

@@ -16,9 +16,11 @@ if TYPE_CHECKING:
 PER_PARAMETER = (
     "truth", "bias", "bias_se", "sd", "rmse", "mean_se", "coverage", "coverage_se", "used", "no_interval",
 )  # fmt: skip
-SHOWN = ("truth", "bias", "sd", "rmse", "mean_se")
+HEAD = ("", "bias", "sd", "rmse", "se", "cover", "±", "sec")  # short: a line of a terminal has eighty characters
+SHOWN = ("bias", "sd", "rmse", "mean_se")
 SHARES = ("coverage", "coverage_se")
-HEAD = ("", "truth", "bias", "sd", "rmse", "mean se", "coverage", "±", "used", "seconds")
+LONG_HEAD = ("", "truth", "bias", "sd", "rmse", "mean se", "coverage", "±", "used", "seconds")
+LONG = ("truth", *SHOWN)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -54,7 +56,8 @@ class MonteCarlo(Printed):
         """By (method, parameter): truth, bias with its own error, sd, rmse, mean_se, coverage with its own error.
 
         `used` estimates count; those that failed do not. `no_interval` of them have no standard error, and count for
-        bias and sd but not for coverage.
+        bias and sd but not for coverage. Coverage's own error is Agresti and Coull's, of (x + 2) of (n + 4): where all
+        of a few intervals hold the truth that does not prove that all would.
         """
         import pandas as pd
 
@@ -110,9 +113,13 @@ class MonteCarlo(Printed):
         """The kind of intervals, what was left out and why, and where there was no interval."""
         about = self.about
         errors = (about["kind"] or "the fits' own") + " standard errors"
+        errors += f" ({about['reps']} replications each)" if "reps" in about else ""
         joint = " that count the estimated transitions" if about["joint"] else ""
-        interval = f"Intervals of {100.0 * about['level']:g} % from {errors}{joint}"
-        notes = [f"{interval}; ± is the Monte Carlo error of coverage."]
+        interval = f"intervals of {100.0 * about['level']:g} % from {errors}{joint}"
+        notes = [
+            f"se: the mean standard error; cover: how many of the {interval} hold the truth, ± the Monte Carlo error "
+            "of that; sec: the median seconds of a fit."
+        ]
         for (method, status), row in self.failures.iterrows():  # pyright: ignore[reportGeneralTypeIssues]
             notes.append(f"{method}: {row['count']} left out, {status}: {row['reason']}")
         return (*notes, *self._without_interval())
@@ -128,23 +135,34 @@ class MonteCarlo(Printed):
         ]
 
     def to_markdown(self) -> str:
-        """The table as Markdown holds it."""
-        rows = [HEAD, ("---", *("---:" for _ in HEAD[1:])), *(row for block in self._blocks() for row in block)]
+        """The table as Markdown holds it, with more columns than are printed."""
+        rows = [LONG_HEAD, ("---", *("---:" for _ in LONG_HEAD[1:])), *self._long_rows()]
         return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows)
 
     def _sheet(self) -> Sheet:
         return Sheet(self.title, HEAD, self._blocks(), notes=self.notes, title=self.title)
 
+    def _long_rows(self) -> list[Row]:
+        """Method by method, a row per parameter; seconds of a fit stand in the first."""
+        table, seconds, first = self._rows(), self.by_method()["median_seconds"], self.truth.index[0]
+        return [
+            (f"{m}: {p}", *_cells(row, LONG), f"{row['used']:.0f}", f"{seconds[m]:.3g}" if p == first else "")
+            for (m, p), row in table.items()
+        ]
+
     def _blocks(self) -> tuple[tuple[Row, ...], ...]:
-        """A block of text cells per method, a row per parameter; seconds of a fit stand in the first."""
-        table, seconds = self.table(), self.by_method()["median_seconds"]
-        return tuple(
-            tuple(
-                (f"{method}: {name}", *_cells(table.loc[(method, name)]), "" if k else f"{seconds[method]:.3g}")
-                for k, name in enumerate(self.truth.index)
-            )
-            for method in self.methods
-        )
+        """A block per parameter, under its name and truth, with a row per method: these are what is compared."""
+        table, seconds, first = self._rows(), self.by_method()["median_seconds"], self.truth.index[0]
+        blocks = []
+        for p, truth in self.truth.items():
+            head = (f"{p} = {_number(float(truth))}", *("" for _ in HEAD[1:]))
+            time = {m: _seconds(seconds[m]) if p == first else "" for m in self.methods}
+            blocks.append((head, *((m, *_cells(table[m, p], SHOWN), time[m]) for m in self.methods)))
+        return tuple(blocks)
+
+    def _rows(self) -> dict[Any, dict[Any, Any]]:
+        """The table by (method, parameter)."""
+        return self.table().to_dict("index")
 
     def plot(self, most: int = 6) -> Figure:
         """Each method's estimates of each parameter (`most` at most) beside the truth."""
@@ -203,17 +221,26 @@ def _judge(part: pd.DataFrame, truth: float) -> tuple[float, ...]:
     bias = float(x.mean() - truth) if R else np.nan
     rmse = float(np.sqrt(np.mean((x - truth) ** 2))) if R else np.nan
     share = float(covered.mean()) if covered.size else np.nan
-    error = float(np.sqrt(share * (1.0 - share) / covered.size)) if covered.size else np.nan
+    error = _share_error(covered.sum(), covered.size) if covered.size else np.nan
     se = part["se"].to_numpy(dtype=np.float64)
     mean_se = float(se[np.isfinite(se)].mean()) if np.isfinite(se).any() else np.nan
     return truth, bias, sd / np.sqrt(max(R, 1)), sd, rmse, mean_se, share, error, R, R - covered.size
 
 
-def _cells(row: Any) -> tuple[str, ...]:
-    """What `HEAD` names of a row of the table, but the seconds."""
-    shown = [_number(float(row[name])) for name in SHOWN]
-    shares = ["–" if np.isnan(row[name]) else f"{row[name]:.3f}" for name in SHARES]
-    return (*shown, *shares, f"{row['used']:.0f}")
+def _share_error(x: float, n: int) -> float:
+    """The standard error of a share of x in n after Agresti and Coull: not zero where all or none are counted."""
+    share = (x + 2.0) / (n + 4.0)
+    return float(np.sqrt(share * (1.0 - share) / (n + 4.0)))
+
+
+def _cells(row: Any, names: tuple[str, ...]) -> tuple[str, ...]:
+    """These numbers of a row of the table, and its shares."""
+    shares = ("–" if np.isnan(row[name]) else f"{row[name]:.3f}" for name in SHARES)
+    return (*(_number(float(row[name])) for name in names), *shares)
+
+
+def _seconds(x: float) -> str:
+    return "–" if np.isnan(x) else f"{x:.3f}" if x < 10.0 else f"{x:.0f}"
 
 
 def _number(x: float) -> str:

@@ -52,6 +52,8 @@ class Reestimation:
             fit = self.estimator.refit(mdp, self.demonstrations.reweighted(weights), self.theta)
         except RevealedError as error:
             return Replication(self.theta, psi, type(error).__name__)
+        if fit.status.interrupted:
+            raise KeyboardInterrupt  # half a search is no replication
         well = fit.at_maximum and (fit.settled or not self.settled)
         return Replication(fit.theta, psi, "" if well else fit.status.code)
 
@@ -186,7 +188,7 @@ class Uncertain:
         all parameters, and for NPL that was stopped after its updates, each of which was maximised."""
         if self.status.code in ("converged", "unidentified"):
             return True
-        stopped = self.status.code in ("iteration_limit", "cycling") and self.settled is False
+        stopped = self.status.code == "iteration_limit" and self.settled is False
         return stopped and self.gradient_norm <= (self.options["tol"] or NEAR_ENOUGH)
 
     @cached_property

@@ -15,11 +15,10 @@ from pathlib import Path
 import numpy as np
 
 from revealed.checks import Floats, Ints
-from revealed.datasets.bus_files import Months, read_months
+from revealed.datasets.bus_files import BINS, GROUPS, Months, read_months
 
 NAME = "rust_bus_counts.csv"
 COLUMNS = ("bins", "group", "x", "d", "increment", "count")
-GROUPS, BINS = (1, 2, 3, 4), (90, 175)
 
 
 def is_shipped(groups: Sequence[int], bins: int) -> bool:

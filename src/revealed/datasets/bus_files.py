@@ -42,6 +42,7 @@ BUS, FIRST_REPLACED, SECOND_REPLACED, FIRST_MONTH, FIRST_YEAR = 0, 5, 8, 9, 10  
 MOST_MILES = 450_000  # what the mileage bins cover
 MOST_NUMBER = 10**9
 FOLDER = "rust1987"
+GROUPS, BINS = (1, 2, 3, 4), (90, 175)  # whose counts ship with the package
 
 
 @dataclass(frozen=True)
@@ -82,12 +83,24 @@ def find_folder(path: Any, groups: Sequence[int]) -> Path | None:
     try:
         folder = Path(path).expanduser()
     except (TypeError, RuntimeError) as error:
-        raise InvalidInput("path", "the folder of Rust's files", repr(path)) from error
+        remedy = f"Leave path out: {shipped()}."
+        raise InvalidInput("path", "the folder of Rust's files", repr(path), remedy=remedy) from error
     lacking = _lacking(folder, groups)
     if lacking:
         got = f"{folder}, which is no folder" if not folder.is_dir() else f"{folder} without {', '.join(lacking)}"
-        raise MissingData("path", f"a folder with {', '.join(FILES[g][0] for g in groups)}", got)
+        expected = f"the folder with {', '.join(FILES[g][0] for g in groups)}"
+        raise MissingData("path", expected, got, remedy=f"Put {_files(lacking)} there, or leave path out: {shipped()}.")
     return folder
+
+
+def _files(names: Sequence[str]) -> str:
+    return "that file" if len(names) == 1 else "those files"
+
+
+def shipped() -> str:
+    """For whom no raw files are needed, in words."""
+    bins = " or ".join(map(str, BINS))
+    return f"counts that ship with revealed serve groups {GROUPS[0]} to {GROUPS[-1]} with {bins} bins"
 
 
 def usual_places() -> list[Path]:

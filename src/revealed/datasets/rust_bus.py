@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from revealed.checks import Floats, Ints, as_list, is_index, require_count
-from revealed.datasets.bus_counts import BINS, GROUPS, count_months, is_shipped, shipped_counts
-from revealed.datasets.bus_files import FILES, Months, find_folder, read_months, where_to_put_them
+from revealed.datasets.bus_counts import count_months, is_shipped, shipped_counts
+from revealed.datasets.bus_files import FILES, Months, find_folder, read_months, shipped, where_to_put_them
 from revealed.demonstrations import Demonstrations
 from revealed.environments.rust_bus import ACTIONS, KEEP, REPLACE, bus_features
 from revealed.errors import InvalidInput, MissingData
@@ -130,9 +130,8 @@ def _as_groups(groups: Any) -> tuple[int, ...]:
 
 
 def _not_shipped(groups: tuple[int, ...], bins: int) -> MissingData:
-    shipped = f"groups {GROUPS[0]} to {GROUPS[-1]} with {' or '.join(map(str, BINS))} bins"
     asked = f"groups {', '.join(map(str, groups))} with {bins} bins"
-    return MissingData("rust_bus", f"raw files, or {shipped}, whose counts ship", asked, remedy=where_to_put_them())
+    return MissingData("rust_bus", f"raw files ({shipped()})", asked, remedy=where_to_put_them())
 
 
 def _decisions(months: Months, bins: int) -> Demonstrations:

@@ -13,8 +13,10 @@ from revealed.latex import tabular
 
 if TYPE_CHECKING:
     import pandas as pd
+    from rich.console import Console
     from rich.table import Table
 
+WIDE = 80  # columns of a terminal for the roomy form
 YES, NO = "✓", "differs"
 CAPTIONS = {
     "estimates": "Rust (1987), Table IX: ours beside the published estimates, NFXP, 90 bins, linear cost; "
@@ -31,11 +33,11 @@ def show(found: Replication) -> None:
     console = Console(highlight=False)
     for beta, rows in found.estimates.groupby("discount", sort=False):
         title = f"Rust (1987), Table IX, discount {beta:g}: NFXP beside the published (s.e.)"
-        console.print(_table(title, estimates_as_text(rows).drop(columns="discount"), "groups"), "")
+        _print(console, title, estimates_as_text(rows).drop(columns="discount"), "groups")
     title = "The same by every method, discount 0.9999 (NPL begins with frequencies)"
-    console.print(_table(title, methods_as_text(found.methods), "groups"), "")
+    _print(console, title, methods_as_text(found.methods), "groups")
     title = "Likelihood-ratio tests, ours and published"
-    console.print(_table(title, tests_as_text(found.tests), "hypothesis"), "")
+    _print(console, title, tests_as_text(found.tests), "hypothesis")
     for line in _last_words(found):
         console.print(line, markup=False)
 
@@ -113,17 +115,32 @@ def tests_as_text(tests: pd.DataFrame) -> pd.DataFrame:
     return shown
 
 
-def _table(title: str, shown: pd.DataFrame, section: str) -> Table:
-    """A frame of texts; what the rows of a section share is said once, above them."""
+def _print(console: Console, title: str, shown: pd.DataFrame, section: str) -> None:
+    """A number is never broken in two: a terminal that is too narrow even for the narrow form gets longer lines."""
+    from rich.console import Console
+    from rich.measure import Measurement
+
+    table = _table(title, shown, section, narrow=console.width < WIDE)
+    least = Measurement.get(console, console.options.update(width=WIDE), table).minimum
+    wide_enough = console if least <= console.width else Console(highlight=False, width=least)
+    wide_enough.print(table, "")
+
+
+def _table(title: str, shown: pd.DataFrame, section: str, narrow: bool) -> Table:
+    """A frame of texts; what the rows of a section share is said once, above them. Numbers have a line each; where it
+    is narrow the heads and the first column take several."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
     table = Table(box=box.SIMPLE_HEAD, title=Text(title, style="bold"), title_justify="left", title_style="")
     table.show_edge = False
+    if narrow:
+        table.pad_edge, table.padding = False, (0, 1, 0, 0)
     columns = [str(name) for name in shown.columns if name != section]
     for k, name in enumerate(columns):
-        table.add_column(Text(name), justify="left" if k == 0 else "right", overflow="fold", no_wrap=k == 0)
+        head = Text(name.replace(" ", "\n") if narrow else name)
+        table.add_column(head, justify="left" if k == 0 else "right", no_wrap=k > 0 or not narrow)
     for label, part in shown.groupby(section, sort=False):
         table.add_row(Text(str(label), style="bold"))
         for cells in part[columns].itertuples(index=False):
