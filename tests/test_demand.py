@@ -1,6 +1,5 @@
 """Demand curves: closed forms, whose uncertainty they carry, and what the picture shows."""
 
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -9,9 +8,10 @@ from matplotlib.figure import Figure
 
 import revealed as rv
 from oracle import Floats, central_differences
-from revealed.demand import demand_curve
+from revealed.demand import DemandCurve, demand_curve
 from revealed.errors import InvalidInput, InvalidOption
 from revealed.long_run import long_run
+from scenarios import estimate, fleet_fit
 
 COV = np.array([[0.30, 0.10], [0.10, 0.08]])
 VALUES = np.linspace(0.0, 3.0, 7)
@@ -21,17 +21,9 @@ def shop(draws: Any = None) -> Any:
     """One state, two actions: to buy costs `price` and is worth `taste`. Choices are a plain logit."""
     mdp = rv.MDP(np.ones((1, 2, 1)), 0.9, action_labels=("leave", "buy"))
     reward = rv.LinearReward(np.array([[[0.0, 0.0], [-1.0, 1.0]]]), names=("price", "taste"))
-    theta = np.array([1.0, 0.7])
-    return SimpleNamespace(
-        mdp=mdp,
-        reward_model=reward,
-        theta=theta,
-        demonstrations=SimpleNamespace(starts=np.ones(1)),
-        options={},
-        errors=("hessian", False),
-        cov_params=lambda kind, joint: COV,
-        bootstrap=lambda **options: SimpleNamespace(theta=draws, psi=np.zeros((len(draws), 0)), n_failed=3),
-    )
+    fit = estimate(mdp, reward, np.array([1.0, 0.7]), COV, draws)
+    fit.drawn.n_failed = 3
+    return fit
 
 
 def logit(x: Any) -> Floats:
@@ -40,8 +32,7 @@ def logit(x: Any) -> Floats:
 
 @pytest.fixture(scope="module")
 def fit() -> rv.Fit:
-    world = rv.environments.rust_bus(bins=40, RC=5.0, theta11=40.0, discount=0.99)
-    return rv.NFXP(world.reward_model()).fit(world.mdp, world.demonstrate(60, seed=1))
+    return fleet_fit()
 
 
 def test_of_a_plain_logit_the_curve_and_its_errors_are_known():
@@ -111,6 +102,48 @@ def test_the_picture_has_the_curve_its_band_and_the_estimate():
         assert (ends.min(), ends.max()) == pytest.approx((low, high))
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("price", "expected purchases a year")
     assert ax.get_ylim()[0] == 0.0
+
+
+def test_values_in_any_order_are_the_same_curve():
+    """Rows stay as they were given; a line through them would fold."""
+    mixed = np.array([2.0, 0.5, 3.0, 0.0])
+    curve = demand_curve(shop(), "price", mixed, "buy")
+    np.testing.assert_allclose(curve.to_frame()["frequency"], logit(0.7 - mixed), rtol=1e-12)
+    line: Any = curve.plot().axes[0].get_lines()[0]
+    np.testing.assert_allclose(line.get_xydata(), np.column_stack([np.sort(mixed), logit(0.7 - np.sort(mixed))]))
+    straight = demand_curve(shop(), "price", np.sort(mixed), "buy")
+    one, other = (np.asarray(c.plot().axes[0].collections[0].get_paths()[0].vertices) for c in (curve, straight))
+    np.testing.assert_allclose(one, other)
+
+
+def printed(curve: DemandCurve) -> Floats:
+    """The numbers between the rules."""
+    lines = str(curve).splitlines()
+    first = next(i for i, line in enumerate(lines) if line.startswith("--")) + 1
+    last = next(i for i, line in enumerate(lines[first:], first) if line.startswith("=="))
+    return np.array([line.split() for line in lines[first:last]], dtype=float)
+
+
+def test_print_shows_the_numbers():
+    curve = demand_curve(shop(), "price", VALUES, "buy", per=12)
+    columns = ["value", "frequency", "se", "lower", "upper"]
+    np.testing.assert_allclose(printed(curve), curve.frame[columns], atol=6e-5)
+    assert "expected “buy” per 12 decisions against price" in str(curve)
+    assert "At the estimate, price = 1 (-0.073516 to 2.0735): 5.1067." in str(curve)
+    assert "Bands at 95 %, delta method" in str(curve)
+    assert "Starts: all states alike." in str(curve)
+    assert "values;" not in str(curve)
+    assert "5.1067" in curve.to_html()
+
+
+def test_of_many_values_a_dozen_are_printed_from_end_to_end():
+    curve = demand_curve(shop(), "price", np.linspace(3.0, 0.0, 101), "buy", bands=None)
+    columns = str(curve).replace("–", "nan")
+    assert "12 of 101 values; `to_frame()` has all." in columns
+    shown = [float(line.split()[0]) for line in columns.splitlines() if "nan" in line]
+    assert (shown[0], shown[-1], len(shown)) == (0.0, 3.0, 12)
+    assert np.ptp(np.diff(shown)) <= 0.03 + 1e-9  # evenly, but for whole steps
+    assert "Bands" not in columns
 
 
 def test_it_draws_on_axes_that_are_given_and_says_what_it_shows():

@@ -60,7 +60,8 @@ class Banded(Quantities):
 
 @dataclass(frozen=True, eq=False)
 class Behaviour(Banded):
-    """How agents behave who solve `mdp` with the rewards `reward` (S, A); `start` (S,) is where they begin.
+    """How agents behave who solve `mdp` with the rewards `reward` (S, A); `start` (S,) is where they begin, and
+    `begins` says in words which start that is: welfare and occupancy depend on it.
 
     `ends` tells whether decisions surely end, so that `long_run` counts the visits of an episode.
     """
@@ -68,6 +69,7 @@ class Behaviour(Banded):
     mdp: MDP = field(kw_only=True)
     reward: Floats = field(kw_only=True, repr=False)
     start: Floats = field(kw_only=True, repr=False)
+    begins: str = field(kw_only=True)
     ends: bool = field(kw_only=True)
 
     def simulate(self, n: int, length: int, seed: int | None = None, initial: Any = None) -> Demonstrations:
@@ -131,11 +133,11 @@ class Solved:
         """Along the columns of ∂r/∂x (S, A, K), then along ∂T/∂ψ, one sparse (S*A, S) per parameter."""
         return Derivatives(self, d_reward, tuple(d_transitions))
 
-    def behaviour(self, bands: dict[str, Quantities]) -> Behaviour:
-        """What is shown; `bands` holds se, lower and upper."""
+    def behaviour(self, bands: dict[str, Quantities], begins: str) -> Behaviour:
+        """What is shown; `bands` holds se, lower and upper, `begins` says which start it is."""
         told: dict[str, Any] = {name: getattr(self, name) for name in QUANTITIES}
         told |= {"mdp": self.mdp, "reward": self.reward, "start": self.start, "ends": self.run.ends} | bands
-        return Behaviour(**told)
+        return Behaviour(**told, begins=begins)
 
 
 def solve_behaviour(bellman: SoftBellman, reward: Floats, start: Floats) -> Solved:

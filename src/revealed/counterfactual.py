@@ -14,11 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from revealed.band_plots import plot_bands, plot_marks
 from revealed.behaviour import OVERALL, QUANTITIES, Banded, Behaviour, Derivatives, Quantities, Solved
-from revealed.checks import Floats, require_option
+from revealed.checks import Floats, as_number, is_index, require_option
+from revealed.doubt import IN_WORDS, MOST_NUMBERS, Doubt, doubt, over_draws
 from revealed.errors import InvalidInput
-from revealed.plots import own_axes, plot_bands
-from revealed.scenario import MOST_NUMBERS, Doubt, Side, doubt, find_action, over_draws, sides, standard_errors
+from revealed.mdp import MDP
+from revealed.plots import MOST_MARKS, own_axes
+from revealed.scenario import Side, find_action, sides
 from revealed.sheet import MISSING, Printed, Sheet
 
 if TYPE_CHECKING:
@@ -83,36 +86,45 @@ class Counterfactual(Printed):
             cells[name] = np.asarray(getattr(part, quantity))[place]
         return {name: x.item() if np.ndim(x) == 0 else x for name, x in cells.items()}
 
-    def plot(self, action: Any = None, ax: Axes | None = None, title: str | None = None, **style: Any) -> Figure:
-        """The probability of an action (the last one unless told) over the states, before and after, with bands."""
-        mdp = self.after.mdp
-        if self.before.mdp.n_states != mdp.n_states:
-            raise InvalidInput("plot", "worlds with the same states", "others", remedy='Use cf.frame("policy", …).')
-        a = mdp.n_actions - 1 if action is None else find_action(mdp, action)
-        figure, axes = own_axes(ax)
-        both = {"before": self.before, "after": self.after}
-        curves = {name: self._curve(side, a) for name, side in both.items()}
-        label = str(mdp.action_labels[a]) if mdp.action_labels else f"action {a}"
-        style = {"label": f"probability to {label}"} | style
-        plot_bands(axes, np.arange(mdp.n_states), curves, title=self.words if title is None else title, **style)
-        return figure
+    def plot(
+        self, action: Any = None, ax: Axes | None = None, title: str | None = None, period: int = 0, **style: Any
+    ) -> Figure:
+        """The probability of an action (the last one unless told) over the states, before and after, with bands.
 
-    def _curve(self, side: Behaviour, a: int) -> tuple[Any, Any, Any]:
-        """A probability over states and its band; nobody acts in a terminal state."""
-        acts = [np.where(side.mdp.terminal, np.nan, p.policy[:, a]) for p in (side, side.lower, side.upper)]
-        return (acts[0], None, None) if self.bands is None else (acts[0], acts[1], acts[2])
+        States whose labels are text have no order: they are marks, and named where they are at most 40. Of an unrolled
+        horizon one `period` is shown, the first unless told.
+        """
+        mdp, horizons = self.after.mdp, [side.mdp.horizon for side in (self.before, self.after) if side.mdp.horizon]
+        last = min(horizons, default=1) - 1
+        if not is_index(period) or not 0 <= period <= last:
+            raise InvalidInput("period", f"a whole number in 0…{last}", repr(period))
+        a = mdp.n_actions - 1 if action is None else find_action(mdp, action)
+        curves = {"before": _curve(self.before, a, period), "after": _curve(self.after, a, period)}
+        if len(curves["before"][0]) != len(curves["after"][0]):
+            raise InvalidInput("plot", "worlds with the same states", "others", remedy='Use cf.frame("policy", …).')
+        told = f"{self.words}, period {period}" if horizons else self.words
+        label = str(mdp.action_labels[a]) if mdp.action_labels else f"action {a}"
+        style = {"label": f"probability to {label}", "title": told if title is None else title} | style
+        labels = mdp.state_labels[_states_at(mdp, period)] if mdp.state_labels else (mdp.base or mdp).state_labels
+        return _draw_curves(ax, curves, labels, style)
 
     def _sheet(self) -> Sheet:
         table = self.table()
         head = ("", *map(str, table.columns))
         rows = tuple((str(name), *_readable(row)) for name, row in zip(table.index, table.to_numpy(), strict=True))
         visits = "per episode" if self.after.ends else "in the long run"
-        notes = [f"Shares of actions {visits}; welfare in units of the shocks."]
-        if self.bands is not None:
-            notes.insert(0, f"Bands of the change at {100 * self.level:g} %, {_BANDS[self.bands]}.")
+        notes = [f"Shares of actions {visits}; welfare in units of the shocks.", self._starts]
+        if self.bands is not None and bool(table["se"].notna().any()):
+            notes.insert(0, f"Bands of the change at {100 * self.level:g} %, {IN_WORDS[self.bands]}.")
         notes += [f"Note: {note}" for note in self.notes]
         title = f"Counterfactual: {self.words}"
         return Sheet(title, head, (rows,), notes=tuple(notes), title=title)
+
+    @property
+    def _starts(self) -> str:
+        """Welfare and visits depend on where agents begin, so that it must be said."""
+        one, other = self.before.begins, self.after.begins
+        return f"Starts: {one}." if one == other else f"Starts before: {one}; after: {other}."
 
 
 def _readable(row: Floats) -> list[str]:
@@ -120,7 +132,37 @@ def _readable(row: Floats) -> list[str]:
     return [MISSING if np.isnan(value) else f"{value:.5g}" for value in row]
 
 
-_BANDS = {"delta": "delta method", "bootstrap": "bootstrap percentiles"}
+Curve = tuple[Floats, Floats | None, Floats | None]
+
+
+def _curve(side: Behaviour, a: int, period: int) -> Curve:
+    """A probability over the states of a period and its band; nobody acts in a terminal state."""
+    states = _states_at(side.mdp, period)
+    acts = [np.where(side.mdp.terminal, np.nan, p.policy[:, a])[states] for p in (side, side.lower, side.upper)]
+    return (acts[0], None, None) if np.isnan(acts[1]).all() else (acts[0], acts[1], acts[2])
+
+
+def _states_at(mdp: MDP, period: int) -> slice:
+    """The states of one period of a horizon; all of a model without one."""
+    if mdp.base is None:
+        return slice(0, mdp.n_states)
+    return slice(period * mdp.base.n_states, (period + 1) * mdp.base.n_states)
+
+
+def _draw_curves(ax: Axes | None, curves: dict[str, Curve], labels: Any, style: dict[str, Any]) -> Figure:
+    """Lines where states are numbers, marks where they are names."""
+    n = len(curves["after"][0])
+    x = np.arange(float(n)) if labels is None else np.array([as_number(label) for label in labels])
+    if np.isfinite(x).all():
+        figure, axes = own_axes(ax)
+        order = np.argsort(x)
+        along = {name: tuple(None if y is None else y[order] for y in curve) for name, curve in curves.items()}
+        plot_bands(axes, x[order], along, **style)  # pyright: ignore[reportArgumentType]
+        return figure
+    named = n <= MOST_MARKS
+    figure, axes = own_axes(ax, (max(5.4, 2.0 + 0.2 * n), 4.0) if named else (7.0, 3.4))
+    plot_marks(axes, curves, labels if named else None, **style)
+    return figure
 
 
 def _index(name: str, labels: Any, n: int) -> Any:
@@ -147,8 +189,8 @@ def counterfactual(
         (`{"RC": lambda rc: 1.2 * rc}`, whose uncertainty follows by the derivative), or all K numbers.
     mdp : another model, such as `fit.mdp.replace(discount=0.9)`, with other transitions, or with other masks.
     reward : another reward model with the same parameters, or an (S, A) or (S, 1) array of rewards.
-    bands : "delta" (the fit's own standard errors, `fit.errors`), "bootstrap", None, or "auto": "delta" where the fit
-        has a covariance.
+    bands : "delta" (the covariance of the fit's own errors, `fit.errors`), "bootstrap", None, or "auto": "bootstrap"
+        after `fit.with_errors("bootstrap")`, else "delta", and none where the fit has no covariance.
     level : of the bands.
     initial : where agents start; by default where the model says, else where the data started, else evenly.
     bootstrap : options of `fit.bootstrap` (reps, seed, jobs, progress).
@@ -165,7 +207,7 @@ def counterfactual(
     moved: dict[str, Any] = _difference(then, now) | found[2]
     if any(np.isnan(s.long_run).any() for s in (now, then)):
         notes.append(_NO_LONG_RUN)
-    both = now.behaviour(found[0]), then.behaviour(found[1])
+    both = now.behaviour(found[0], before.begins), then.behaviour(found[1], after.begins)
     return Counterfactual(*both, Banded(**moved), ", ".join(words), doubts.kind, level, tuple(notes))
 
 
@@ -212,15 +254,14 @@ def _blank(like: Solved) -> Quantities:
 
 
 def _delta_bands(doubts: Doubt, both: tuple[Side, Side], at: Pair, theta: Floats) -> list[Bands]:
-    cov = np.asarray(doubts.cov)
-    n_psi = cov.shape[0] - theta.size
+    n_psi = len(np.asarray(doubts.cov)) - theta.size
     ways = [side.derivatives(solved, theta, n_psi) for side, solved in zip(both, at, strict=True)]
     size = np.maximum(*(np.abs(d.q).max(axis=(0, 1)) for d in ways))
     difference = Quantities(**_difference(at[1], at[0]))
     scales = {name: max(_size(getattr(s, name)) for s in at) for name in QUANTITIES}
 
     def errors(levels: Any, slope: Callable[[str], Floats]) -> dict[str, Floats]:
-        found = {name: standard_errors(slope(name), cov, size, scales[name]) for name in QUANTITIES}
+        found = {name: doubts.spread(slope(name), size, scales[name]) for name in QUANTITIES}
         return {name: np.where(np.isfinite(getattr(levels, name)), se, np.nan) for name, se in found.items()}
 
     spreads = [errors(s, lambda name, d=d: getattr(d, name)) for s, d in zip(at, ways, strict=True)]

@@ -12,20 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from revealed.band_plots import plot_demand
 from revealed.checks import Floats, as_floats, as_number
+from revealed.doubt import IN_WORDS, Doubt, doubt, over_draws
 from revealed.errors import InvalidInput, InvalidOption
-from revealed.plots import own_axes, plot_demand
-from revealed.scenario import (
-    Doubt,
-    Setting,
-    Side,
-    doubt,
-    estimated_side,
-    find_action,
-    find_parameter,
-    over_draws,
-    standard_errors,
-)
+from revealed.plots import own_axes
+from revealed.scenario import Setting, Side, estimated_side, find_action, find_parameter
+from revealed.sheet import Printed, Sheet, number_column
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,14 +26,16 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Band = tuple[Floats, Floats, Floats]
+MOST_ROWS = 12  # of what is printed
 
 
-@dataclass(frozen=True, eq=False)
-class DemandCurve:
+@dataclass(frozen=True, eq=False, repr=False)
+class DemandCurve(Printed):
     """How often `action` is taken per `per` decisions in the long run, at each of `values` of `parameter`.
 
     `frequency`, `se`, `lower` and `upper` are (n,) (NaN without bands). `estimate` is where the data put the
-    parameter, `interval` its own confidence interval, `at_estimate` the frequency there.
+    parameter, `interval` its own confidence interval, `at_estimate` the frequency there; `begins` says where agents
+    start.
     """
 
     parameter: str
@@ -54,6 +49,7 @@ class DemandCurve:
     estimate: float
     interval: tuple[float, float]
     at_estimate: float
+    begins: str
     bands: str | None
     level: float
     notes: tuple[str, ...] = ()
@@ -61,10 +57,40 @@ class DemandCurve:
     @property
     def frame(self) -> pd.DataFrame:
         """Columns value, frequency, lower, upper, se."""
+        return self.to_frame()
+
+    def to_frame(self) -> pd.DataFrame:
+        """Columns value, frequency, lower, upper, se; rows as the values were given."""
         import pandas as pd
 
         columns = {"value": self.values, "frequency": self.frequency, "lower": self.lower, "upper": self.upper}
         return pd.DataFrame(columns | {"se": self.se})
+
+    @property
+    def _band(self) -> tuple[Floats, Floats] | None:
+        return None if np.isnan(self.lower).all() else (self.lower, self.upper)
+
+    def _sheet(self) -> Sheet:
+        """A dozen of the values in their order, and the estimate below them."""
+        n = self.values.size
+        shown = np.argsort(self.values)[np.linspace(0, n - 1, min(n, MOST_ROWS)).round().astype(int)]
+        columns = [x[shown] for x in (self.values, self.frequency, self.se, self.lower, self.upper)]
+        rows = tuple(zip(*map(number_column, columns), strict=True))
+        title = f"Demand curve: expected “{self.action}” per {self.per:g} decisions against {self.parameter}"
+        head = (self.parameter, "frequency", "se", "lower", "upper")
+        return Sheet(title, head, (rows,), notes=(*self._remarks(len(shown)),), title=title)
+
+    def _remarks(self, shown: int) -> list[str]:
+        low, high = self.interval
+        reach = f" ({low:.5g} to {high:.5g})" if np.isfinite([low, high]).all() else ""
+        said = [f"At the estimate, {self.parameter} = {self.estimate:.5g}{reach}: {self.at_estimate:.5g}."]
+        if self.bands is not None and self._band is not None:
+            said.append(
+                f"Bands at {100 * self.level:g} %, {IN_WORDS[self.bands]}; {self.parameter} is set, not estimated."
+            )
+        if shown < self.values.size:
+            said.append(f"{shown} of {self.values.size} values; `to_frame()` has all.")
+        return [*said, f"Starts: {self.begins}.", *(f"Note: {note}" for note in self.notes)]
 
     def plot(
         self,
@@ -78,10 +104,11 @@ class DemandCurve:
         figure, axes = own_axes(ax, (5.8, 4.0))
         expected = f"expected “{self.action}” per {self.per:g} decisions"
         names = (self.parameter if xlabel is None else xlabel, expected if ylabel is None else ylabel)
-        band = None if self.bands is None else (self.lower, self.upper)
+        order = np.argsort(self.values)  # a line through values as they come would fold
+        band = None if self._band is None else (self.lower[order], self.upper[order])
         mark = (self.estimate, *self.interval, self.at_estimate)
         style = {"title": title, "names": names, "level": self.level} | style
-        plot_demand(axes, self.values, self.frequency, band, mark, **style)
+        plot_demand(axes, self.values[order], self.frequency[order], band, mark, **style)
         return figure
 
 
@@ -117,7 +144,8 @@ def demand_curve(
     bounds = sweep.bands(frequency, spread, doubts, notes)
     name = fit.mdp.action_labels[a] if fit.mdp.action_labels else f"action {a}"
     mark = float(fit.theta[k]), sweep.interval(doubts), float(per) * float(sweep.side.at(fit.theta).frequencies[a])
-    return DemandCurve(parameter, name, float(per), points, frequency, *bounds, *mark, doubts.kind, level, tuple(notes))
+    told = sweep.side.begins, doubts.kind, level, tuple(notes)
+    return DemandCurve(parameter, name, float(per), points, frequency, *bounds, *mark, *told)
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,7 +174,7 @@ class _Sweep:
                 sizes.append(np.abs(ways.q).max(axis=(0, 1)))
         if cov is None:
             return np.array(found), None
-        return np.array(found), standard_errors(np.array(slopes), cov, np.max(sizes, axis=0), self.per)
+        return np.array(found), doubts.spread(np.array(slopes), np.max(sizes, axis=0), self.per)
 
     def bands(self, frequency: Floats, se: Floats | None, doubts: Doubt, notes: list[str]) -> Band:
         """se, lower and upper (n,)."""
@@ -171,7 +199,7 @@ class _Sweep:
         if doubts.theta is not None:
             low, high = np.quantile(doubts.theta[:, self.k], doubts.tails)
             return float(low), float(high)
-        reach = float("nan") if doubts.cov is None else doubts.z * float(np.sqrt(doubts.cov[self.k, self.k]))
+        reach = float("nan") if doubts.own is None else doubts.z * float(doubts.own[self.k])
         return estimate - reach, estimate + reach
 
 

@@ -31,7 +31,6 @@ RED = "#e8000b"
 BLANK = "#b7d3ea"  # where there is no value: a colour that no grey can be taken for
 # of objects on a grid; distinct for colour-blind readers (after Okabe and Ito)
 COLORS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#000000")
-DASHES = ("-", "--", "-.", ":")  # curves can be told apart without colour, too
 MOST_MARKS = 40
 WIDE = 2.0  # with so many more columns than rows a map is too low for a colour bar at its side
 ARROW = {
@@ -239,65 +238,6 @@ def plot_estimates(ax: Axes, draws: Mapping[str, Any], truth: float, title: str 
     ax.set_yticks(range(len(draws)), list(draws), fontsize=0.9 * fontsize)
     ax.set_ylim(len(draws) - 0.5, -0.5)
     ax.set_title(title, fontsize=fontsize)
-
-
-def plot_bands(
-    ax: Axes,
-    x: Any,
-    curves: Mapping[str, tuple[Any, Any, Any]],
-    title: str = "",
-    label: str = "",
-    states: str = "state",
-    fontsize: float = 11.0,
-    colors: Sequence[str] = ("0.35", RED, *COLORS),
-) -> None:
-    """Curves (values, lower, upper) by name over `x`, each in the middle of its band; bounds may be None."""
-    for (name, (values, lower, upper)), color, dashes in zip(curves.items(), colors, DASHES * 4, strict=False):
-        if lower is not None and upper is not None:
-            ax.fill_between(x, lower, upper, color=color, alpha=0.18, linewidth=0)
-        ax.plot(x, values, color=color, linewidth=1.6, linestyle=dashes, label=name)
-    label_axes(ax, title, fontsize, (states, label))
-    ax.margins(x=0.01)
-    if len(curves) > 1:
-        ax.legend(fontsize=0.85 * fontsize, loc="best")
-
-
-def plot_demand(
-    ax: Axes,
-    values: Any,
-    frequency: Any,
-    band: tuple[Any, Any] | None = None,
-    mark: tuple[float, float, float, float] | None = None,
-    title: str = "",
-    names: tuple[str, str] = ("parameter", "frequency"),
-    level: float = 0.95,
-    fontsize: float = 11.0,
-) -> None:
-    """How often an action is taken against a parameter, with a `band` (lower, upper).
-
-    `mark` (estimate, lower, upper, frequency) is a dot where the data put the parameter, with a horizontal bar for its
-    confidence interval. `names` are those of x and y.
-    """
-    percent = f"{100 * level:g} %"
-    if band is not None:
-        ax.fill_between(values, *band, color="0.35", alpha=0.22, linewidth=0, label=f"{percent} band")
-    ax.plot(values, frequency, color="0.2", linewidth=1.6)
-    if mark is not None:
-        _mark_estimate(ax, mark, percent)
-    label_axes(ax, title, fontsize, names)
-    ax.set_ylim(bottom=0.0)
-    ax.margins(x=0.02)
-    if band is not None or mark is not None:
-        ax.legend(fontsize=0.85 * fontsize, loc="best")
-
-
-def _mark_estimate(ax: Axes, mark: tuple[float, float, float, float], percent: str) -> None:
-    """A dot at the estimate, and a bar with ends where its interval is known."""
-    x, low, high, y = mark
-    known = bool(np.isfinite([low, high]).all())
-    if known:
-        ax.plot([low, high], [y, y], "|-", color=RED, linewidth=1.4, markersize=8)
-    ax.plot([x], [y], "o", color=RED, markersize=5, label="estimate" + (f", {percent} interval" if known else ""))
 
 
 def own_axes(ax: Axes | None, size: tuple[float, float] = (5.4, 3.4)) -> tuple[Figure, Axes]:

@@ -1,7 +1,7 @@
-"""A question about a fit: other parameters, another model, another reward; and how sure the estimates behind it are.
+"""A question about a fit: other parameters, another model, another reward.
 
 A `Side` is one of the two worlds that are compared: it turns parameters (θ, ψ) into behaviour and knows its own
-derivatives in them. `Doubt` is what is known of (θ, ψ) beyond the estimate: a covariance, or draws of a bootstrap.
+derivatives in them.
 """
 
 from __future__ import annotations
@@ -17,17 +17,13 @@ import scipy.sparse as sp
 
 from revealed.behaviour import Derivatives, Solved, solve_behaviour
 from revealed.bellman import SoftBellman, as_reward
-from revealed.checks import Floats, as_floats, as_number, require_option
-from revealed.errors import InvalidInput, InvalidOption, InvalidReward, SolverFailed, ValueDoesNotExist
+from revealed.checks import Floats, as_floats, as_number
+from revealed.errors import InvalidInput, InvalidOption, InvalidReward
 from revealed.mdp import MDP, require_mdp
-from revealed.parallel import each
-from revealed.progress import Progress
 from revealed.rewards.base import Reward, lift_reward, require_reward
 from revealed.transitions import EstimatedTransitions
 from revealed.uncertainty import with_transitions
 
-BANDS = ("auto", "delta", "bootstrap")
-MOST_NUMBERS = 50_000_000  # of one table of derivatives or draws: 400 MB
 STEP = float(np.cbrt(np.finfo(np.float64).eps))  # of central differences, relative
 
 
@@ -117,13 +113,14 @@ def find_action(mdp: MDP, action: Any) -> int:
 class Side:
     """A model, a reward (a function of θ, or a table) and a start: behaviour as a function of (θ, ψ).
 
-    `estimated` are the transitions that follow ψ; None where T is what it is.
+    `estimated` are the transitions that follow ψ; None where T is what it is. `begins` says which start it is.
     """
 
     mdp: MDP
     reward: Reward | Floats = field(repr=False)
     setting: Setting
     start: Floats = field(repr=False)
+    begins: str
     estimated: EstimatedTransitions | None
     solver: str = "auto"
 
@@ -206,7 +203,7 @@ def sides(fit: Any, params: Any, mdp: Any, reward: Any, initial: Any) -> tuple[S
     follows = before.estimated if estimated_transitions(model) is before.estimated else None
     new_reward = _reward_of(fit, model, reward, setting)
     words += ["another reward"] if reward is not None else []
-    return before, Side(model, new_reward, setting, _start(fit, model, initial), follows, before.solver), words
+    return before, Side(model, new_reward, setting, *_start(fit, model, initial), follows, before.solver), words
 
 
 def estimated_side(fit: Any, initial: Any, setting: Setting | None = None) -> Side:
@@ -214,15 +211,30 @@ def estimated_side(fit: Any, initial: Any, setting: Setting | None = None) -> Si
     setting = Setting(tuple(fit.reward_model.names), {}) if setting is None else setting
     reward = lift_reward(fit.reward_model, fit.mdp)
     solver = fit.options.get("solver", "auto")
-    return Side(fit.mdp, reward, setting, _start(fit, fit.mdp, initial), estimated_transitions(fit.mdp), solver)
+    return Side(fit.mdp, reward, setting, *_start(fit, fit.mdp, initial), estimated_transitions(fit.mdp), solver)
 
 
-def _start(fit: Any, mdp: MDP, initial: Any) -> Floats:
-    """`initial`, else the model's own, else where the data started, else evenly."""
-    starts = fit.demonstrations.starts
-    if initial is None and mdp.initial is None and starts.size == mdp.n_states and starts.sum() > 0.0:
-        initial = starts / starts.sum()
-    return mdp.start(initial)
+def _start(fit: Any, mdp: MDP, initial: Any) -> tuple[Floats, str]:
+    """`initial`, else the model's own, else where the data started, else evenly; and which of these in words."""
+    if initial is not None:
+        return mdp.start(initial), "as given"
+    if mdp.initial is not None:
+        return mdp.initial, "the model's start distribution"
+    starts = _observed_starts(fit, mdp)
+    if starts.size == mdp.n_states and starts.sum() > 0.0:
+        return mdp.start(starts / starts.sum()), "where the data started"
+    return mdp.start(), "all states alike"
+
+
+def _observed_starts(fit: Any, mdp: MDP) -> Floats:
+    """Where the data started; on a horizon that is not the data's own, in its first period."""
+    starts: Floats = fit.demonstrations.starts
+    if starts.size == mdp.n_states:
+        return starts
+    if fit.mdp.base is not None:
+        starts = np.asarray(np.bincount(fit.mdp.base_state, weights=starts), dtype=np.float64)
+    later = mdp.n_states - starts.size if mdp.base is not None and mdp.base.n_states == starts.size else 0
+    return np.append(starts, np.zeros(later))
 
 
 def _reward_of(fit: Any, mdp: MDP, reward: Any, setting: Setting) -> Reward | Floats:
@@ -248,114 +260,3 @@ def _fitting(reward: Reward, mdp: MDP, remedy: str | None) -> Reward:
         if remedy is None:
             raise
         raise InvalidInput("mdp", problem.expected, problem.got, remedy=remedy) from problem
-
-
-@dataclass(frozen=True, eq=False)
-class Doubt:
-    """What is known of the parameters beyond the estimate: `kind` is "delta" with `cov` (M, M) over (θ, ψ), or
-    "bootstrap" with draws `theta` (R, K) and `psi` (R, L); None where nothing is. `notes` say why."""
-
-    kind: str | None
-    level: float
-    cov: Floats | None = None
-    theta: Floats | None = None
-    psi: Floats | None = None
-    progress: bool | None = None
-    jobs: int | None = None
-    notes: tuple[str, ...] = ()
-
-    @property
-    def tails(self) -> tuple[float, float]:
-        return (1.0 - self.level) / 2.0, (1.0 + self.level) / 2.0
-
-    @property
-    def z(self) -> float:
-        """How many standard errors a band reaches to either side."""
-        from statistics import NormalDist
-
-        return NormalDist().inv_cdf(self.tails[1])
-
-
-def doubt(fit: Any, bands: Any, level: Any, options: dict[str, Any]) -> Doubt:
-    """Covariance or draws, as `bands` asks; "auto" is "delta" where the fit has a covariance, else nothing."""
-    if bands is not None:
-        require_option("bands", bands, BANDS)
-    if not 0.0 < as_number(level) < 1.0:
-        raise InvalidOption("level", "a number between 0 and 1, such as 0.95", repr(level))
-    if options and bands != "bootstrap":
-        given = ", ".join(options)
-        raise InvalidOption(given, 'no such option but with bands="bootstrap"', f"bands={bands!r}")
-    if bands is None:
-        return Doubt(None, level)
-    if bands == "bootstrap":
-        draws = fit.bootstrap(**options)
-        notes = (f"{draws.n_failed} replications failed and are left out.",) if draws.n_failed else ()
-        how = {name: options.get(name) for name in ("progress", "jobs")}
-        return Doubt("bootstrap", level, theta=draws.theta, psi=draws.psi, notes=notes, **how)
-    return _delta(fit, level, bands == "delta")
-
-
-def _delta(fit: Any, level: float, asked: bool) -> Doubt:
-    kind, joint = fit.errors
-    try:
-        if getattr(fit.reward_model, "tabular", False):
-            remedy = 'Use bands="bootstrap", or None.'
-            raise InvalidOption("bands", "a reward with features", "a weight per state", remedy=remedy)
-        if fit.theta.size * fit.mdp.feasible.size > MOST_NUMBERS:
-            got = f"{fit.theta.size} parameters, {fit.mdp.feasible.size} pairs"
-            raise InvalidOption("bands", "fewer parameters or states", got, remedy="Use bands=None.")
-        cov = np.asarray(fit.cov_params(kind, joint=joint), dtype=np.float64)
-    except InvalidOption as problem:
-        if asked:
-            raise
-        return Doubt(None, level, notes=(f"no bands: {problem}",))
-    lost = int(np.isnan(np.diag(cov)).sum())
-    notes = (f"{lost} parameters have no standard error; what depends on them has no band.",) if lost else ()
-    return Doubt("delta", level, cov=cov, notes=notes)
-
-
-def over_draws(title: str, function: Callable[[Floats, Floats], Any], doubts: Doubt, notes: list[str]) -> list[Any]:
-    """`function(theta, psi)` for every draw of a bootstrap, in their order; draws without a value are left out."""
-    theta, psi = np.asarray(doubts.theta), np.asarray(doubts.psi)
-    pieces = np.array_split(np.arange(len(theta)), min(len(theta), 40))  # several draws each, so that starts are warm
-    found: dict[int, list[Any]] = {}
-    with Progress(title, doubts.progress, total=len(theta)) as bar:
-        chunks = ((i, function, theta[piece], psi[piece]) for i, piece in enumerate(pieces))
-        for i, results in each(_some_draws, chunks, doubts.jobs):
-            found[i] = results
-            bar.update(advance=len(pieces[i]))
-    every = [result for i in sorted(found) for result in found[i]]
-    good = [result for result in every if result is not None]
-    if len(good) < len(every):
-        notes.append(f"{len(every) - len(good)} draws have no value and are left out.")
-    if len(good) < 2:
-        raise InvalidInput("bands", "at least two draws with a value", f"{len(good)}", remedy='Use bands="delta".')
-    return good
-
-
-def _some_draws(i: int, function: Callable[[Floats, Floats], Any], theta: Floats, psi: Floats) -> tuple[int, list[Any]]:
-    results: list[Any] = []
-    for one, other in zip(theta, psi, strict=True):
-        try:
-            results.append(function(one, other))
-        except (ValueDoesNotExist, SolverFailed):
-            results.append(None)
-    return i, results
-
-
-def standard_errors(G: Floats, cov: Floats, size: Floats, scale: float = 1.0) -> Floats:
-    """√(g'Cg) along the last axis. Parameters without a variance (NaN) count only where the quantity moves with them.
-
-    `size` (M,) is how far each parameter moves values, `scale` the size of the quantity: a derivative of 1e-11 of that
-    is rounding. Choices do not move with a constant where nothing ends. Where no parameter has a variance (a
-    likelihood without a maximum), nothing has.
-    """
-    lost = np.isnan(np.diag(cov))
-    if lost.all():
-        return np.full(G.shape[:-1], np.nan)
-    flat = G.reshape(-1, G.shape[-1])
-    known = np.where(lost[:, None] | lost, 0.0, cov)
-    var = np.einsum("im,im->i", flat @ known, flat)
-    if lost.any():
-        var[(np.abs(flat[:, lost]) > 1e-11 * scale * size[lost]).any(axis=1)] = np.nan
-    return np.sqrt(np.maximum(var, 0.0)).reshape(G.shape[:-1])

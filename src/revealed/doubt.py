@@ -1,0 +1,178 @@
+"""How sure the estimates behind an answer are: their covariance, or draws of a bootstrap (theory L3).
+
+A `Doubt` is what is known of (θ, ψ) beyond the estimate. With a covariance a quantity's standard error follows from
+its slope; with draws, every quantity is computed anew for each of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from revealed.checks import Floats, as_number, require_option
+from revealed.diagnosis import describe_directions
+from revealed.errors import InvalidInput, InvalidOption, RevealedError, SolverFailed, ValueDoesNotExist
+from revealed.parallel import each
+from revealed.progress import Progress
+
+BANDS = ("auto", "delta", "bootstrap")
+IN_WORDS = {"delta": "delta method", "bootstrap": "bootstrap percentiles"}
+MOST_NUMBERS = 50_000_000  # of one table of derivatives or draws: 400 MB
+ROUNDING = 1e-10  # a slope so small, relative to what it is made of, is none
+NEGATIVE = 1e-8  # a variance so far below zero, relative to what it is made of, is not rounding
+MOST_WORDS = 3  # directions that are named one by one
+
+
+@dataclass(frozen=True, eq=False)
+class Doubt:
+    """`kind` is "delta" with a covariance `cov` (M, M) over (θ, ψ), the directions `hidden` (n, M) that it knows
+    nothing of, and the parameters' own standard errors `own` (M,); or "bootstrap" with draws `theta` (R, K) and `psi`
+    (R, L); None where nothing is known. `notes` say why."""
+
+    kind: str | None
+    level: float
+    cov: Floats | None = field(repr=False, default=None)
+    hidden: Floats | None = field(repr=False, default=None)
+    own: Floats | None = field(repr=False, default=None)
+    theta: Floats | None = field(repr=False, default=None)
+    psi: Floats | None = field(repr=False, default=None)
+    progress: bool | None = None
+    jobs: int | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def tails(self) -> tuple[float, float]:
+        return (1.0 - self.level) / 2.0, (1.0 + self.level) / 2.0
+
+    @property
+    def z(self) -> float:
+        """How many standard errors a band reaches to either side."""
+        from statistics import NormalDist
+
+        return NormalDist().inv_cdf(self.tails[1])
+
+    def spread(self, G: Floats, size: Floats, scale: float = 1.0) -> Floats:
+        """√(g'Cg) for the slopes g along the last axis of G; NaN for a quantity that moves in a hidden direction, or
+        whose variance would be negative.
+
+        Features that are collinear hide single weights, not what follows from them together: there g'd = 0 along each
+        hidden d. `size` (M,) is how far each parameter moves values and `scale` the size of the quantity, by which
+        rounding is told from a move.
+        """
+        assert self.cov is not None
+        assert self.hidden is not None
+        flat = G.reshape(-1, G.shape[-1])
+        var = np.einsum("im,im->i", flat @ self.cov, flat)
+        made_of = np.einsum("im,im->i", np.abs(flat) @ np.abs(self.cov), np.abs(flat))
+        moves = np.abs(flat @ self.hidden.T) > ROUNDING * scale * (np.abs(self.hidden) @ size)
+        var[moves.any(axis=1) | (var < -NEGATIVE * made_of)] = np.nan
+        return np.sqrt(np.maximum(var, 0.0)).reshape(G.shape[:-1])
+
+
+def doubt(fit: Any, bands: Any, level: Any, options: dict[str, Any]) -> Doubt:
+    """Covariance or draws, as `bands` asks.
+
+    "auto" follows the fit's own errors: draws where they come from a bootstrap, else the delta method; and nothing,
+    with a note, where the fit has neither.
+    """
+    if bands is not None:
+        require_option("bands", bands, BANDS)
+    if not 0.0 < as_number(level) < 1.0:
+        raise InvalidOption("level", "a number between 0 and 1, such as 0.95", repr(level))
+    asked = bands != "auto" or bool(options)
+    if bands == "auto":
+        bands = "bootstrap" if fit.errors[0] == "bootstrap" else "delta"
+    if options and bands != "bootstrap":
+        given = ", ".join(options)
+        raise InvalidOption(given, 'no such option but with bands="bootstrap"', f"bands={bands!r}")
+    if bands is None:
+        return Doubt(None, level)
+    try:
+        return _bootstrap(fit, level, options, asked) if bands == "bootstrap" else _delta(fit, level)
+    except RevealedError as problem:
+        if asked:
+            raise
+        return Doubt(None, level, notes=(f"no bands: {problem}",))
+
+
+def _bootstrap(fit: Any, level: float, options: dict[str, Any], asked: bool) -> Doubt:
+    """The draws behind the fit's errors, as far as they came, or those that are asked for."""
+    draws = fit.bootstrap(**options) if asked or options else fit.drawn
+    how = {} if fit.chosen is None else fit.chosen[2]
+    how = {name: (how | options).get(name) for name in ("progress", "jobs")}
+    notes = [f"{draws.n_failed} replications failed and are left out."] if draws.n_failed else []
+    if draws.interrupted:
+        notes.append(f"the bootstrap was interrupted: {len(draws.theta)} draws of {draws.asked}.")
+    if fit.status.code == "unidentified":
+        notes.append("choices do not tell all parameters; of those that fit alike, the smallest are shown.")
+    return Doubt("bootstrap", level, theta=draws.theta, psi=draws.psi, notes=tuple(notes), **how)
+
+
+def _delta(fit: Any, level: float) -> Doubt:
+    kind, joint = fit.errors
+    if getattr(fit.reward_model, "tabular", False):
+        remedy = 'Use bands="bootstrap", or None.'
+        raise InvalidOption("bands", "a reward with features", "a weight per state", remedy=remedy)
+    if fit.theta.size * fit.mdp.feasible.size > MOST_NUMBERS:
+        got = f"{fit.theta.size} parameters, {fit.mdp.feasible.size} pairs"
+        raise InvalidOption("bands", "fewer parameters or states", got, remedy="Use bands=None.")
+    cov, hidden = fit.partial_covariance(kind, joint)
+    lost = np.isnan(np.diag(cov))
+    if lost.all():
+        why = "" if fit.at_maximum else f", since the search did not come to its end ({fit.status.code})"
+        return Doubt(None, level, notes=(f"no bands: the estimates have no standard errors{why}.",))
+    variance = np.diag(np.asarray(fit.cov_params(kind, joint=joint), dtype=np.float64))
+    own = np.sqrt(np.where(variance >= 0.0, variance, np.nan))
+    hidden = np.vstack([hidden, np.eye(lost.size)[lost]])
+    known = np.where(lost[:, None] | lost, 0.0, cov)
+    notes = [_words(hidden, fit)] if len(hidden) else []
+    values = np.linalg.eigvalsh(known)
+    notes += [_NOT_POSITIVE.format(kind=kind)] if values[0] < -1e-4 * values[-1] else []
+    return Doubt("delta", level, cov=known, hidden=hidden, own=own, notes=tuple(notes))
+
+
+_NOT_POSITIVE = (
+    'the covariance of kind "{kind}" is not positive: a penalty outweighs the data. Where a variance would be negative '
+    'there is no band; `fit.with_errors("robust")` has one.'
+)
+
+
+def _words(hidden: Floats, fit: Any) -> str:
+    """What the data do not tell, and what that means."""
+    K = fit.theta.size
+    along = f"{len(hidden)} directions of the parameters"
+    if len(hidden) <= MOST_WORDS and not hidden[:, K:].any():
+        along = describe_directions(hidden[:, :K], fit.reward_model.names).replace("; ", " and ")
+    return f"the data tell nothing along {along}; what moves along it has no band."
+
+
+def over_draws(title: str, function: Callable[[Floats, Floats], Any], doubts: Doubt, notes: list[str]) -> list[Any]:
+    """`function(theta, psi)` for every draw of a bootstrap, in their order; draws without a value are left out."""
+    theta, psi = np.asarray(doubts.theta), np.asarray(doubts.psi)
+    pieces = np.array_split(np.arange(len(theta)), min(len(theta), 40))  # several draws each, so that starts are warm
+    found: dict[int, list[Any]] = {}
+    with Progress(title, doubts.progress, total=len(theta)) as bar:
+        chunks = ((i, function, theta[piece], psi[piece]) for i, piece in enumerate(pieces))
+        for i, results in each(_some_draws, chunks, doubts.jobs):
+            found[i] = results
+            bar.update(advance=len(pieces[i]))
+    every = [result for i in sorted(found) for result in found[i]]
+    good = [result for result in every if result is not None]
+    if len(good) < len(every):
+        notes.append(f"{len(every) - len(good)} draws have no value and are left out.")
+    if len(good) < 2:
+        raise InvalidInput("bands", "at least two draws with a value", f"{len(good)}", remedy='Use bands="delta".')
+    return good
+
+
+def _some_draws(i: int, function: Callable[[Floats, Floats], Any], theta: Floats, psi: Floats) -> tuple[int, list[Any]]:
+    results: list[Any] = []
+    for one, other in zip(theta, psi, strict=True):
+        try:
+            results.append(function(one, other))
+        except (ValueDoesNotExist, SolverFailed):
+            results.append(None)
+    return i, results
