@@ -21,7 +21,7 @@ ORDER: list[str] = [
     "panels", "trajectories", "demonstrations", "transition_models", "matching", "simulation",
     "rewards.base", "rewards.linear", "rewards.tabular", "rewards.neural", "rewards.torch", "rewards",
     "objective", "optimize", "diagnosis", "first_step",
-    "inference", "bootstrap", "hypotheses", "identification", "uncertainty",
+    "inference", "bootstrap", "reestimation", "hypotheses", "identification", "uncertainty",
     "plots", "band_plots", "long_run", "behaviour", "doubt", "scenario", "counterfactual", "demand",
     "estimates", "summary", "comparison",
     "fit", "estimation", "estimators",

@@ -114,19 +114,32 @@ class _Point:
 
 
 class SoftBellman:
-    """Solves the soft fixed point for one reward after another, each started from the last."""
+    """Solves the soft fixed point for one reward after another, each started from the last.
 
-    def __init__(self, mdp: MDP, solver: str = "auto", work: Work | None = None, bar: Progress | None = None) -> None:
-        self.mdp, self.solver, self.bar = mdp, solver, bar
+    `start` is the value of a similar problem, to start the first from.
+    """
+
+    def __init__(
+        self,
+        mdp: MDP,
+        solver: str = "auto",
+        work: Work | None = None,
+        bar: Progress | None = None,
+        start: Floats | None = None,
+    ) -> None:
+        self.mdp, self.solver, self.bar, self._start = mdp, solver, bar, start
         self.work = Work() if work is None else work
         self._last: SoftOptimum | None = None
         self._reward_size = 0.0
 
     def solve(self, reward: Floats) -> SoftOptimum:
         """Raises `ValueDoesNotExist` where γ = 1 and the value is infinite; what earlier solves left survives."""
+        warm, factor = self._start, None
         if self._last is not None:
+            warm, factor = self._last.value, self._factor_at_hand()
+        if warm is not None:
             try:
-                return self._keep(self._newton(reward, self._last.value, self._factor_at_hand()))
+                return self._keep(self._newton(reward, warm, factor))
             except (ValueDoesNotExist, SolverFailed):
                 pass  # the warm start may be to blame: try cold before giving a verdict
         try:

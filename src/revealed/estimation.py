@@ -91,6 +91,7 @@ class Run:
         self.earlier: list[Floats] = []
         self.iterations = 0
         self._expert: Floats | None = None
+        self.value: Floats | None = None  # of a similar problem, where one is known
 
     @property
     def expert(self) -> Floats:
@@ -119,7 +120,7 @@ class Run:
 
     def own(self) -> PiTilde:
         """π̃ = π_θ."""
-        return OwnPolicy(self.mdp, self.options.solver, self.work)
+        return OwnPolicy(self.mdp, self.options.solver, self.work, self.value)
 
     def given(self, pi_tilde: Floats, log_pi_tilde: Floats | None = None) -> PiTilde:
         """π̃ as given; its factorisation is made here."""

@@ -44,9 +44,12 @@ class Estimator:
         fit = Run(self.method, self.reward, self.options, mdp, demonstrations).fit(self._search)
         return replace(fit, estimator=self.with_options(callback=None))
 
-    def refit(self, mdp: MDP, demonstrations: Demonstrations, start: Floats) -> Fit:
-        """The same estimate on other data, from a start that is near it; quietly, for the bootstrap."""
-        return self.with_options(start=start, progress=False, callback=None).fit(mdp, demonstrations)
+    def refit(self, mdp: MDP, demonstrations: Demonstrations, start: Floats, value: Floats | None = None) -> Fit:
+        """The same estimate on other data, quietly, from a θ that is near it and the value there, if it is known."""
+        options = replace(self.options, start=start, progress=False, callback=None)
+        run = Run(self.method, self.reward, options, mdp, demonstrations)
+        run.value = value
+        return run.fit(self._search)
 
     def with_options(self, **options: Any) -> Self:
         """The same estimator with some options changed."""

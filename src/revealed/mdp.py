@@ -18,7 +18,6 @@ import scipy.sparse as sp
 
 from revealed.checks import Bools, Floats, as_floats, as_list, as_number, is_count, pass_instead
 from revealed.errors import InvalidDiscount, InvalidDistribution, InvalidInput, InvalidMask, InvalidTransitions
-from revealed.gymnasium_table import read_table
 from revealed.transitions import CsrTransitions, EstimatedTransitions, Structure, as_csr
 
 ROW_SUM_TOLERANCE = 1e-8
@@ -97,6 +96,8 @@ class MDP:
         on as well, it leads to one terminal state appended at the end. The start distribution and, unless
         `masks=False`, the action masks come along. Environments that are more than their table are refused.
         """
+        from revealed.gymnasium_table import read_table
+
         return cls(**read_table(env, masks).model(), discount=discount)
 
     def _set(self, **fields: Any) -> None:

@@ -54,8 +54,8 @@ class OwnPolicy:
 
     moves = True
 
-    def __init__(self, mdp: MDP, solver: str = "auto", work: Work | None = None) -> None:
-        self._bellman = SoftBellman(mdp, solver, work)
+    def __init__(self, mdp: MDP, solver: str = "auto", work: Work | None = None, start: Floats | None = None) -> None:
+        self._bellman = SoftBellman(mdp, solver, work, start=start)
 
     def soft_value(self, reward: Floats) -> SoftValue:
         best = self._bellman.solve(reward)

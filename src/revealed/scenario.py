@@ -20,9 +20,9 @@ from revealed.bellman import SoftBellman, as_reward
 from revealed.checks import Floats, as_floats, as_number
 from revealed.errors import InvalidInput, InvalidOption, InvalidReward
 from revealed.mdp import MDP, require_mdp
+from revealed.reestimation import with_transitions
 from revealed.rewards.base import Reward, lift_reward, require_reward
 from revealed.transitions import EstimatedTransitions
-from revealed.uncertainty import with_transitions
 
 STEP = float(np.cbrt(np.finfo(np.float64).eps))  # of central differences, relative
 

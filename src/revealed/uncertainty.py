@@ -1,87 +1,33 @@
 """What a fit says about its own precision: standard errors of five kinds, intervals, tests, identification.
 
-The numbers come from `inference.py`, `bootstrap.py` and `hypotheses.py`; here they are labelled and kept.
+The numbers come from `inference.py`, `bootstrap.py` and `hypotheses.py`, which load when first asked for; here they
+are labelled and kept.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from revealed.bootstrap import Bootstrap, Replication, check_options, resample
 from revealed.checks import require_flag, require_option, require_probability
-from revealed.demonstrations import Demonstrations
-from revealed.errors import InvalidOption, RevealedError
-from revealed.identification import Identification, identify
-from revealed.inference import KINDS, Evidence
-from revealed.mdp import MDP, Floats
+from revealed.errors import InvalidOption
+from revealed.mdp import Floats
 from revealed.objective import Case, GivenPolicy, Objective, OwnPolicy
 from revealed.rewards.base import lift_reward
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from revealed.bootstrap import Bootstrap, Replication
     from revealed.hypotheses import TestResult
+    from revealed.identification import Identification
+    from revealed.inference import Evidence
 
 NEAR_ENOUGH = 1e-4  # the loosest tolerance of the optimisers' own: a gradient below it is that of a maximum
 BOOTSTRAP = {"reps": 400, "seed": 0, "jobs": None, "progress": None}
-
-
-@dataclass(frozen=True)
-class Reestimation:
-    """A fit's estimator on reweighted agents: transitions and first step are estimated again, then θ from θ̂."""
-
-    estimator: Any
-    mdp: MDP
-    demonstrations: Demonstrations
-    theta: Floats
-    settled: bool
-
-    @property
-    def model(self) -> MDP | None:
-        """The MDP whose transitions were estimated from these agents; None where there is none."""
-        model = self.mdp.base or self.mdp
-        return model if model.estimated is not None and model.estimated.ids == self.demonstrations.ids else None
-
-    def __call__(self, weights: Floats) -> Replication:
-        mdp, psi = self._mdp(weights)
-        try:
-            fit = self.estimator.refit(mdp, self.demonstrations.reweighted(weights), self.theta)
-        except RevealedError as error:
-            return Replication(self.theta, psi, type(error).__name__)
-        if fit.status.interrupted:
-            raise KeyboardInterrupt  # half a search is no replication
-        well = fit.at_maximum and (fit.settled or not self.settled)
-        return Replication(fit.theta, psi, "" if well else fit.status.code)
-
-    def _mdp(self, weights: Floats) -> tuple[MDP, Floats]:
-        model = self.model
-        if model is None or model.estimated is None:
-            return self.mdp, np.zeros(0)
-        again = model.estimated.reweighted(weights)
-        return with_transitions(self.mdp, again), again.psi
-
-    def in_words(self) -> str:
-        """What each replication estimates again."""
-        first_step = self.estimator.options.first_step
-        uses = self.estimator.method in ("CCP", "NPL") or self.estimator.options.weighting == "occupancy"
-        again = ["θ"] + (["the first step"] if uses and (isinstance(first_step, str) or _estimates(first_step)) else [])
-        again += ["the transitions"] if self.model is not None else []
-        return " and ".join([", ".join(again[:-1]), again[-1]] if len(again) > 1 else again) + " estimated again"
-
-
-def _estimates(first_step: Any) -> bool:
-    return hasattr(first_step, "estimate")
-
-
-def with_transitions(mdp: MDP, estimated: Any) -> MDP:
-    """The same model with other transitions, on its horizon if it has one."""
-    if mdp.base is None or mdp.horizon is None:
-        return mdp.replace(transitions=estimated)
-    return mdp.base.replace(transitions=estimated).unroll(mdp.horizon)
 
 
 class Uncertain:
@@ -98,6 +44,7 @@ class Uncertain:
     status: Any
     estimator: Any
     gradient_norm: Any
+    value: Any
     chosen: Any
     kept: Any
 
@@ -120,7 +67,10 @@ class Uncertain:
         if unknown or (bootstrap and kind != "bootstrap"):
             expected = f'{", ".join(BOOTSTRAP)} with kind="bootstrap", nothing with the others'
             raise InvalidOption("with_errors", expected, ", ".join(unknown or bootstrap))
-        check_options(**bootstrap)
+        if bootstrap:
+            from revealed.bootstrap import check_options
+
+            check_options(**bootstrap)
         return replace(self, chosen=(kind, joint, bootstrap))  # pyright: ignore[reportArgumentType]
 
     def cov_params(self, kind: str | None = None, joint: bool | None = None, **bootstrap: Any) -> pd.DataFrame:
@@ -158,6 +108,8 @@ class Uncertain:
         return kind, joint
 
     def _require_kind(self, kind: str, joint: bool) -> None:
+        from revealed.inference import KINDS
+
         require_option("kind", kind, KINDS)
         require_flag("joint", joint)
         if kind != "bootstrap" and self.options["weighting"] != "sample":
@@ -194,6 +146,8 @@ class Uncertain:
     @cached_property
     def evidence(self) -> Evidence:
         """Scores and information at the estimate; of a settled NPL, those of the likelihood (theory E4)."""
+        from revealed.inference import Evidence
+
         solver = self.options["solver"]
         own = self.own_policy or bool(self.settled)
         pi_tilde = OwnPolicy(self.mdp, solver) if own else GivenPolicy(self.mdp, self.pi_tilde, solver=solver)
@@ -258,6 +212,8 @@ class Uncertain:
         share the work; by default all cores if it is worth it, or what `joblib.parallel_config` says. The result
         depends on `seed` (0) alone.
         """
+        from revealed.bootstrap import check_options
+
         given = {"reps": reps, "seed": seed, "jobs": jobs, "progress": progress}
         options = self._own_bootstrap | {name: value for name, value in given.items() if value is not None}
         check_options(**options)
@@ -279,12 +235,15 @@ class Uncertain:
         return self.bootstrap() if kept is None else kept
 
     def _resample(self, options: dict[str, Any], done: dict[int, Replication]) -> Bootstrap:
+        from revealed.bootstrap import resample
+        from revealed.reestimation import Reestimation
+
         if self.estimator is None:
             raise InvalidOption("bootstrap", "a fit that knows its estimator", "one that was put together by hand")
         if not self.at_maximum:
             expected, advice = "a search that came to its end", self.status.message
             raise InvalidOption("bootstrap", expected, self.status.code, remedy=advice)
-        again = Reestimation(self.estimator, self.mdp, self.demonstrations, self.theta, bool(self.settled))
+        again = Reestimation(self.estimator, self.mdp, self.demonstrations, self.theta, self.value, bool(self.settled))
         names = tuple(self.reward_model.names)
         told = {"re_estimated": again.in_words(), "done": done}
         return resample(again, self.demonstrations.n_agents, names, **options, **told)
@@ -298,6 +257,8 @@ class Uncertain:
     @cached_property
     def identification(self) -> Identification:
         """Rank and conditioning of what the observed choices tell about θ, and the weak direction in words."""
+        from revealed.identification import identify
+
         point = self.evidence.point
         names = self.reward_model.names
         if point.objective.has_hessian:

@@ -1,0 +1,68 @@
+"""A fit made again on reweighted agents: what each replication of a bootstrap does (theory N6)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from revealed.bootstrap import Replication
+from revealed.demonstrations import Demonstrations
+from revealed.errors import RevealedError
+from revealed.mdp import MDP, Floats
+
+
+@dataclass(frozen=True)
+class Reestimation:
+    """A fit's estimator on reweighted agents: transitions and first step are estimated again, then θ from θ̂."""
+
+    estimator: Any
+    mdp: MDP
+    demonstrations: Demonstrations
+    theta: Floats
+    value: Floats
+    settled: bool
+
+    @property
+    def model(self) -> MDP | None:
+        """The MDP whose transitions were estimated from these agents; None where there is none."""
+        model = self.mdp.base or self.mdp
+        return model if model.estimated is not None and model.estimated.ids == self.demonstrations.ids else None
+
+    def __call__(self, weights: Floats) -> Replication:
+        mdp, psi = self._mdp(weights)
+        try:
+            fit = self.estimator.refit(mdp, self.demonstrations.reweighted(weights), self.theta, self.value)
+        except RevealedError as error:
+            return Replication(self.theta, psi, type(error).__name__)
+        if fit.status.interrupted:
+            raise KeyboardInterrupt  # half a search is no replication
+        well = fit.at_maximum and (fit.settled or not self.settled)
+        return Replication(fit.theta, psi, "" if well else fit.status.code)
+
+    def _mdp(self, weights: Floats) -> tuple[MDP, Floats]:
+        model = self.model
+        if model is None or model.estimated is None:
+            return self.mdp, np.zeros(0)
+        again = model.estimated.reweighted(weights)
+        return with_transitions(self.mdp, again), again.psi
+
+    def in_words(self) -> str:
+        """What each replication estimates again."""
+        first_step = self.estimator.options.first_step
+        uses = self.estimator.method in ("CCP", "NPL") or self.estimator.options.weighting == "occupancy"
+        again = ["θ"] + (["the first step"] if uses and (isinstance(first_step, str) or _estimates(first_step)) else [])
+        again += ["the transitions"] if self.model is not None else []
+        return " and ".join([", ".join(again[:-1]), again[-1]] if len(again) > 1 else again) + " estimated again"
+
+
+def _estimates(first_step: Any) -> bool:
+    return hasattr(first_step, "estimate")
+
+
+def with_transitions(mdp: MDP, estimated: Any) -> MDP:
+    """The same model with other transitions, on its horizon if it has one."""
+    if mdp.base is None or mdp.horizon is None:
+        return mdp.replace(transitions=estimated)
+    return mdp.base.replace(transitions=estimated).unroll(mdp.horizon)
