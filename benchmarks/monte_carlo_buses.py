@@ -103,14 +103,15 @@ def report(found: dict[str, MonteCarlo], design: Design) -> str:
     joint = "; errors count the estimated increments" if design.estimated else ""
     first = next(iter(found.values()))
     spread = [name for kind in found for name in (f"mean se, {kind}", f"coverage, {kind}")]
-    head = ["method", "", "bias", "sd", *spread, "failed", "seconds"]
+    head = ["method", "", "bias", "sd", *spread, "failed"]
     rows = [head, ["---", "---", *["---:"] * (len(head) - 2)]]
-    seconds, failed = first.by_method()["median_seconds"], first.by_method()["failed"]
+    failed = first.by_method()["failed"]
     for (method, name), row in first.table().iterrows():  # pyright: ignore[reportGeneralTypeIssues]
         kinds = [study.table().loc[(method, name)] for study in found.values()]
         errors = [cell for k in kinds for cell in (f"{k['mean_se']:.3f}", f"{k['coverage']:.3f}")]
-        last = [f"{failed[method]:.0f}", f"{seconds[method]:.3f}"] if name == first.truth.index[0] else ["", ""]
-        rows.append([method if last[1] else "", name, f"{row['bias']:+.3f}", f"{row['sd']:.3f}", *errors, *last])
+        top = name == first.truth.index[0]
+        cells = [method if top else "", name, f"{row['bias']:+.3f}", f"{row['sd']:.3f}", *errors]
+        rows.append([*cells, f"{failed[method]:.0f}" if top else ""])
     lines = ["| " + " | ".join(row) + " |" for row in rows]
     size = f"{first.replications} replications, {replacements(design)} Intervals of 95 %{joint}."
     return "\n".join([f"### {design.title}", "", size, "", *lines])

@@ -21,7 +21,9 @@ from revealed.estimation import Options, Run
 from revealed.fit import Fit
 from revealed.mdp import MDP, Floats
 from revealed.optimize import Search
-from revealed.rewards.base import Reward, require_reward
+from revealed.rewards.base import Reward, is_linear, require_reward
+
+NEAR = 1e-7  # tolerance of a refit by Newton: its last step, once the rule is met, squares the error
 
 
 class Estimator:
@@ -46,7 +48,9 @@ class Estimator:
 
     def refit(self, mdp: MDP, demonstrations: Demonstrations, start: Floats, value: Floats | None = None) -> Fit:
         """The same estimate on other data, quietly, from a θ that is near it and the value there, if it is known."""
-        options = replace(self.options, start=start, progress=False, callback=None)
+        newton = self.options.optimizer in ("auto", "newton") and is_linear(self.reward)
+        tol = NEAR if newton and self.options.tol is None else self.options.tol
+        options = replace(self.options, start=start, tol=tol, progress=False, callback=None)
         run = Run(self.method, self.reward, options, mdp, demonstrations)
         run.value = value
         return run.fit(self._search)
