@@ -2,8 +2,10 @@
 
 One objective, four methods: NFXP = MCE-IRL, CCP and NPL differ in a single policy π̃. Read the files in the order of
 their imports (errors, transitions, linear_solvers, mdp, chain, bellman, demonstrations, matching, simulation, rewards,
-objective, optimize, diagnosis, first_step, fit, estimation, estimators): it is the derivation in docs/theory.md. What
-comes after judges it: metrics, environments (worlds whose reward is known), experiments.
+objective, optimize, diagnosis, first_step, fit, estimation, estimators): it is the derivation in docs/theory.md. How
+sure an estimate is: inference, bootstrap, hypotheses, identification, uncertainty. What agents would do otherwise:
+long_run, behaviour, counterfactual, demand. What comes after judges it all: metrics, environments (worlds whose reward
+is known), datasets, montecarlo, experiments.
 """
 
 from __future__ import annotations
