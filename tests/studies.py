@@ -57,7 +57,7 @@ class Scripted:
         )
 
 
-def same(a: Any, b: Any) -> None:
+def assert_same(a: Any, b: Any) -> None:
     pd.testing.assert_frame_equal(a.frame.drop(columns=CLOCKS), b.frame.drop(columns=CLOCKS))
 
 

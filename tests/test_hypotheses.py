@@ -54,6 +54,21 @@ def test_joint_adds_the_likelihood_and_the_parameters_of_the_transitions():
     assert rv.likelihood_ratio_test(pooled, parts).df == 2
 
 
+def test_joint_counts_the_transitions_of_a_horizon_too():
+    """Two halves of a fleet, or all alike, over four months: one parameter and two probabilities each."""
+    whole = drives(n=120, length=4)
+    reward = rv.LinearReward(rv.environments.rust_bus(bins=BINS).features[:, :, :1])
+
+    def fit(demos) -> Any:
+        return rv.NFXP(reward).fit(rv.MDP(rv.estimate_transitions(demos, bus_landing()), 0.9).unroll(4), demos)
+
+    found = rv.likelihood_ratio_test(
+        fit(whole), [fit(whole.subset(slice(0, 60))), fit(whole.subset(slice(60, 120)))], joint=True
+    )
+    assert found.df == 3
+    assert found.statistic > 0.0
+
+
 def test_a_constant_that_choices_cannot_see_is_no_parameter():
     """Adding it changes neither likelihood nor degrees of freedom; adding a real feature to both counts one."""
     mdp = rv.environments.garnet(n_states=12, seed=0).mdp

@@ -14,7 +14,7 @@ from revealed.diagnosis import Status
 from revealed.environments import World, garnet, objectworld
 from revealed.errors import InvalidOption, RevealedError, SolverFailed
 from revealed.montecarlo import Study, name_of
-from studies import THETA, Scripted, coin, draws, row_of, same, study
+from studies import THETA, Scripted, assert_same, coin, draws, row_of, study
 
 # figures
 
@@ -114,7 +114,7 @@ def twelve():
 
 
 def test_workers_change_nothing(twelve):
-    same(study(jobs=2), twelve)
+    assert_same(study(jobs=2), twelve)
 
 
 def test_every_method_sees_the_data_of_the_seed(twelve):

@@ -10,7 +10,7 @@ import pytest
 import revealed as rv
 from revealed.environments import garnet
 from revealed.errors import InvalidInput
-from studies import Scripted, coin, same, study
+from studies import Scripted, assert_same, coin, study
 
 
 def scripted(answers: list[Any], folder: Path, replications: int, **options: Any) -> tuple[Any, Scripted]:
@@ -39,8 +39,8 @@ def test_a_second_call_goes_on(written):
 def test_what_comes_from_a_folder_is_the_same_to_the_last_bit(tmp_path):
     twelve = study(jobs=1)
     study(replications=7, folder=tmp_path, jobs=2)
-    same(study(folder=tmp_path, jobs=1), twelve)
-    same(study(folder=tmp_path, jobs=2), twelve)
+    assert_same(study(folder=tmp_path, jobs=1), twelve)
+    assert_same(study(folder=tmp_path, jobs=2), twelve)
 
 
 def test_a_line_that_was_cut_off_is_computed_again(written):

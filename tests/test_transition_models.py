@@ -142,6 +142,7 @@ def test_an_mdp_keeps_what_its_transitions_were_estimated_from():
     mdp = rv.MDP(found, discount=0.9)
     assert mdp.estimated is found
     assert mdp.replace(discount=0.5).estimated is found
+    assert mdp.unroll(3).estimated is found
     assert mdp.replace(initial=np.full(BINS, 1 / BINS)).estimated is found
     assert mdp.replace(transitions=mdp.transitions.matrix).estimated is None
     np.testing.assert_allclose(mdp.transitions.matrix.toarray(), found.matrix.toarray(), rtol=1e-14)

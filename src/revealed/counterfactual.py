@@ -17,8 +17,9 @@ import numpy as np
 from revealed.band_plots import plot_bands, plot_marks
 from revealed.behaviour import OVERALL, QUANTITIES, Banded, Behaviour, Derivatives, Quantities, Solved
 from revealed.checks import Floats, as_number, is_index, require_option
-from revealed.doubt import IN_WORDS, MOST_NUMBERS, Doubt, doubt, over_draws
+from revealed.doubt import IN_WORDS, Doubt, doubt, over_draws
 from revealed.errors import InvalidInput
+from revealed.inference import MOST_NUMBERS
 from revealed.mdp import MDP
 from revealed.plots import MOST_MARKS, own_axes
 from revealed.scenario import Side, find_action, sides

@@ -15,12 +15,12 @@ import numpy as np
 from revealed.checks import Floats, as_number, require_option
 from revealed.diagnosis import describe_directions
 from revealed.errors import InvalidInput, InvalidOption, RevealedError, SolverFailed, ValueDoesNotExist
+from revealed.inference import MOST_NUMBERS
 from revealed.parallel import each
 from revealed.progress import Progress
 
 BANDS = ("auto", "delta", "bootstrap")
 IN_WORDS = {"delta": "delta method", "bootstrap": "bootstrap percentiles"}
-MOST_NUMBERS = 50_000_000  # of one table of derivatives or draws: 400 MB
 ROUNDING = 1e-10  # a slope so small, relative to what it is made of, is none
 NEGATIVE = 1e-8  # a variance so far below zero, relative to what it is made of, is not rounding
 MOST_WORDS = 3  # directions that are named one by one

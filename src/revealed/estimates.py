@@ -108,7 +108,7 @@ def read_transitions(fit: FitLike, alpha: float = 0.05) -> Estimates | None:
     variance = np.diag(fit.cov_params(kind, joint=True))[fit.theta.size :] if joint else np.zeros(0)
     if variance.size == 0:  # the bootstrap takes transitions as known that come from other agents
         return None
-    moves = estimated_transitions(fit)
+    moves = fit.mdp.estimated
     bse = np.sqrt(np.where(variance >= 0.0, variance, np.nan))
     with np.errstate(divide="ignore"):
         z = moves.psi / bse
@@ -117,11 +117,6 @@ def read_transitions(fit: FitLike, alpha: float = 0.05) -> Estimates | None:
     else:
         lower, upper = moves.psi + np.outer([-1.0, 1.0], ndtri(1.0 - alpha / 2.0) * bse)
     return Estimates(tuple(moves.names), moves.psi, bse, z, 2.0 * ndtr(-np.abs(z)), lower, upper)
-
-
-def estimated_transitions(fit: FitLike) -> Any:
-    """The model of the transitions, if they were estimated."""
-    return (fit.mdp.base or fit.mdp).estimated
 
 
 def _why_none(fit: FitLike, error: RevealedError) -> str:

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from revealed.checks import as_floats, require_count, require_flag
-from revealed.errors import InvalidInput, InvalidOption
+from revealed.errors import InvalidInput
+from revealed.inference import require_estimated
 from revealed.mdp import Floats
 from revealed.sheet import Printed, Sheet, number_column, probability, ratio
 
@@ -188,8 +189,8 @@ def _require_likelihood(name: str, fit: Any, joint: bool) -> None:
         raise InvalidInput(name, "a plain maximum of the likelihood", got, remedy='Fit with weighting="sample", l2=0.')
     if fit.status.code not in ("converged", "unidentified"):
         raise InvalidInput(name, "a fit that has converged", fit.status.code, remedy=fit.status.message)
-    if joint and fit.mdp.estimated is None:
-        raise InvalidOption("joint", "False where transitions were not estimated", "True")
+    if joint:
+        require_estimated(fit.mdp.estimated)
 
 
 def _require_same_data(restricted: Any, fulls: Sequence[Any]) -> None:

@@ -17,14 +17,14 @@ import scipy.sparse as sp
 from revealed.checks import Bools, require_flag, require_option
 from revealed.diagnosis import invisible_directions
 from revealed.errors import InvalidInput, InvalidOption
-from revealed.mdp import MDP, Floats
-from revealed.objective import Evaluation, adjoint, derivative_of_q
+from revealed.mdp import Floats
+from revealed.objective import Case, Evaluation, SoftValue, adjoint, derivative_of_q, reward_gradient
 from revealed.transitions import EstimatedTransitions
 
 ANALYTIC = ("hessian", "opg", "robust", "cluster")
 KINDS = (*ANALYTIC, "bootstrap")
 MOST_PARAMETERS = 500  # beyond, a covariance matrix tells nobody anything
-MOST_NUMBERS = 50_000_000  # of a table of scores: 400 MB
+MOST_NUMBERS = 50_000_000  # of a table of scores, derivatives or draws: 400 MB
 TAKES_PART = 1e-3  # share of a parameter in a direction of unit length
 NULL = 1e-10  # eigenvalue of an information matrix with unit diagonal that counts as none
 
@@ -55,10 +55,15 @@ class Evidence:
         else:
             (inverse, lost), meat = invert(self.bread, self.blind()), self._meat(kind)
         matrix = inverse if meat is None else inverse @ meat @ inverse.T
-        if blank:
-            lost = lost | np.append(self.lost, np.zeros(lost.size - self.lost.size, dtype=bool))
         matrix[lost], matrix[:, lost] = np.nan, np.nan
-        return (matrix + matrix.T) / 2.0
+        matrix = (matrix + matrix.T) / 2.0
+        return self.blanked(matrix) if blank else matrix
+
+    def blanked(self, matrix: Floats) -> Floats:
+        """A covariance of θ (and ψ after it) with NaN for the parameters that are lost."""
+        lost = np.flatnonzero(self.lost)
+        matrix[lost], matrix[:, lost] = np.nan, np.nan
+        return matrix
 
     @cached_property
     def lost(self) -> Bools:
@@ -95,10 +100,7 @@ class Evidence:
             self._require_estimated(kind)
 
     def _require_estimated(self, kind: str) -> None:
-        found = self.estimated
-        if found is None:
-            remedy = "Build the MDP as rv.MDP(rv.estimate_transitions(demos), discount=...)."
-            raise InvalidOption("joint", "False where transitions were not estimated", "True", remedy=remedy)
+        found = require_estimated(self.estimated)
         if not self.even or self.point.objective.cases[0].mdp.base is not None:
             expected = "False on an unrolled horizon and where visits are discounted"
             raise InvalidOption("joint", expected, "True", remedy='kind="bootstrap" estimates the transitions anew.')
@@ -139,12 +141,10 @@ class Evidence:
         """The score of one decision by one product with the reward's Jacobian: the gradient with ρ = 1 there."""
         objective = self.point.objective
         case, part = objective.cases[0], self.point.parts[0]
-        s, a = divmod(pair, case.mdp.n_actions)
-        D = np.zeros_like(case.rho)
-        D[s] = -part.policy[s]
-        D[s, a] += 1.0
-        lam = part.chain.solve_transpose(case.mdp.discount * case.mdp.transitions.push(D))
-        return objective.reward.vjp(self.point.theta, D + part.pi_tilde * lam[:, None])
+        rho = np.zeros_like(case.rho)
+        rho.reshape(-1)[pair] = 1.0
+        alone = Case(case.mdp, rho, case.pi_tilde)
+        return objective.reward.vjp(self.point.theta, reward_gradient(alone, part, adjoint(alone, part)))
 
     @cached_property
     def agent_scores(self) -> Floats:
@@ -181,14 +181,13 @@ class Evidence:
 
     @property
     def estimated(self) -> EstimatedTransitions | None:
-        mdp = self.point.objective.cases[0].mdp
-        return (mdp.base or mdp).estimated
+        return self.point.objective.cases[0].mdp.estimated
 
     @cached_property
     def _transition_jacobian(self) -> Floats:
         """(S, A, L): dQ/dψ, that of a reward whose derivative is γ(∂T/∂ψ)V (theory N4)."""
         mdp, part = self.point.objective.cases[0].mdp, self.point.parts[0]
-        return derivative_of_q(mdp, part, self._times(part_value(mdp, part)))
+        return derivative_of_q(mdp, part, self._times(soft_value_of(part)))
 
     def _times(self, V: Floats) -> Floats:
         """(S*A, L): γ(∂T/∂ψ_l)V, zero for pairs that are not feasible."""
@@ -219,11 +218,12 @@ class Evidence:
         assert self.estimated is not None
         K, L = self.point.theta.size, self.estimated.psi.size
         U = np.hstack([self.scores, self._centred(self._transition_jacobian)])
-        W = sp.hstack([sp.csr_array((self._outcome_scores.shape[0], K)), self._outcome_scores], format="csr")
-        together = U.T @ (self.estimated.joint[self.seen] @ W)
-        own = sp.csr_array(W.T @ sp.diags_array(self.estimated.counts) @ W).toarray()
-        out = (U * self.counts[self.seen, None]).T @ U + together + together.T + own
-        return out, np.block([[self._penalty, np.zeros((K, L))], [np.zeros((L, K)), np.zeros((L, L))]])
+        together = U.T @ (self.estimated.joint[self.seen] @ self._outcome_scores).toarray()
+        out = (U * self.counts[self.seen, None]).T @ U
+        out[:, K:] += together
+        out[K:] += together.T
+        out[K:, K:] += self._transition_information()
+        return out, np.pad(self._penalty, (0, L))
 
     def _two_steps(self, kind: str) -> tuple[Floats, Bools, Floats]:
         """Inverse of the bread, what it says nothing about, and the meat: ψ from the moves alone, then θ (N5)."""
@@ -248,7 +248,7 @@ class Evidence:
         if not hasattr(reward, "jacobian") or getattr(reward, "tabular", False):
             raise InvalidOption("joint", "a reward with a Jacobian", type(reward).__name__, remedy=_BOOTSTRAP)
         lam = adjoint(case, part)
-        gradient = case.rho - case.rho_state[:, None] * part.policy + part.pi_tilde * lam[:, None]
+        gradient = reward_gradient(case, part, lam)
         F, G = self.point.value_jacobian(), self._transition_jacobian
         weight = lam * case.pi_tilde.moves - case.rho_state
         mean = np.einsum("sa,sak->sk", part.policy, F)[:, None, :]
@@ -258,7 +258,15 @@ class Evidence:
         return out + np.array(moved).reshape(out.shape)
 
 
-def part_value(mdp: MDP, part: Any) -> Floats:
+def require_estimated(found: EstimatedTransitions | None) -> EstimatedTransitions:
+    """Joint errors need transitions that were estimated."""
+    if found is None:
+        remedy = "Build the MDP as rv.MDP(rv.estimate_transitions(demos), discount=...)."
+        raise InvalidOption("joint", "False where transitions were not estimated", "True", remedy=remedy)
+    return found
+
+
+def soft_value_of(part: SoftValue) -> Floats:
     """V^π̃, of which Q = r + γTV was made: π̃·(Q − log π̃)."""
     log = np.log(part.pi_tilde, out=np.zeros_like(part.pi_tilde), where=part.pi_tilde > 0.0)
     gain = np.where(part.pi_tilde > 0.0, part.q, 0.0) - log  # of what is not feasible Q is −∞

@@ -215,7 +215,7 @@ class MDP:
         initial = None if self.initial is None else np.concatenate([self.initial, np.zeros(horizon * self.n_states)])
         other = object.__new__(MDP)
         other._set(
-            estimated=None,  # that of `base`
+            estimated=self.estimated,
             _original={"transitions": matrix, "feasible": np.tile(self.feasible, (layers, 1))},
             transitions=CsrTransitions(matrix, layers * self.n_states, self.n_actions),
             discount=self.discount,

@@ -166,7 +166,7 @@ class Evaluation:
     @cached_property
     def gradient(self) -> Floats:
         cotangent = sum(
-            _reward_gradient(case, part, lam) for (case, part), lam in zip(self._each(), self._adjoints, strict=True)
+            reward_gradient(case, part, lam) for (case, part), lam in zip(self._each(), self._adjoints, strict=True)
         )
         pulled = self.objective.reward.vjp(self.theta, np.asarray(cotangent) / self.objective.total)  # G4
         return pulled - self.objective.l2 * self.theta
@@ -252,7 +252,7 @@ def _spread(case: Case, F: Floats) -> tuple[Floats, Floats]:
     return (top - bottom).max(axis=0), np.abs(F).max(axis=(0, 1))
 
 
-def _reward_gradient(case: Case, part: SoftValue, lam: Floats) -> Floats:
+def reward_gradient(case: Case, part: SoftValue, lam: Floats) -> Floats:
     """∂g/∂r = D + π̃ ⊙ λ (theory G3), shape (S, A)."""
     return case.rho - case.rho_state[:, None] * part.policy + part.pi_tilde * lam[:, None]
 

@@ -11,6 +11,7 @@ from revealed.bootstrap import Replication
 from revealed.demonstrations import Demonstrations
 from revealed.errors import RevealedError
 from revealed.mdp import MDP, Floats
+from revealed.transitions import EstimatedTransitions
 
 
 @dataclass(frozen=True)
@@ -25,10 +26,10 @@ class Reestimation:
     settled: bool
 
     @property
-    def model(self) -> MDP | None:
-        """The MDP whose transitions were estimated from these agents; None where there is none."""
-        model = self.mdp.base or self.mdp
-        return model if model.estimated is not None and model.estimated.ids == self.demonstrations.ids else None
+    def estimated(self) -> EstimatedTransitions | None:
+        """The transitions, where they were estimated from these agents."""
+        found = self.mdp.estimated
+        return found if found is not None and found.ids == self.demonstrations.ids else None
 
     def __call__(self, weights: Floats) -> Replication:
         mdp, psi = self._mdp(weights)
@@ -42,23 +43,19 @@ class Reestimation:
         return Replication(fit.theta, psi, "" if well else fit.status.code)
 
     def _mdp(self, weights: Floats) -> tuple[MDP, Floats]:
-        model = self.model
-        if model is None or model.estimated is None:
+        if self.estimated is None:
             return self.mdp, np.zeros(0)
-        again = model.estimated.reweighted(weights)
+        again = self.estimated.reweighted(weights)
         return with_transitions(self.mdp, again), again.psi
 
     def in_words(self) -> str:
         """What each replication estimates again."""
         first_step = self.estimator.options.first_step
         uses = self.estimator.method in ("CCP", "NPL") or self.estimator.options.weighting == "occupancy"
-        again = ["θ"] + (["the first step"] if uses and (isinstance(first_step, str) or _estimates(first_step)) else [])
-        again += ["the transitions"] if self.model is not None else []
+        estimates = isinstance(first_step, str) or hasattr(first_step, "estimate")
+        again = ["θ", "the first step"] if uses and estimates else ["θ"]
+        again += ["the transitions"] if self.estimated is not None else []
         return " and ".join([", ".join(again[:-1]), again[-1]] if len(again) > 1 else again) + " estimated again"
-
-
-def _estimates(first_step: Any) -> bool:
-    return hasattr(first_step, "estimate")
 
 
 def with_transitions(mdp: MDP, estimated: Any) -> MDP:

@@ -167,10 +167,6 @@ def reward_jacobian(reward: Reward, theta: Floats, mdp: MDP) -> Floats:
     return np.broadcast_to(J.reshape(S, -1, theta.size), (S, A, theta.size))
 
 
-def estimated_transitions(mdp: MDP) -> EstimatedTransitions | None:
-    return mdp.estimated if mdp.base is None else mdp.base.estimated
-
-
 def derivatives_of_T(mdp: MDP, estimated: EstimatedTransitions) -> list[sp.csr_array]:
     """∂T/∂ψ_l, sparse (S*A, S) each. T is affine in ψ, so that a difference is a derivative."""
     L, model = estimated.psi.size, estimated.model
@@ -200,7 +196,7 @@ def sides(fit: Any, params: Any, mdp: Any, reward: Any, initial: Any) -> tuple[S
         told = f"discount {fit.mdp.discount:g} → {mdp.discount:g}" if mdp.discount != fit.mdp.discount else ""
         words.append(told if same_T and told else "another model")
         model = mdp
-    follows = before.estimated if estimated_transitions(model) is before.estimated else None
+    follows = before.estimated if model.estimated is before.estimated else None
     new_reward = _reward_of(fit, model, reward, setting)
     words += ["another reward"] if reward is not None else []
     return before, Side(model, new_reward, setting, *_start(fit, model, initial), follows, before.solver), words
@@ -211,7 +207,7 @@ def estimated_side(fit: Any, initial: Any, setting: Setting | None = None) -> Si
     setting = Setting(tuple(fit.reward_model.names), {}) if setting is None else setting
     reward = lift_reward(fit.reward_model, fit.mdp)
     solver = fit.options.get("solver", "auto")
-    return Side(fit.mdp, reward, setting, *_start(fit, fit.mdp, initial), estimated_transitions(fit.mdp), solver)
+    return Side(fit.mdp, reward, setting, *_start(fit, fit.mdp, initial), fit.mdp.estimated, solver)
 
 
 def _start(fit: Any, mdp: MDP, initial: Any) -> tuple[Floats, str]:

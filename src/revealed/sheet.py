@@ -7,6 +7,7 @@ ten. Nothing that came with the data (names of parameters, labels) can break a l
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, zip_longest
@@ -84,11 +85,12 @@ class Sheet:
         return tabular(frame, clean(self.caption), align="l" + "r" * (len(self.head) - 1), rules=rules, foot=foot)
 
 
-class Printed:
+class Printed(ABC):
     """A result with a printed form: `print(result)`, a table in a notebook, `to_html()` and `to_latex()`."""
 
+    @abstractmethod
     def _sheet(self) -> Sheet:
-        raise NotImplementedError
+        """What is to be printed."""
 
     def __str__(self) -> str:
         return self._sheet().text()

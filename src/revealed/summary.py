@@ -12,7 +12,7 @@ import numpy as np
 
 from revealed.checks import as_number
 from revealed.errors import InvalidOption, RevealedError
-from revealed.estimates import Estimates, FitLike, estimated_transitions, read_estimates, read_transitions
+from revealed.estimates import Estimates, FitLike, read_estimates, read_transitions
 from revealed.first_step import Frequency, Kernel, Logit, Smoothed
 from revealed.sheet import Pair, Printed, Row, Sheet, number_column, probability, ratio
 
@@ -176,7 +176,7 @@ def covariance_words(fit: FitLike) -> str:
     kind, joint = fit.errors
     words = {"robust": "robust (sandwich)", "cluster": f"cluster by agent ({fit.demonstrations.n_agents})"}
     text = _bootstrap_words(fit) if kind == "bootstrap" else words.get(kind, kind)
-    moves = estimated_transitions(fit)
+    moves = fit.mdp.estimated
     n = 0 if moves is None else len(moves.names)
     counted = fit.drawn.psi.shape[1] > 0 if kind == "bootstrap" else joint  # it leaves those of other agents alone
     if n and not counted:

@@ -83,7 +83,7 @@ class Uncertain:
         kind, joint = self._kind(kind, joint)
         matrix = self._matrix(kind, joint, bootstrap)
         names = list(self.reward_model.names)
-        names += list((self.mdp.base or self.mdp).estimated.names) if len(matrix) > len(names) else []
+        names += list(self.mdp.estimated.names) if len(matrix) > len(names) else []
         return pd.DataFrame(matrix, index=names, columns=names)
 
     def covariance(self, kind: str | None = None, joint: bool | None = None) -> Floats:
@@ -108,26 +108,22 @@ class Uncertain:
         return kind, joint
 
     def _require_kind(self, kind: str, joint: bool) -> None:
-        from revealed.inference import KINDS
+        from revealed.inference import KINDS, require_estimated
 
         require_option("kind", kind, KINDS)
         require_flag("joint", joint)
         if kind != "bootstrap" and self.options["weighting"] != "sample":
             remedy = 'Use fit.with_errors("bootstrap").'
             raise InvalidOption("kind", '"bootstrap" with occupancy weighting', repr(kind), remedy=remedy)
-        if joint and (self.mdp.base or self.mdp).estimated is None:
-            remedy = "Build the MDP as rv.MDP(rv.estimate_transitions(demos), discount=...)."
-            raise InvalidOption("joint", "False where transitions were not estimated", "True", remedy=remedy)
+        if joint:
+            require_estimated(self.mdp.estimated)
 
     def _matrix(self, kind: str, joint: bool, bootstrap: dict[str, Any], blank: bool = True) -> Floats:
         if kind == "bootstrap":
             found = self.bootstrap(**bootstrap) if bootstrap else self.drawn
             draws = np.hstack([found.theta, found.psi]) if joint else found.theta
             matrix = np.atleast_2d(np.cov(draws, rowvar=False))
-            lost = np.append(self.evidence.lost, np.zeros(len(matrix) - self.theta.size, dtype=bool))
-            if blank:
-                matrix[lost], matrix[:, lost] = np.nan, np.nan
-            return matrix
+            return self.evidence.blanked(matrix) if blank else matrix
         key = ("covariance", kind, joint, blank)
         if key not in self.kept:
             matrix = self.evidence.covariance(kind, joint, blank)
