@@ -1,11 +1,14 @@
 """The documentation runs: every Python block of a page, in order and in one namespace, prints what the page shows.
 
-A block's output is the ```text block right after it. `python tests/test_docs.py` writes the outputs anew.
+So does every `bash` block, in the same folder, with the installed command. A block's output is the ```text block right
+after it. `python tests/test_docs.py` writes the outputs anew.
 """
 
 import contextlib
 import io
+import os
 import re
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -20,8 +23,11 @@ PAGES = (
     "docs/rewards.md",
     "docs/metrics.md",
     "docs/worlds.md",
+    "docs/choosing.md",
+    "docs/command_line.md",
+    "docs/data.md",
 )
-BLOCK = re.compile(r"```python\n(?P<code>.*?)```\n(?:\n```text\n(?P<output>.*?)```\n)?", re.DOTALL)
+BLOCK = re.compile(r"```(?P<language>python|bash)\n(?P<code>.*?)```\n(?:\n```text\n(?P<output>.*?)```\n)?", re.DOTALL)
 LINK = re.compile(r"\]\(([^)#\s]+)?(?:#([^)\s]+))?\)|<img src=\"([^\"]+)\"")
 # what may differ between machines: times, and numbers at the level of rounding
 VARYING = re.compile(r"(Seconds:|Iterations:|gradient norm) +\S+|^(Seconds) .*$", re.MULTILINE)
@@ -35,11 +41,22 @@ def blocks(page: str, torch: bool) -> list[re.Match[str]]:
 
 def run(page: str, block: re.Match[str], namespace: dict[str, object]) -> str:
     """Execute a block; what it printed. Line numbers in a traceback are those of the page."""
+    if block["language"] == "bash":
+        return run_shell(block["code"])
     line = block.string[: block.start("code")].count("\n")
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         exec(compile("\n" * line + block["code"], page, "exec"), namespace)
     return printed.getvalue()
+
+
+def run_shell(code: str) -> str:
+    """What the commands print in eighty columns; standard error, which the page does not show, must be empty."""
+    tools = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    environment = os.environ | {"PATH": tools, "COLUMNS": "80", "PYTHONIOENCODING": "utf-8", "LC_ALL": "C.UTF-8"}
+    done = subprocess.run(["bash", "-c", code], capture_output=True, encoding="utf-8", env=environment)
+    assert done.stderr == "", f"{code}\n{done.stderr}"
+    return done.stdout
 
 
 def still(text: str) -> str:
@@ -101,7 +118,7 @@ def refresh(page: str) -> None:
 
     def with_output(block: re.Match[str]) -> str:
         printed = run(page, block, namespace)
-        return f"```python\n{block['code']}```\n" + (f"\n```text\n{printed}```\n" if printed else "")
+        return f"```{block['language']}\n{block['code']}```\n" + (f"\n```text\n{printed}```\n" if printed else "")
 
     path = ROOT / page
     path.write_text(BLOCK.sub(with_output, path.read_text(encoding="utf-8")), encoding="utf-8")

@@ -20,6 +20,12 @@ def run(code: str) -> str:
 
 def test_import_loads_nothing_heavy():
     loaded = run("import sys, revealed; print(*sys.modules)").split()
+    assert "revealed" in loaded
+    assert [name for name in (*HEAVY, "numpy", "scipy") if name in loaded] == []
+
+
+def test_the_estimators_need_only_numpy_and_scipy():
+    loaded = run("import sys, revealed as rv; rv.MDP, rv.Demonstrations, rv.NFXP; print(*sys.modules)").split()
     assert "revealed.estimators" in loaded
     assert [name for name in HEAVY if name in loaded] == []
 

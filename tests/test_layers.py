@@ -15,25 +15,37 @@ ROOT = Path(__file__).parents[1] / "src" / "revealed"
 # A package stands after its own files: its __init__.py gathers them.
 # fmt: off
 ORDER: list[str] = [
-    "errors", "checks", "files", "progress", "parallel", "latex", "page", "sheet",
-    "transitions.pattern", "transitions.csr", "transitions.estimated", "transitions.padded", "transitions",
-    "linear_solvers", "gymnasium_trial", "gymnasium_table", "mdp", "chain", "bellman",
-    "panels", "trajectories", "demonstrations", "transition_models", "matching", "simulation",
-    "rewards.base", "rewards.linear", "rewards.tabular", "rewards.neural", "rewards.torch", "rewards",
+    "errors", "checks", "tables",
+    "labels", "naming", "files", "archive", "frames", "numeric_columns", "bins",
+    "progress", "parallel", "latex", "page", "sheet",
+    "transitions.pattern", "transitions.csr", "transitions.graph", "transitions.estimated", "transitions.padded",
+    "transitions",
+    "linear_solvers", "gymnasium_trial", "gymnasium_table", "transition_tables", "model_checks",
+    "mdp", "chain", "bellman",
+    "panels.columns", "panels.memory", "panels.groups", "panels.in_duckdb", "panels.in_engine", "panels.where",
+    "panels",
+    "trajectories", "episodes", "demonstrations", "kernels", "seen_moves", "smooth_transitions",
+    "transition_models", "matching", "simulation",
+    "rewards.base", "rewards.feature_table", "rewards.linear", "rewards.tabular", "rewards.neural", "rewards.torch",
+    "rewards",
     "objective", "optimize", "diagnosis", "first_step",
     "inference", "bootstrap", "reestimation", "hypotheses", "identification", "uncertainty",
     "plots", "band_plots", "long_run", "behaviour", "doubt", "scenario", "counterfactual", "demand",
     "estimates", "summary", "comparison",
-    "fit", "estimation", "estimators",
+    "saving", "labelled", "fit", "estimation", "estimators", "loading",
     "reward_distances", "metrics",
     "environments", "datasets", "routes",
-    "montecarlo_folder", "montecarlo_table", "montecarlo", "advisor", "experiments",
-    "findings", "report", "cli",
+    "montecarlo_folder", "montecarlo_table", "montecarlo", "advisor_data", "advisor_trials", "advisor_rules",
+    "advisor_table", "advisor", "experiments",
+    "findings", "report",
+    "fit_report.choices", "fit_report.places", "fit_report.figures", "fit_report.material", "fit_report.chapters",
+    "fit_report.whole", "fit_report",
+    "description", "recipe", "commands", "cli",
 ]
 # fmt: on
 
 # In these packages every file has the package's place, and files of one package may import each other.
-COLLECTIONS = {"environments", "datasets", "routes", "experiments"}
+COLLECTIONS = {"environments", "datasets", "routes", "experiments", "commands"}
 
 # The root package may import everything, hence nothing may import from it.
 UNRESTRICTED = {"", "__main__"}

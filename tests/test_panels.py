@@ -253,7 +253,7 @@ def test_what_is_no_frame_is_refused(thing):
 
 
 def test_a_frame_without_rows_is_refused():
-    with pytest.raises(InvalidDemonstrations, match="at least one decision"):
+    with pytest.raises(InvalidDemonstrations, match="at least one row"):
         read(frame().iloc[:0])
 
 

@@ -6,7 +6,6 @@ import scipy.sparse as sp
 
 import revealed as rv
 from models import corridor, draw, random_mdp, shuffled
-from revealed.errors import InvalidReward
 from revealed.rewards import LiftedWithJacobian, Reward, lift_reward
 
 S, A, K = 6, 3, 2
@@ -319,14 +318,14 @@ def test_features_of_states_that_choices_cannot_move_do_not_break_a_fit():
     assert fit.status.code == "unidentified"  # where one goes tomorrow does not depend on what one does
 
 
-def test_a_frame_lends_its_columns_as_names_and_its_index_must_be_the_order_of_states():
+def test_a_frame_lends_its_columns_as_names_and_its_index_as_labels():
     import pandas as pd
 
     frame = pd.DataFrame({"wage": [1.0, 2.0, 3.0], "health": [0.0, 1.0, 0.0]})
     reward = rv.LinearReward(frame)
     assert reward.names == ("wage", "health")
+    assert reward.state_labels is None  # 0, 1, 2, … is the order of the states and nothing else
     np.testing.assert_array_equal(reward.matrix, frame.to_numpy())
     assert rv.LinearReward(frame, names=["a", "b"]).names == ("a", "b")
-    for other in (frame.iloc[::-1], frame.set_index(pd.Index(["x", "y", "z"]))):
-        with pytest.raises(InvalidReward, match="order of the states"):
-            rv.LinearReward(other)
+    assert rv.LinearReward(frame.iloc[::-1]).state_labels == (2, 1, 0)
+    assert rv.LinearReward(frame.set_index(pd.Index(["x", "y", "z"]))).state_labels == ("x", "y", "z")

@@ -13,44 +13,67 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from revealed import errors, first_step
-from revealed.bellman import solve, solve_hard
-from revealed.chain import Chain
-from revealed.demonstrations import Demonstrations
-from revealed.estimators import CCP, MCEIRL, NFXP, NPL
-from revealed.fit import Fit
-from revealed.mdp import MDP
-from revealed.rewards.linear import LinearReward
-from revealed.rewards.tabular import TabularReward
-from revealed.simulation import simulate
-
 if TYPE_CHECKING:
-    from revealed import datasets, environments, metrics, plots
+    from revealed import datasets, environments, errors, first_step, metrics, plots
+    from revealed.advisor import Advice, advise
+    from revealed.bellman import solve, solve_hard
+    from revealed.bins import Bins, discretize
+    from revealed.chain import Chain
     from revealed.comparison import compare_fits
+    from revealed.demonstrations import Demonstrations
+    from revealed.estimators import CCP, MCEIRL, NFXP, NPL
+    from revealed.fit import Fit
     from revealed.hypotheses import difference_test, likelihood_ratio_test
+    from revealed.loading import load
+    from revealed.mdp import MDP
     from revealed.metrics import evaluate
     from revealed.montecarlo import monte_carlo
+    from revealed.recipe import Recipe
+    from revealed.rewards.linear import LinearReward
     from revealed.rewards.neural import JaxReward, NeuralReward
+    from revealed.rewards.tabular import TabularReward
     from revealed.rewards.torch import TorchReward
+    from revealed.simulation import simulate
     from revealed.transition_models import estimate_transitions
 
 __version__ = "0.1.0"
 
-# loaded on first use, so that `import revealed` takes hardly longer than importing NumPy and scipy.sparse
+# loaded on first use: `import revealed` costs next to nothing, and `revealed --help` answers at once
 _LATE = {
+    "Advice": "revealed.advisor",
+    "Bins": "revealed.bins",
+    "CCP": "revealed.estimators",
+    "Chain": "revealed.chain",
+    "Demonstrations": "revealed.demonstrations",
+    "Fit": "revealed.fit",
     "JaxReward": "revealed.rewards.neural",
+    "LinearReward": "revealed.rewards.linear",
+    "MCEIRL": "revealed.estimators",
+    "MDP": "revealed.mdp",
+    "NFXP": "revealed.estimators",
+    "NPL": "revealed.estimators",
     "NeuralReward": "revealed.rewards.neural",
+    "Recipe": "revealed.recipe",
+    "TabularReward": "revealed.rewards.tabular",
     "TorchReward": "revealed.rewards.torch",
+    "advise": "revealed.advisor",
     "compare_fits": "revealed.comparison",
     "datasets": "revealed.datasets",
     "difference_test": "revealed.hypotheses",
+    "discretize": "revealed.bins",
     "environments": "revealed.environments",
+    "errors": "revealed.errors",
     "estimate_transitions": "revealed.transition_models",
     "evaluate": "revealed.metrics",
+    "first_step": "revealed.first_step",
     "likelihood_ratio_test": "revealed.hypotheses",
+    "load": "revealed.loading",
     "metrics": "revealed.metrics",
     "monte_carlo": "revealed.montecarlo",
     "plots": "revealed.plots",
+    "simulate": "revealed.simulation",
+    "solve": "revealed.bellman",
+    "solve_hard": "revealed.bellman",
 }
 
 
@@ -71,24 +94,30 @@ __all__ = [
     "MDP",
     "NFXP",
     "NPL",
+    "Advice",
+    "Bins",
     "Chain",
     "Demonstrations",
     "Fit",
     "JaxReward",
     "LinearReward",
     "NeuralReward",
+    "Recipe",
     "TabularReward",
     "TorchReward",
     "__version__",
+    "advise",
     "compare_fits",
     "datasets",
     "difference_test",
+    "discretize",
     "environments",
     "errors",
     "estimate_transitions",
     "evaluate",
     "first_step",
     "likelihood_ratio_test",
+    "load",
     "metrics",
     "monte_carlo",
     "plots",

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from revealed.plots import COLORS, RED, label_axes
+from revealed.plots import COLORS, RED, label_axes, name_states
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 DASHES = ("-", "--", "-.", ":")  # curves can be told apart without colour, too
 MARKS = ("o", "s", "^", "D")
-LONGEST_NAME = 20  # characters below an axis
 SPREAD = 0.22  # of the room of a state: its marks stand side by side
 
 Curves = Mapping[str, tuple[Any, Any, Any]]  # values, lower and upper by name; bounds may be None
@@ -62,20 +61,9 @@ def plot_marks(
     label_axes(ax, title, fontsize, (states, label))
     ax.margins(x=0.02)
     if names is not None:
-        _name_states(ax, names, fontsize)
+        name_states(ax, names, fontsize)
     if len(curves) > 1:
         ax.legend(fontsize=0.85 * fontsize, loc="best")
-
-
-def _name_states(ax: Axes, names: Sequence[Any], fontsize: float) -> None:
-    """Names as they are (a $ starts no formula), long ones cut, slanted so that they do not run into each other."""
-    texts = [str(name) for name in names]
-    short = [t if len(t) <= LONGEST_NAME else t[: LONGEST_NAME - 1] + "…" for t in texts]
-    size = (0.9 if len(names) <= 20 else 0.75) * fontsize
-    slant: dict[str, Any] = (
-        {"rotation": 45, "ha": "right", "rotation_mode": "anchor"} if len(names) <= 20 else {"rotation": 90}
-    )
-    ax.set_xticks(range(len(names)), short, fontsize=size, parse_math=False, **slant)
 
 
 def plot_demand(

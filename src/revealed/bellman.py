@@ -20,8 +20,10 @@ from revealed.chain import Chain
 from revealed.checks import as_floats, pass_instead
 from revealed.errors import InvalidReward, SolverFailed, ValueDoesNotExist
 from revealed.linear_solvers import EPS, Work
-from revealed.mdp import MDP, Floats, require_mdp, way_to
+from revealed.mdp import MDP, Floats, require_mdp
+from revealed.naming import pair_in_words, state_in_words
 from revealed.progress import Progress
+from revealed.transitions import way_to
 
 SWEEPS = 10
 MAX_NEWTON = 80
@@ -318,8 +320,9 @@ def _towards_the_end(mdp: MDP) -> npt.NDArray[np.intp]:
     if mdp.cannot_end.any():
         s = int(np.flatnonzero(mdp.cannot_end)[0])
         raise ValueDoesNotExist(
-            f"at discount 1 every state must be able to end, but no action leads from state {s} to a terminal state "
-            f"({int(mdp.cannot_end.sum())} such states). Mark terminal states, or use a discount below 1."
+            f"at discount 1 every state must be able to end, but no action leads from {state_in_words(mdp, s)} to a "
+            f"terminal state ({int(mdp.cannot_end.sum())} such states). Mark terminal states, or use a discount "
+            "below 1."
         )
     onwards = way_to(mdp.transitions.mix(mdp.feasible.astype(np.float64)), mdp.terminal)[1]
     rows = (np.arange(mdp.n_states)[:, None] * mdp.n_actions + np.arange(mdp.n_actions)).reshape(-1)
@@ -390,7 +393,7 @@ def as_reward(mdp: MDP, reward: Any, name: str = "reward") -> Floats:
     if bad.any():
         s, a = (int(i) for i in np.argwhere(bad)[0])
         got = np.broadcast_to(array, mdp.feasible.shape)[s, a]
-        raise InvalidReward(name, "finite rewards for feasible pairs", got, f"state {s}, action {a}")
+        raise InvalidReward(name, "finite rewards for feasible pairs", got, pair_in_words(mdp, s, a))
     return np.where(mdp.feasible, array, 0.0)
 
 

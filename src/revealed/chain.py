@@ -14,7 +14,9 @@ import scipy.sparse as sp
 from revealed.checks import as_floats, is_index, pass_instead
 from revealed.errors import InvalidDistribution, InvalidInput, SolverFailed, ValueDoesNotExist
 from revealed.linear_solvers import EPS, LinearSolver, LUSolver, Work, make_solver, refine
-from revealed.mdp import MDP, Floats, as_distribution, can_reach
+from revealed.mdp import MDP, Floats
+from revealed.naming import pair_in_words, state_in_words
+from revealed.transitions import can_reach
 
 MANY_COLUMNS = 4  # for so many right-hand sides a new factorisation costs less than refining each
 MOST_STEPS = 1e12  # a chain that is expected to run longer than this does not end, for all that float64 can tell
@@ -119,7 +121,7 @@ class Chain:
     def occupancy(self, initial: Any = None) -> Floats:
         """Occ(s) = p₀ᵀ(I − γT^π)⁻¹ (theory C2): expected discounted visits; `initial` defaults to the MDP's."""
         if initial is not None:
-            return self.solve_transpose(as_distribution("initial", initial, self.mdp.n_states))
+            return self.solve_transpose(self.mdp.start(initial))
         if self.mdp.initial is None:
             raise InvalidInput("initial", "a start distribution", "None", remedy="The MDP has none: pass initial=.")
         return self.solve_transpose(self.mdp.initial)
@@ -163,12 +165,13 @@ def as_policy(mdp: MDP, policy: Any, name: str = "policy") -> Floats:
     if bad.any():
         s, a = (int(i) for i in np.argwhere(bad)[0])
         what = "zero probability for infeasible actions" if array[s, a] > 0 else "finite probabilities >= 0"
-        raise InvalidDistribution(name, what, array[s, a], f"state {s}, action {a}")
+        raise InvalidDistribution(name, what, array[s, a], pair_in_words(mdp, s, a))
     off = ~mdp.terminal & (np.abs(array.sum(axis=1) - 1.0) > 1e-8)
     if off.any():
         s = int(np.flatnonzero(off)[0])
         got = f"sum {array[s].sum():.10g}"
-        raise InvalidDistribution(name, "rows that sum to one", got, f"state {s}", "Divide each row by its sum.")
+        remedy = "Divide each row by its sum."
+        raise InvalidDistribution(name, "rows that sum to one", got, state_in_words(mdp, s), remedy)
     return array
 
 
@@ -185,7 +188,7 @@ def _require_ends(mdp: MDP, policy: Floats) -> None:
         s = int(np.flatnonzero(stuck)[0])
         whatever = "no action leads" if mdp.cannot_end[s] else "this policy never leads"
         raise ValueDoesNotExist(
-            f"at discount 1 every state must be able to end, but from state {s} {whatever} to a terminal state "
-            f"({int(stuck.sum())} such states). Mark terminal states, use a discount below 1, unroll a finite horizon, "
-            'or, for an estimated policy, first_step="smoothed".'
+            f"at discount 1 every state must be able to end, but from {state_in_words(mdp, s)} {whatever} to a "
+            f"terminal state ({int(stuck.sum())} such states). Mark terminal states, use a discount below 1, unroll a "
+            'finite horizon, or, for an estimated policy, first_step="smoothed".'
         )

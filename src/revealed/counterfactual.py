@@ -20,7 +20,9 @@ from revealed.checks import Floats, as_number, is_index, require_option
 from revealed.doubt import IN_WORDS, Doubt, doubt, over_draws
 from revealed.errors import InvalidInput
 from revealed.inference import MOST_NUMBERS
+from revealed.labels import spell
 from revealed.mdp import MDP
+from revealed.naming import action_index, state_index
 from revealed.plots import MOST_MARKS, own_axes
 from revealed.scenario import Side, find_action, sides
 from revealed.sheet import MISSING, Printed, Sheet
@@ -58,18 +60,20 @@ class Counterfactual(Printed):
         return pd.concat([self.frame("frequencies"), welfare]).rename_axis(None)
 
     def frame(self, quantity: str = "policy", action: Any = None) -> pd.DataFrame:
-        """One quantity, a row per state (per action for "frequencies"); policy and q need an `action`."""
+        """One quantity, a row per state (per action for "frequencies"); policy and q need an `action`.
+
+        Rows are named by the labels of the model after the change; on a horizon by time and state.
+        """
         import pandas as pd
 
         require_option("quantity", quantity, [name for name in QUANTITIES if name != "welfare"])
         mdp = self.after.mdp
         if quantity == "frequencies":
-            return pd.DataFrame(self._cells(quantity, ...), index=_index("action", mdp.action_labels, mdp.n_actions))
+            return pd.DataFrame(self._cells(quantity, ...), index=action_index(mdp))
         place: Any = ...
         if quantity in ("policy", "q"):
             place = (slice(None), self._action(action, quantity))
-        index = _index("state", mdp.state_labels, mdp.n_states)
-        return pd.DataFrame(self._cells(quantity, place), index=index)
+        return pd.DataFrame(self._cells(quantity, place), index=state_index(mdp))
 
     def _action(self, action: Any, quantity: str) -> int:
         if action is None:
@@ -104,10 +108,9 @@ class Counterfactual(Printed):
         if len(curves["before"][0]) != len(curves["after"][0]):
             raise InvalidInput("plot", "worlds with the same states", "others", remedy='Use cf.frame("policy", …).')
         told = f"{self.words}, period {period}" if horizons else self.words
-        label = str(mdp.action_labels[a]) if mdp.action_labels else f"action {a}"
+        label = spell(mdp.action_labels[a]) if mdp.action_labels else f"action {a}"
         style = {"label": f"probability to {label}", "title": told if title is None else title} | style
-        labels = mdp.state_labels[_states_at(mdp, period)] if mdp.state_labels else (mdp.base or mdp).state_labels
-        return _draw_curves(ax, curves, labels, style)
+        return _draw_curves(ax, curves, (mdp.base or mdp).state_labels, style)
 
     def _sheet(self) -> Sheet:
         table = self.table()
@@ -164,12 +167,6 @@ def _draw_curves(ax: Axes | None, curves: dict[str, Curve], labels: Any, style: 
     figure, axes = own_axes(ax, (max(5.4, 2.0 + 0.2 * n), 4.0) if named else (7.0, 3.4))
     plot_marks(axes, curves, labels if named else None, **style)
     return figure
-
-
-def _index(name: str, labels: Any, n: int) -> Any:
-    import pandas as pd
-
-    return pd.Index(range(n) if labels is None else list(labels), name=name)
 
 
 def counterfactual(

@@ -16,6 +16,7 @@ from revealed.band_plots import plot_demand
 from revealed.checks import Floats, as_floats, as_number
 from revealed.doubt import IN_WORDS, Doubt, doubt, over_draws
 from revealed.errors import InvalidInput, InvalidOption
+from revealed.labels import plain
 from revealed.plots import own_axes
 from revealed.scenario import Setting, Side, estimated_side, find_action, find_parameter
 from revealed.sheet import Printed, Sheet, number_column
@@ -142,7 +143,7 @@ def demand_curve(
     frequency, spread = sweep.along(doubts)
     notes = list(doubts.notes)
     bounds = sweep.bands(frequency, spread, doubts, notes)
-    name = fit.mdp.action_labels[a] if fit.mdp.action_labels else f"action {a}"
+    name = plain(fit.mdp.action_labels[a]) if fit.mdp.action_labels else f"action {a}"
     mark = float(fit.theta[k]), sweep.interval(doubts), float(per) * float(sweep.side.at(fit.theta).frequencies[a])
     told = sweep.side.begins, doubts.kind, level, tuple(notes)
     return DemandCurve(parameter, name, float(per), points, frequency, *bounds, *mark, *told)

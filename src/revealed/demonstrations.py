@@ -6,7 +6,7 @@ discounted by γ^t and decisions lifted to an unrolled horizon.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -14,22 +14,34 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
-from revealed.checks import as_floats, as_list, as_number, require_count
+from revealed.checks import as_floats, as_list, as_number, require_count, require_flag
+from revealed.episodes import is_foreign, read_episodes
 from revealed.errors import InvalidDemonstrations
 from revealed.mdp import MDP, Floats
-from revealed.panels import Ints, Panel, read_panel, write_panel
-from revealed.trajectories import Steps, as_pair, one_each, steps_of
+from revealed.naming import unrolled_labels
+from revealed.panels.columns import Roles, size_of
+from revealed.panels.memory import Panel, read_panel, write_panel
+from revealed.panels.where import Counted, count_where_it_lives
+from revealed.tables import sparse_table, sum_rows
+from revealed.trajectories import Steps, as_agents, as_pair, one_each, steps_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from revealed.bins import Bins
+
+_OF_TRAJECTORIES = ("agent", "time", "state", "action", "next_state", "first")
+
 
 @dataclass(frozen=True, eq=False)
 class Demonstrations:
-    """Observed decisions. Build one with `from_trajectories`, `from_frame` or `from_counts`.
+    """Observed decisions. Build one with `from_trajectories`, `from_episodes`, `from_frame` or
+    `from_counts`.
 
     `counts` (S, A) visits; `by_agent` sparse (N, S*A); `starts` (S,) start states; `transition_counts` sparse
     (S*A, S) moves seen; `weights` (S, A) what enters the objective as ρ: the counts, or visits discounted by γ^t.
+    `steps` are the single decisions, None where a panel was counted where it lives, or counts were given; `notes` say
+    what a frame did not tell (gaps, ids with one period); `bins` made the states of continuous columns.
     """
 
     n_states: int
@@ -43,16 +55,19 @@ class Demonstrations:
     state_labels: tuple[Any, ...] | None = field(repr=False, default=None)
     action_labels: tuple[Any, ...] | None = field(repr=False, default=None)
     agent_weights: Floats | None = field(repr=False, default=None)
+    starts_by_agent: sp.csr_array | None = field(repr=False, default=None)
+    notes: tuple[str, ...] = field(repr=False, default=())
+    bins: Bins | None = field(repr=False, default=None)
 
     @cached_property
     def counts(self) -> Floats:
         """(S, A): how often each action was taken in each state."""
-        return _sum_rows(self.by_agent).reshape(self.n_states, self.n_actions)
+        return sum_rows(self.by_agent).reshape(self.n_states, self.n_actions)
 
     @cached_property
     def weights(self) -> Floats:
         """(S, A): ρ of the sample objective (theory O2); the counts unless visits were discounted."""
-        return _sum_rows(self.weights_by_agent).reshape(self.n_states, self.n_actions)
+        return sum_rows(self.weights_by_agent).reshape(self.n_states, self.n_actions)
 
     @cached_property
     def weights_by_agent(self) -> sp.csr_array:
@@ -92,7 +107,10 @@ class Demonstrations:
 
         `ids` names the agent of each trajectory (the same agent may have several; by default each has its own).
         `next_state` gives, per trajectory, where its last decision led, or one next state for every decision.
+        Episodes of other libraries are read by `from_episodes`.
         """
+        if is_foreign(trajectories):
+            return cls.from_episodes(trajectories, n_states=n_states, n_actions=n_actions, ids=ids)
         n_states, n_actions = _size("n_states", n_states), _size("n_actions", n_actions)
         pairs = [as_pair(i, t, n_states, n_actions) for i, t in enumerate(as_list(trajectories) or ())]
         if not pairs:
@@ -105,11 +123,44 @@ class Demonstrations:
             raise InvalidDemonstrations("ids", "names or numbers", repr(names[:3]))
         code = {name: k for k, name in enumerate(dict.fromkeys(names))}
         rows = [steps_of(i, code[names[i]], *pairs[i], after[i], n_states) for i in range(len(pairs))]
-        steps = Steps(*(np.concatenate([getattr(r, f) for r in rows]) for f in Steps.__dataclass_fields__))
+        steps = Steps(*(np.concatenate([getattr(r, f) for r in rows]) for f in _OF_TRAJECTORIES))
         if steps.state.size == 0:
             raise InvalidDemonstrations("trajectories", "at least one decision", "trajectories without actions")
         starts = np.bincount([s[0] for s, _ in pairs if len(s)], minlength=n_states).astype(np.float64)
         return cls._from_steps(steps, starts, n_states, n_actions, tuple(code))
+
+    @classmethod
+    def from_episodes(
+        cls,
+        episodes: Any,
+        mdp: MDP | None = None,
+        *,
+        state_of: Callable[[Any], Any] | None = None,
+        action_of: Callable[[Any], Any] | None = None,
+        n_states: int | None = None,
+        n_actions: int | None = None,
+        ids: Sequence[Any] | None = None,
+    ) -> Demonstrations:
+        """From a Minari data set, imitation's trajectories or transitions, `rv.environments.rollout`, or lists of
+        steps (obs, action, reward, terminated, truncated, info) as loops write them, obs being what the agent saw.
+
+        Parameters
+        ----------
+        mdp : the model, which brings sizes, labels and ends: where an episode terminated in a state that goes on in
+            the model, it led to the terminal state that `MDP.from_gymnasium` appends. Truncated episodes just stop.
+        state_of : a function from one observation to its state (an index, or a label of the model), called once per
+            observation. Without it whole numbers, also as floats or in arrays of one element, one-hot vectors, labels
+            of the model and dicts with one such entry are states.
+        action_of : the same for actions.
+        n_states, n_actions : sizes, where there is no model; by default what the data hold.
+        ids : names of the episodes' agents; by default each episode has its own.
+        """
+        read = read_episodes(episodes, mdp, n_states, n_actions, state_of, action_of)
+        ids = read.ids if ids is None else ids
+        demos = cls.from_trajectories(read.pairs, read.n_states, read.n_actions, ids, read.after)
+        model = None if mdp is None else mdp.base or mdp
+        names = {n: getattr(model, n, None) for n in ("state_labels", "action_labels")}
+        return replace(demos, notes=read.notes, **names)
 
     @classmethod
     def from_frame(
@@ -118,44 +169,61 @@ class Demonstrations:
         *,
         id: str,
         time: str,
-        state: str,
-        action: str,
-        next_state: str | None = None,
+        state: Any,
+        action: Any,
+        next_state: Any = None,
+        weight: str | None = None,
         states: Any = None,
         actions: Any = None,
         n_states: int | None = None,
         n_actions: int | None = None,
         first_time: int | None = None,
+        period: str | None = None,
+        gaps: str = "break",
+        keep_steps: bool | None = None,
     ) -> Demonstrations:
-        """From a data frame, or the path of a CSV or Parquet file, with one row per decision in any order.
+        """From a data frame or files, with one row per decision in any order.
 
         Parameters
         ----------
-        id, time, state, action : names of columns; `next_state` too, where there is one.
+        frame : what narwhals accepts (pandas, Polars, Arrow, Dask, …), a relation of DuckDB, or the path of a CSV or
+            Parquet file, a glob, a folder of Parquet files, a list of paths.
+        id, time, state, action : names of columns. `state` and `action` may be lists of names, whose labels are
+            tuples; `state` may be what `rv.discretize` made of continuous columns.
+        next_state : where decisions led, a column (or as many as `state` has), missing where that was not seen. It
+            must agree with the row that follows.
+        weight : how often a row counts.
         states, actions : labels in the order of the model. Without them whole numbers are indices from 0 and text
             becomes sorted labels. An MDP with `state_labels` and `action_labels` matches labels by name.
         n_states, n_actions : sizes, where the columns do not show all; by default what they hold.
         first_time : the time that counts as 0 on a finite horizon; by default each agent's own first.
-
-        Times that are whole numbers and skip a period break the trajectory there.
+        period : "day", "month", …: the length of a period where times are dates, so that gaps are seen.
+        gaps : a period without a row ends the trajectory ("break"; counted in `notes`), or is an "error".
+        keep_steps : whether to keep single decisions, which finite horizons and `subset` need, or only counts. By
+            default files and lazy frames of more than 5 million rows, and frames of distributed engines, are counted
+            where they are, and only the counts come into memory.
         """
-        panel = read_panel(
-            frame,
-            id=id,
-            time=time,
-            state=state,
-            action=action,
-            next_state=next_state,
-            states=states,
-            actions=actions,
-            first_time=first_time,
+        from revealed.frames import read_table
+
+        others = {"id": id, "time": time, "weight": weight, "period": period, "gaps": gaps}
+        roles = Roles.of(state, action, next_state, **others)
+        if keep_steps is not None:
+            require_flag("keep_steps", keep_steps)
+        found = count_where_it_lives(frame, roles, states, actions, first_time, keep_steps)
+        if found is None:
+            table = read_table(frame, error=InvalidDemonstrations, needed=roles.require)
+            found = read_panel(table, roles, states, actions, first_time)
+        S = size_of("state", n_states, found.state_labels, found.n_states)
+        A = size_of("action", n_actions, found.action_labels, found.n_actions)
+        demos = cls._from_panel(found, S, A) if isinstance(found, Panel) else cls._from_counted(found, S, A)
+        demos = replace(
+            demos,
+            state_labels=found.state_labels,
+            action_labels=found.action_labels,
+            notes=found.notes,
+            bins=roles.bins,
         )
-        most = max(int(panel.state.max()), int(panel.next_state.max())) + 1
-        n_states = _at_least("state", n_states, len(panel.state_labels or ()) or most, most)
-        most = int(panel.action.max()) + 1
-        n_actions = _at_least("action", n_actions, len(panel.action_labels or ()) or most, most)
-        demos = cls._from_panel(panel, n_states, n_actions)
-        return replace(demos, state_labels=panel.state_labels, action_labels=panel.action_labels)
+        return demos._without_steps() if keep_steps is False else demos
 
     @classmethod
     def from_counts(cls, counts: Any, starts: Any = None) -> Demonstrations:
@@ -180,36 +248,56 @@ class Demonstrations:
 
     @classmethod
     def _from_panel(cls, panel: Panel, n_states: int, n_actions: int) -> Demonstrations:
-        steps = Steps(panel.agent, panel.time, panel.state, panel.action, panel.next_state, panel.starts_here)
-        starts = np.bincount(panel.state[panel.starts_here], minlength=n_states).astype(np.float64)
-        return cls._from_steps(steps, starts, n_states, n_actions, panel.ids)
+        fields = (panel.agent, panel.time, panel.state, panel.action, panel.next_state, panel.starts_here)
+        steps = Steps(*fields, panel.row, panel.weight)
+        return cls._from_steps(steps, None, n_states, n_actions, panel.ids)
+
+    @classmethod
+    def _from_counted(cls, found: Counted, n_states: int, n_actions: int) -> Demonstrations:
+        """Counts that were made elsewhere; there are no steps."""
+        by_agent = found.by_agent(n_states, n_actions)
+        starts = sp.csr_array(found.starts_by_agent(n_states))
+        moves = found.moves(n_states, n_actions)
+        total = sum_rows(starts)
+        return cls(n_states, n_actions, by_agent, total, moves, found.ids, starts_by_agent=starts)
 
     @classmethod
     def _from_steps(
-        cls, steps: Steps, starts: Floats, n_states: int, n_actions: int, ids: tuple[Any, ...]
+        cls, steps: Steps, starts: Floats | None, n_states: int, n_actions: int, ids: tuple[Any, ...]
     ) -> Demonstrations:
-        ones = np.ones(steps.state.size)
+        """`starts` are those of the steps unless given."""
+        often = np.ones(steps.state.size) if steps.weight is None else steps.weight
         seen = steps.next_state >= 0
         pair = steps.state * n_actions + steps.action
-        moves = sparse_table(ones[seen], pair[seen], steps.next_state[seen], (n_states * n_actions, n_states))
-        by_agent = _agent_table(steps, ones, len(ids), n_states, n_actions)
+        moves = sparse_table(often[seen], pair[seen], steps.next_state[seen], (n_states * n_actions, n_states))
+        by_agent = _agent_table(steps, often, len(ids), n_states, n_actions)
+        if starts is None:
+            starts = np.bincount(steps.state[steps.first], often[steps.first], n_states).astype(np.float64)
         return cls(n_states, n_actions, by_agent, starts, moves, ids, steps)
+
+    def _without_steps(self) -> Demonstrations:
+        """The same counts without single decisions."""
+        if self.steps is None:
+            return self
+        first = self.steps[self.steps.first]
+        often = self.step_weights[self.steps.first]
+        table = sparse_table(often, first.agent, first.state, (self.n_agents, self.n_states))
+        return replace(self, steps=None, starts_by_agent=table)
 
     def subset(self, agents: Any) -> Demonstrations:
         """Some of the agents, in the order given: indices as in `demos.subset(range(100))`, a mask, or a slice."""
         steps = self._require_steps("Agents can be picked")
-        chosen = _as_agents(agents, self.n_agents)
+        chosen = as_agents(agents, self.n_agents)
         place = np.full(self.n_agents, -1)
         place[chosen] = np.arange(chosen.size)
         kept = place[steps.agent] >= 0
-        part = Steps(*(getattr(steps, f)[kept] for f in Steps.__dataclass_fields__))
+        part = steps[kept]
         if part.state.size == 0:
             raise InvalidDemonstrations("agents", "at least one with a decision", "none")
         part = replace(part, agent=place[part.agent])
-        starts = np.bincount(part.state[part.first], minlength=self.n_states).astype(np.float64)
         ids = tuple(self.ids[i] for i in chosen)
-        other = self._from_steps(part, starts, self.n_states, self.n_actions, ids)
-        labels = {"state_labels": self.state_labels, "action_labels": self.action_labels}
+        other = self._from_steps(part, None, self.n_states, self.n_actions, ids)
+        labels = {"state_labels": self.state_labels, "action_labels": self.action_labels, "bins": self.bins}
         other = replace(other, visit_discount=self.visit_discount, **labels)
         return other if self.agent_weights is None else other.reweighted(self.agent_weights[chosen])
 
@@ -217,18 +305,22 @@ class Demonstrations:
         self,
         id: str = "id",
         time: str = "time",
-        state: str = "state",
-        action: str = "action",
-        next_state: str | None = None,
+        state: Any = "state",
+        action: Any = "action",
+        next_state: Any = None,
+        weight: str | None = None,
     ) -> pd.DataFrame:
         """One row per decision, in columns of these names, as `from_frame` reads them; labels where there are any.
 
-        With `next_state` there is a column for where each decision led, missing where that was not seen. Times count
-        each agent's periods from 0; of several trajectories of one agent each begins after a gap in time.
+        Labels of several columns are tuples, or go into several columns again: `state=["x", "y"]`. With `next_state`
+        there is a column for where each decision led, missing where that was not seen; with `weight` one for how often
+        it counts. Times count each agent's periods from 0; of several trajectories of one agent each begins after a
+        gap in time.
         """
         steps = self._require_steps("A frame can be made")
         names = {"agent": id, "time": time, "state": state, "action": action, "next_state": next_state}
-        return write_panel(steps, names, self.ids, self.state_labels, self.action_labels)
+        steps = replace(steps, weight=self.step_weights)
+        return write_panel(steps, names | {"weight": weight}, self.ids, self.state_labels, self.action_labels)
 
     def reweighted(self, weights: Floats) -> Demonstrations:
         """The same decisions with agent i counted `weights[i]` times, as a bootstrap does (0 leaves it out).
@@ -244,18 +336,22 @@ class Demonstrations:
 
     def _starts_with(self, agent_weights: Floats) -> Floats:
         """Starts if agent i counted so many times in all; those without a decision belong to nobody and stay."""
+        if self.starts_by_agent is not None:
+            return np.asarray(self.starts_by_agent.T @ agent_weights)
         if self.steps is None:
             return self.starts * agent_weights[0]
         first = self.steps.first
         state, agent = self.steps.state[first], self.steps.agent[first]
-        change = agent_weights[agent] - self.step_weights[first]
+        own = 1.0 if self.steps.weight is None else self.steps.weight[first]
+        change = own * agent_weights[agent] - self.step_weights[first]
         return self.starts + np.bincount(state, weights=change, minlength=self.n_states)
 
     @property
     def step_weights(self) -> Floats:
         """How often each of the `steps` counts: once, but for agents that were given weights."""
         steps = self._require_steps("Single steps count")
-        return np.ones(steps.agent.size) if self.agent_weights is None else self.agent_weights[steps.agent]
+        own = np.ones(steps.agent.size) if steps.weight is None else steps.weight
+        return own if self.agent_weights is None else own * self.agent_weights[steps.agent]
 
     def discount_visits(self, gamma: float) -> Demonstrations:
         """The same decisions with weights γ^t in the objective (the paper's appendix); `counts` stay as they are."""
@@ -290,14 +386,16 @@ class Demonstrations:
         lifted = replace(steps, state=steps.time * self.n_states + steps.state, next_state=following)
         starts = self._lifted_starts(lifted, mdp.n_states)
         other = self._from_steps(lifted, starts, mdp.n_states, self.n_actions, self.ids)
-        other = replace(other, visit_discount=self.visit_discount)
+        names = {"state_labels": unrolled_labels(self.state_labels, horizon + 1), "action_labels": self.action_labels}
+        other = replace(other, visit_discount=self.visit_discount, notes=self.notes, **names)
         return other if self.agent_weights is None else other.reweighted(self.agent_weights)
 
     def _lifted_starts(self, lifted: Steps, n_states: int) -> Floats:
         """Starts at time 0, but for trajectories that begin later (after a gap in time)."""
         late = lifted.first & (lifted.time > 0)
-        starts = np.bincount(lifted.state[late], minlength=n_states).astype(np.float64)
-        later = np.bincount(lifted.state[late] % self.n_states, minlength=self.n_states)
+        often = np.ones(int(late.sum())) if lifted.weight is None else lifted.weight[late]
+        starts = np.bincount(lifted.state[late], often, n_states).astype(np.float64)
+        later = np.bincount(lifted.state[late] % self.n_states, often, self.n_states)
         starts[: self.n_states] += self._starts_with(np.ones(self.n_agents)) - later
         return starts
 
@@ -309,25 +407,6 @@ class Demonstrations:
         return self.steps
 
 
-def _as_agents(agents: Any, n: int) -> Ints:
-    try:
-        chosen = np.arange(n)[agents if isinstance(agents, slice) else np.asarray(agents)]
-    except (IndexError, TypeError, ValueError):
-        chosen = np.arange(n).reshape(1, n)
-    if chosen.ndim != 1 or np.unique(chosen).size != chosen.size:
-        expected = f"indices, a mask or a slice of {n} agents, none twice"
-        raise InvalidDemonstrations("agents", expected, repr(agents)[:60])
-    return chosen
-
-
-def _sum_rows(table: sp.csr_array) -> Floats:
-    return np.asarray(table.sum(axis=0), dtype=np.float64).reshape(-1)
-
-
-def sparse_table(data: Any, rows: Any, columns: Any, shape: tuple[int, int]) -> sp.csr_array:
-    return sp.csr_array(sp.coo_array((data, (rows, columns)), shape=shape))
-
-
 def _agent_table(steps: Steps, weight: Floats, n_agents: int, n_states: int, n_actions: int) -> sp.csr_array:
     return sparse_table(weight, steps.agent, steps.state * n_actions + steps.action, (n_agents, n_states * n_actions))
 
@@ -335,11 +414,3 @@ def _agent_table(steps: Steps, weight: Floats, n_agents: int, n_states: int, n_a
 def _size(name: str, value: Any) -> int:
     require_count(name, value, error=InvalidDemonstrations)
     return int(value)
-
-
-def _at_least(role: str, given: int | None, default: int, needed: int) -> int:
-    if given is None:
-        return default
-    if _size(f"n_{role}s", given) < needed:
-        raise InvalidDemonstrations(f"n_{role}s", f"at least {needed}, which the {role} column needs", given)
-    return given

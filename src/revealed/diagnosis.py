@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from revealed.checks import Ints
 from revealed.mdp import Floats
 from revealed.objective import Evaluation, Objective
 from revealed.optimize import Curvature, can_use_hessian
-from revealed.panels import Ints
 
 NULL_EIGENVALUE = 1e-10  # of the information, scaled to unit diagonal; collinear features give some 1e-16
 NULL_COLUMN = 1e-9  # standard deviation of ∂Q/∂θ_k across actions, relative to its size

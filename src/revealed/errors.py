@@ -70,6 +70,10 @@ class MissingData(InvalidInput):
     """Data files that the call needs are not there. Remedy: the message says which, and where they are looked for."""
 
 
+class UnreadableFit(InvalidInput):
+    """A file is no saved fit, is damaged, or comes from a newer version. Remedy: the message says which; save anew."""
+
+
 class ValueDoesNotExist(RevealedError):
     """At γ = 1 the soft value is infinite: the agent would rather go on for ever than end.
 

@@ -27,12 +27,12 @@ from revealed.errors import InvalidDemonstrations, InvalidInput, InvalidOption, 
 from revealed.first_step import estimate_policy, require_first_step
 from revealed.fit import Fit
 from revealed.linear_solvers import SOLVERS, Work
-from revealed.matching import impossible_moves, match_labels, require_fit
+from revealed.matching import impossible_moves, match_labels, name_alike, require_fit
 from revealed.mdp import MDP, Floats, require_mdp
 from revealed.objective import Case, Evaluation, GivenPolicy, Objective, OwnPolicy, PiTilde, weighted_log
 from revealed.optimize import OPTIMIZERS, Iterate, Search, Settings, Trace, can_use_hessian, maximise
 from revealed.progress import Progress
-from revealed.rewards.base import Reward, lift_reward
+from revealed.rewards.base import Reward, align_reward, lift_reward
 
 SETTLED = 1e-9  # largest change of a choice probability between two updates of NPL that counts as none
 
@@ -78,9 +78,12 @@ class Run:
 
     def __init__(self, method: str, reward: Reward, options: Options, mdp: MDP, demos: Demonstrations) -> None:
         _require_types(mdp, demos)
+        demos = match_labels(demos, mdp)
+        mdp = name_alike(mdp, demos)
         self.method, self.options, self.mdp = method, options, mdp
-        self.demos = match_labels(demos, mdp).lift(mdp)
+        self.demos = demos.lift(mdp)
         require_fit(mdp, self.demos)
+        reward = _named(align_reward(reward, mdp), mdp)
         self.reward = lift_reward(reward, mdp)
         self.reward_model = reward
         self.from_ccp = isinstance(options.start, str) and options.start == "ccp"
@@ -180,7 +183,9 @@ class Run:
 
     def _diagnose(self, found: Search) -> tuple[Evaluation, Status]:
         """The truth about a search (theory I1, I2): what makes an estimate meaningless, then what qualifies it."""
-        notes = [note for note in (impossible_moves(self.mdp, self.demos),) if note]
+        told = impossible_moves(self.mdp, self.demos), getattr(self.reward_model, "left_out", "")
+        notes = [note for note in told if note]
+        notes += [*self._transition_notes(), *self.demos.notes]
         if found.interrupted:
             message = f"{found.reason}; what was reached is kept."
             return found.best, Status("iteration_limit", message, tuple(notes), interrupted=True)
@@ -190,6 +195,11 @@ class Run:
         best, hidden = self._without_invisible(found, notes)
         code, message = self._verdict(found, hidden, notes)
         return best, Status(code, message, tuple(notes))
+
+    def _transition_notes(self) -> tuple[str, ...]:
+        """What to know of transitions that were estimated: the pairs never seen, and the rule for them."""
+        model = self.mdp.base or self.mdp
+        return () if model.estimated is None else model.estimated.notes_on(model.feasible)
 
     def _without_invisible(self, found: Search, notes: list[str]) -> tuple[Evaluation, str]:
         """The estimate less what choices cannot see of a linear reward, and that in words; empty where they see all."""
@@ -259,6 +269,12 @@ class Run:
             rows=self.trace.rows,
             own_policy=self.moves_with_theta,
         )
+
+
+def _named(reward: Any, mdp: MDP) -> Any:
+    """One weight per state is called as the state is, where states have labels."""
+    labels = (mdp.base or mdp).state_labels
+    return reward.named(labels) if labels is not None and hasattr(reward, "named") else reward
 
 
 def _require_types(mdp: Any, demos: Any) -> None:

@@ -30,14 +30,17 @@ def prepare_folder(folder: str | os.PathLike[str], argument: str = "out") -> Pat
     return path
 
 
-def write_atomically(path: Path, content: bytes) -> Path:
-    """Write beside the target, then rename: a reader never sees half a file, and a failure leaves the old one."""
+def write_atomically(path: Path, content: bytes, argument: str = "out") -> Path:
+    """Write beside the target, then rename: a reader never sees half a file, and a failure leaves the old one.
+
+    `argument` is the caller's name for the path, in case it cannot be written.
+    """
     beside = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
     try:
         beside.write_bytes(content)
         os.replace(beside, path)
     except OSError as error:
-        raise _unwritable(path, error) from error
+        raise _unwritable(path, error, argument) from error
     finally:
         beside.unlink(missing_ok=True)
     return path

@@ -14,13 +14,16 @@ import numpy as np
 
 from revealed.demonstrations import Demonstrations
 from revealed.diagnosis import Status
-from revealed.errors import InvalidInput
+from revealed.labelled import find_states, label_table, labels_or_numbers, named_actions, require_going_on
 from revealed.mdp import MDP, Floats
 from revealed.rewards.base import Reward
 from revealed.simulation import draw_actions, make_rng, simulate
 from revealed.uncertainty import Uncertain
 
 if TYPE_CHECKING:
+    import os
+    from pathlib import Path
+
     import pandas as pd
 
     from revealed.counterfactual import Counterfactual
@@ -114,29 +117,36 @@ class Fit(Uncertain):
     ) -> tuple[Any, Any]:
         """Actions for states, called as Stable-Baselines3's policies are: returns (actions, state).
 
-        `obs` is a state index or an array of them. Actions are drawn from the estimated policy, or are its most
-        likely ones with `deterministic=True`. `state` and `episode_start` are passed through: behaviour is Markov.
+        `obs` is a state index or an array of them, and so are the actions. Where the fit has labels, `obs` may be a
+        label or a sequence of them (tuples for labels of several columns), and the actions are labels then. Whole
+        numbers are always indices: labels that are whole numbers themselves go in as text ("20"). Actions are drawn
+        from the estimated policy, or are its most likely ones with `deterministic=True`. `state` and `episode_start`
+        are passed through: behaviour is Markov.
         """
-        try:
-            states = np.asarray(obs)
-        except ValueError as error:
-            raise InvalidInput("obs", "state indices", "a ragged sequence") from error
-        if not np.issubdtype(states.dtype, np.integer) or states.size == 0:
-            raise InvalidInput("obs", "state indices", f"dtype {states.dtype}, shape {states.shape}")
-        flat = states.reshape(-1)
-        bad = (flat < 0) | (flat >= self.mdp.n_states)
-        if bad.any():
-            where = f"position {int(np.flatnonzero(bad)[0])}"
-            raise InvalidInput("obs", f"indices in 0…{self.mdp.n_states - 1}", int(flat[bad][0]), where)
-        ended = self.mdp.terminal[flat]
-        if ended.any():
-            raise InvalidInput("obs", "states that are not terminal", int(flat[ended][0]))
-        rows = self.policy[flat]
-        if deterministic:
-            actions = rows.argmax(axis=1)
-        else:
-            actions = draw_actions(rows, make_rng(seed))
-        return (int(actions[0]) if states.ndim == 0 else actions.reshape(states.shape)), state
+        states, by_label = find_states(self.mdp, obs)
+        require_going_on(self.mdp, states)
+        rows = self.policy[states.reshape(-1)]
+        actions = rows.argmax(axis=1) if deterministic else draw_actions(rows, make_rng(seed))
+        return named_actions(self.mdp, actions.reshape(states.shape), by_label), state
+
+    @property
+    def state_labels(self) -> tuple[Any, ...]:
+        """What the states are called: labels of the model or the data, (time, label) on a horizon; else numbers."""
+        return labels_or_numbers(self.mdp.state_labels, self.mdp.n_states)
+
+    @property
+    def action_labels(self) -> tuple[Any, ...]:
+        """What the actions are called; numbers where they have no labels."""
+        return labels_or_numbers(self.mdp.action_labels, self.mdp.n_actions)
+
+    def table(self, what: str = "policy") -> pd.DataFrame:
+        """A row per state and a column per action under their labels; on a horizon rows are (time, state).
+
+        `what` is "policy", "reward", "q" (both missing where an action is not feasible), "visits" (how often it was
+        observed), "frequencies" (visits as shares of the state's; missing where it was never seen), or "value", which
+        has one column.
+        """
+        return label_table(self, what)
 
     def simulate(
         self, n: int, length: int, seed: int | None = None, initial: Any = None, under: Any = None
@@ -199,6 +209,16 @@ class Fit(Uncertain):
         from revealed.summary import Summary
 
         return Summary(self, alpha)
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write all of it to one zip of JSON and arrays, which `rv.load(path)` reads; returns the file's path.
+
+        A folder gets a `fit.zip`, a path without a suffix gets `.zip`, folders on the way are made. The file is
+        replaced whole or not at all. Rewards of your own (torch, JAX functions) are passed again to `rv.load`.
+        """
+        from revealed.saving import save_fit
+
+        return save_fit(self, path)
 
     def to_html(self) -> str:
         """The summary as a fragment to be put into a page."""

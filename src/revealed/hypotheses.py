@@ -79,7 +79,7 @@ def wald_test(fit: Any, hypothesis: Any) -> TestResult:
     R, q = _restrictions(list(fit.reward_model.names), hypothesis)
     gap = R @ fit.theta - q
     V = R @ fit.covariance() @ R.T
-    statistic, rank = _quadratic(gap, V)
+    statistic, rank = quadratic_form(gap, V)
     if rank < len(V):
         remedy = "A parameter has no standard error (see the summary), or a restriction is repeated."
         raise InvalidInput("hypothesis", "restrictions with a covariance of full rank", "none", remedy=remedy)
@@ -142,7 +142,7 @@ def difference_test(
         raise InvalidInput("reps", f"more than {first.theta.size + 1} replications in which both end well", got)
     gap = first.theta - second.theta
     V = np.atleast_2d(np.cov(one.theta[i] - two.theta[j], rowvar=False))
-    statistic, rank = _quadratic(gap, V)
+    statistic, rank = quadratic_form(gap, V)
     if rank == 0:
         raise InvalidInput("second", "an estimator that differs from the first", "the same estimates in every resample")
     joint = _chi_square("all differences are zero", statistic, rank)
@@ -151,7 +151,7 @@ def difference_test(
     return DifferenceTest((first.method, second.method), names, gap, V, joint, int(both.size), asked - int(both.size))
 
 
-def _quadratic(gap: Floats, V: Floats) -> tuple[float, int]:
+def quadratic_form(gap: Floats, V: Floats) -> tuple[float, int]:
     """gapᵀ V⁻¹ gap in units of standard errors, so that units of features do not matter, and the rank of V."""
     d = np.sqrt(np.maximum(np.diag(V), 0.0))
     if not np.isfinite(V).all() or not (d > 0.0).any():

@@ -46,6 +46,7 @@ class Evidence:
         covariance on the complement of `blind`. It is that of every quantity that does not move along those either.
         """
         self.require(kind, joint)
+        joint = joint and self.estimated is not None and self.estimated.psi.size > 0  # a smoothed T has no ψ
         if kind == "opg":
             outer, penalty = self._opg(joint)
             inverse, lost = invert(outer + penalty, self.blind(joint))

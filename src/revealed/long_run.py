@@ -20,7 +20,8 @@ from revealed.chain import MOST_STEPS
 from revealed.checks import Bools, Floats, Ints
 from revealed.errors import SolverFailed
 from revealed.linear_solvers import LinearSolver, make_solver
-from revealed.mdp import MDP, can_reach
+from revealed.mdp import MDP
+from revealed.transitions import can_reach
 
 LOOK_AHEAD = 12  # steps after which a state that is visited often stands out
 

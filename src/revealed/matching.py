@@ -8,15 +8,18 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from revealed.demonstrations import Demonstrations, sparse_table
+from revealed.checks import Ints
+from revealed.demonstrations import Demonstrations
 from revealed.errors import InvalidDemonstrations
+from revealed.labels import find, spell
 from revealed.mdp import MDP
-from revealed.panels import Ints
+from revealed.naming import in_words, pair_in_words, state_in_words
+from revealed.tables import sparse_table
 
 
 def match_labels(demos: Demonstrations, mdp: MDP) -> Demonstrations:
     """The same decisions in the order of the MDP's labels, where both have labels; an unknown one is an error."""
-    model = mdp.base or mdp
+    model = mdp if mdp.base is None or demos.n_states == mdp.n_states else mdp.base
     to_state = _matching("state", demos.state_labels, model.state_labels, demos.n_states)
     to_action = _matching("action", demos.action_labels, model.action_labels, demos.n_actions)
     if to_state is None and to_action is None:
@@ -32,6 +35,10 @@ def match_labels(demos: Demonstrations, mdp: MDP) -> Demonstrations:
         steps = replace(steps, state=to_state[steps.state], action=to_action[steps.action], next_state=after)
     agents, moves = demos.by_agent.tocoo(), demos.transition_counts.tocoo()
     starts = np.bincount(to_state, weights=demos.starts, minlength=S)
+    own_starts = demos.starts_by_agent
+    if own_starts is not None:
+        began = own_starts.tocoo()
+        own_starts = sparse_table(began.data, began.coords[0], to_state[began.coords[1]], (demos.n_agents, S))
     return replace(
         demos,
         n_states=S,
@@ -40,6 +47,7 @@ def match_labels(demos: Demonstrations, mdp: MDP) -> Demonstrations:
         starts=starts,
         transition_counts=sparse_table(moves.data, pair[moves.coords[0]], to_state[moves.coords[1]], (S * A, S)),
         steps=steps,
+        starts_by_agent=own_starts,
         state_labels=demos.state_labels and model.state_labels,
         action_labels=demos.action_labels and model.action_labels,
     )
@@ -47,15 +55,17 @@ def match_labels(demos: Demonstrations, mdp: MDP) -> Demonstrations:
 
 def _matching(role: str, own: Any, model: Any, n: int) -> Ints | None:
     """Where each of our labels stands among the model's; None where there is nothing to match."""
-    if own is None or model is None or own == model:
+    if own is None or model is None or own == model or tuple(map(spell, own)) == tuple(map(spell, model)):
         return None
-    place = {str(label): k for k, label in enumerate(model)}
-    unknown = [label for label in own if str(label) not in place]
-    if unknown:
-        raise InvalidDemonstrations(
-            f"{role}_labels", f"labels that the MDP knows ({', '.join(list(place)[:8])})", f"{unknown[0]!r}"
-        )
-    return np.array([place[str(label)] for label in own])
+    return find(f"{role}_labels", own, model, what=f"{role} label", error=InvalidDemonstrations)
+
+
+def name_alike(mdp: MDP, demos: Demonstrations) -> MDP:
+    """The model with the labels of decisions that it shares states and actions with, where it has none of its own."""
+    model = mdp.base or mdp
+    states = demos.state_labels if demos.n_states == model.n_states and model.state_labels is None else None
+    actions = demos.action_labels if demos.n_actions == model.n_actions and model.action_labels is None else None
+    return mdp if states is None and actions is None else mdp.with_labels(states, actions)
 
 
 def require_fit(mdp: MDP, demos: Demonstrations) -> None:
@@ -69,12 +79,13 @@ def require_fit(mdp: MDP, demos: Demonstrations) -> None:
         )
     wrong = (demos.counts > 0) & ~mdp.feasible
     if wrong.any():
+        mdp = name_alike(mdp, demos)
         s, a = (int(i) for i in np.argwhere(wrong)[0])
         raise InvalidDemonstrations(
             "demonstrations",
             "feasible actions in states that are not terminal",
             f"{demos.counts[wrong].sum():g} decisions " + ("in terminal states" if mdp.terminal[s] else "infeasible"),
-            f"state {s}, action {a}" + _who(demos, s, a),
+            pair_in_words(mdp, s, a) + _who(demos, s, a),
             "Drop those decisions, or change the MDP's feasible= or terminal=.",
         )
 
@@ -88,8 +99,10 @@ def impossible_moves(mdp: MDP, demos: Demonstrations) -> str | None:
     wrong.eliminate_zeros()
     if wrong.nnz == 0:
         return None
-    pair, after = int(wrong.coords[0][0]), int(wrong.coords[1][0])
-    first = f"from state {pair // mdp.n_actions} by action {pair % mdp.n_actions} to state {after}"
+    mdp = name_alike(mdp, demos)
+    s, a = divmod(int(wrong.coords[0][0]), mdp.n_actions)
+    after = state_in_words(mdp, wrong.coords[1][0])
+    first = f"from {state_in_words(mdp, s)} by {in_words('action', mdp.action_labels, a)} to {after}"
     return f"{wrong.sum():g} observed moves are impossible under the MDP's transitions (first {first})."
 
 

@@ -8,19 +8,32 @@ states are (time, state) pairs (theory F1).
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from revealed.checks import Bools, Floats, as_floats, as_list, as_number, is_count, pass_instead
-from revealed.errors import InvalidDiscount, InvalidDistribution, InvalidInput, InvalidMask, InvalidTransitions
-from revealed.transitions import CsrTransitions, EstimatedTransitions, Structure, as_csr
+from revealed.checks import Bools, Floats, is_count, pass_instead
+from revealed.errors import InvalidInput
+from revealed.model_checks import (
+    as_discount,
+    as_distribution,
+    as_labels,
+    as_mask,
+    clean_rows,
+    frozen,
+    own_labels,
+    require_an_action,
+    require_seen,
+)
+from revealed.naming import Names, unrolled_labels, weights_by_name
+from revealed.transitions import CsrTransitions, EstimatedTransitions, Structure, as_csr, can_reach
 
-ROW_SUM_TOLERANCE = 1e-8
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 class MDP:
@@ -32,7 +45,8 @@ class MDP:
         Rows of terminal states and of infeasible pairs are ignored; the others sum to one within 1e-8. What
         `rv.estimate_transitions` returns goes in as it is and is kept as `estimated`, for inference.
     discount : γ in [0, 1]. With γ = 1 values exist only where behaviour surely ends in a terminal state.
-    initial : (S,) start probabilities, optional.
+    initial : (S,) start probabilities, optional; or by name: a state (`initial="A"`, an index), or a dict or Series
+        from states to probabilities.
     feasible : (S, A) bool, optional: which actions a state offers.
     terminal : (S,) bool, optional. A terminal state has value 0: no action, no reward, no entropy.
     state_labels, action_labels : names, optional; labels of demonstrations are matched to them by name.
@@ -63,27 +77,32 @@ class MDP:
         estimated = transitions if isinstance(transitions, EstimatedTransitions) else None
         if estimated is not None:
             transitions = estimated.matrix
-            state_labels = _own_labels("state_labels", state_labels, estimated.state_labels)
-            action_labels = _own_labels("action_labels", action_labels, estimated.action_labels)
+            state_labels = own_labels("state_labels", state_labels, estimated.state_labels)
+            action_labels = own_labels("action_labels", action_labels, estimated.action_labels)
         matrix, n_states, n_actions = as_csr(transitions)
-        terminal = _as_mask("terminal", terminal, (n_states,), default=False)
-        offered = _as_mask("feasible", feasible, (n_states, n_actions), default=True)
+        names = Names(
+            as_labels("state_labels", state_labels, n_states), as_labels("action_labels", action_labels, n_actions)
+        )
+        terminal = as_mask("terminal", terminal, (n_states,), default=False)
+        offered = as_mask("feasible", feasible, (n_states, n_actions), default=True)
+        if estimated is not None:
+            offered, terminal = estimated.offered(offered, terminal)
         feasible = offered & ~terminal[:, None]
-        _require_an_action(feasible, terminal)
-        if estimated is not None and estimated.unseen is not None:
-            _require_seen(estimated.unseen, feasible)
+        require_an_action(feasible, terminal, names)
+        if estimated is not None and estimated.rule == "error":
+            require_seen(estimated.unknown, feasible, names)
         original = matrix if feasible.all() else matrix.copy()
-        matrix = _clean_rows(matrix, feasible, n_actions)
+        matrix = clean_rows(matrix, feasible, names)
         self._set(
             estimated=estimated,
             _original={"transitions": original, "feasible": offered},  # before terminal states lost their rows
             transitions=CsrTransitions(matrix, n_states, n_actions),
-            discount=_as_discount(discount),
-            initial=None if initial is None else as_distribution("initial", initial, n_states),
-            feasible=_frozen(feasible),
-            terminal=_frozen(terminal),
-            state_labels=_as_labels("state_labels", state_labels, n_states),
-            action_labels=_as_labels("action_labels", action_labels, n_actions),
+            discount=as_discount(discount),
+            initial=None if initial is None else as_distribution("initial", initial, n_states, names.state_labels),
+            feasible=frozen(feasible),
+            terminal=frozen(terminal),
+            state_labels=names.state_labels,
+            action_labels=names.action_labels,
             base=None,
             base_state=None,
         )
@@ -100,6 +119,55 @@ class MDP:
 
         return cls(**read_table(env, masks).model(), discount=discount)
 
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        *,
+        state: str | Sequence[str],
+        action: str | Sequence[str],
+        next_state: str | Sequence[str],
+        probability: str,
+        discount: float,
+        states: Any = None,
+        actions: Any = None,
+        terminal: Any = None,
+        initial: Any = None,
+    ) -> MDP:
+        """From a table of transitions: a data frame, or the path of a CSV or Parquet file, a row per (s, a, s').
+
+        Parameters
+        ----------
+        state, action, next_state, probability : names of columns. Of several, as in `state=["x", "y"]` with
+            `next_state=["x2", "y2"]`, the labels are tuples.
+        states, actions : labels in the order of the model. Without them whole numbers are indices from 0, as many as
+            the columns hold, and text becomes sorted labels.
+        terminal : labels (or indices) of states where decisions end, or a mask (S,); their rows are ignored.
+        initial : (S,) start probabilities, or a dict from labels to probabilities.
+
+        Pairs without a row are not feasible, and states without any row are terminal as well. The probabilities of a
+        pair sum to one within 1e-8. A move that is listed twice is an error. `to_frame` is the way back.
+        """
+        from revealed.transition_tables import read_transitions
+
+        columns = {"state": state, "action": action, "next_state": next_state, "probability": probability}
+        table = read_transitions(frame, columns, states, actions)
+        return cls(**table.model(terminal, initial), discount=discount)
+
+    def to_frame(
+        self,
+        state: str | Sequence[str] = "state",
+        action: str | Sequence[str] = "action",
+        next_state: str | Sequence[str] = "next_state",
+        probability: str = "probability",
+    ) -> pd.DataFrame:
+        """One row per move that can happen, in columns of these names, as `from_frame` reads them; labels where there
+        are any. Labels that are tuples go into several columns where several are named."""
+        from revealed.transition_tables import write_transitions
+
+        columns = {"state": state, "action": action, "next_state": next_state, "probability": probability}
+        return write_transitions(self.transitions.matrix, columns, self.state_labels, self.action_labels)
+
     def _set(self, **fields: Any) -> None:
         self.__dict__.update(fields)
 
@@ -109,7 +177,7 @@ class MDP:
         matrix = self.transitions.matrix
         for array in (self.initial, self.feasible, self.terminal, self.base_state, matrix.data, matrix.indices):
             if array is not None:
-                _frozen(array)
+                frozen(array)
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"an MDP is frozen; use mdp.replace({name}=...) to make another")
@@ -168,13 +236,35 @@ class MDP:
         """(S,) where trajectories begin: `initial` if given, else the MDP's own start distribution, else evenly over
         the states that are not terminal (of the first layer, on a horizon)."""
         if initial is not None:
-            return as_distribution("initial", initial, self.n_states)
+            return as_distribution("initial", self._from_the_first(initial), self.n_states, self.state_labels)
         if self.initial is not None:
             return self.initial
         going = ~self.terminal
         if self.base is not None:
             going = going & (np.arange(self.n_states) < self.base.n_states)
         return going / going.sum()
+
+    def _from_the_first(self, initial: Any) -> Any:
+        """On a horizon states that are named without their time are those of the first period."""
+        if self.base is None:
+            return initial
+        named = weights_by_name("initial", initial, self.base.state_labels, self.base.n_states)
+        return initial if named is initial else np.append(named, np.zeros(self.n_states - named.size))
+
+    def with_labels(self, state_labels: Any = None, action_labels: Any = None) -> MDP:
+        """The same model with labels where it has none yet; on a horizon those of the states before unrolling."""
+        if self.base is not None and self.horizon is not None:
+            base = self.base.with_labels(state_labels, action_labels)
+            names: dict[str, Any] = {"base": base, "state_labels": unrolled_labels(base.state_labels, self.horizon + 1)}
+            names["action_labels"] = base.action_labels
+        else:
+            new = as_labels("state_labels", state_labels, self.n_states)
+            names = {"state_labels": new if self.state_labels is None else self.state_labels}
+            new = as_labels("action_labels", action_labels, self.n_actions)
+            names["action_labels"] = new if self.action_labels is None else self.action_labels
+        other = object.__new__(MDP)
+        other._set(**self.__dict__ | names)
+        return other
 
     def replace(self, **changes: Any) -> MDP:
         """Another MDP with some of the constructor's arguments changed, as in `mdp.replace(discount=0.99)`."""
@@ -183,8 +273,10 @@ class MDP:
             if name not in known:
                 raise InvalidInput("replace", f"arguments among {', '.join(known)}", name)
         if set(changes) <= {"discount"}:
-            return self._with_discount(_as_discount(changes.get("discount", self.discount)))
+            return self._with_discount(as_discount(changes.get("discount", self.discount)))
         arguments: dict[str, Any] = {name: getattr(self, name) for name in known} | self._original | changes
+        if self.estimated is not None and self.base is None:
+            arguments["transitions"] = changes.get("transitions", self.estimated)  # with its rule for unseen pairs
         other = MDP(**arguments)
         if "transitions" not in changes:
             other._set(base=self.base, base_state=self.base_state, estimated=self.estimated)
@@ -201,7 +293,7 @@ class MDP:
         """The MDP of `horizon` decisions: state t·S + s at time t, (horizon + 1)·S states, last layer terminal.
 
         It carries `base` and `base_state`, through which rewards, features and demonstrations of the base MDP are
-        lifted; the estimators do so by themselves.
+        lifted; the estimators do so by themselves. Its labels are pairs (time, label).
         """
         if not is_count(horizon):
             raise InvalidInput("horizon", "a whole number of decisions, at least 1", repr(horizon))
@@ -209,7 +301,7 @@ class MDP:
             raise InvalidInput("unroll", "an MDP that is not unrolled yet", repr(self), remedy="Unroll `mdp.base`.")
         layers = int(horizon) + 1
         matrix = sp.csr_array(sp.kron(sp.eye_array(layers, k=1), self.transitions.matrix, format="csr"))
-        _frozen(matrix.data)
+        frozen(matrix.data)
         last = np.repeat(np.arange(layers) == horizon, self.n_states)
         terminal = np.tile(self.terminal, layers) | last
         initial = None if self.initial is None else np.concatenate([self.initial, np.zeros(horizon * self.n_states)])
@@ -219,13 +311,13 @@ class MDP:
             _original={"transitions": matrix, "feasible": np.tile(self.feasible, (layers, 1))},
             transitions=CsrTransitions(matrix, layers * self.n_states, self.n_actions),
             discount=self.discount,
-            initial=None if initial is None else _frozen(initial),
-            feasible=_frozen(np.tile(self.feasible, (layers, 1)) & ~terminal[:, None]),
-            terminal=_frozen(terminal),
-            state_labels=None,
+            initial=None if initial is None else frozen(initial),
+            feasible=frozen(np.tile(self.feasible, (layers, 1)) & ~terminal[:, None]),
+            terminal=frozen(terminal),
+            state_labels=unrolled_labels(self.state_labels, layers),
             action_labels=self.action_labels,
             base=self,
-            base_state=_frozen(np.tile(np.arange(self.n_states), layers)),
+            base_state=frozen(np.tile(np.arange(self.n_states), layers)),
         )
         return other
 
@@ -237,159 +329,3 @@ class MDP:
 def require_mdp(value: Any, name: str = "mdp") -> None:
     if not isinstance(value, MDP):
         raise InvalidInput(name, "an rv.MDP", type(value).__name__, remedy=pass_instead(value, name))
-
-
-def can_reach(graph: sp.csr_array, goal: Bools) -> Bools:
-    """Which nodes have a path into `goal`."""
-    return way_to(graph, goal)[0]
-
-
-def way_to(graph: sp.csr_array, goal: Bools) -> tuple[Bools, npt.NDArray[np.intp]]:
-    """Which nodes have a path into `goal`, and the next node on a shortest one (a node itself at or without a goal).
-
-    One breadth-first search backwards from an extra node behind the goals.
-    """
-    from scipy.sparse.csgraph import breadth_first_order
-
-    n = int(graph.shape[0])
-    targets = np.flatnonzero(goal)
-    moves = graph.tocoo()
-    happens = moves.data != 0.0  # stored zeros are not moves
-    rows = np.concatenate([moves.coords[1][happens], np.full(targets.size, n)])
-    columns = np.concatenate([moves.coords[0][happens], targets])
-    extended = sp.csr_array((np.ones(rows.size), (rows, columns)), shape=(n + 1, n + 1))
-    order, parent = breadth_first_order(extended, n)
-    reached = np.zeros(n + 1, dtype=bool)
-    reached[order] = True
-    onwards = np.arange(n)
-    inner = reached[:n] & (parent[:n] >= 0) & (parent[:n] < n)
-    onwards[inner] = parent[:n][inner]
-    return reached[:n], onwards
-
-
-def _clean_rows(matrix: sp.csr_array, feasible: Bools, n_actions: int) -> sp.csr_array:
-    """Empty the ignored rows, check the others, and scale them to sum to one exactly."""
-    keep = feasible.reshape(-1)
-    in_use = np.repeat(keep, np.diff(matrix.indptr))
-    matrix.data[~in_use] = 0.0
-    matrix.eliminate_zeros()
-    rows = np.repeat(np.arange(keep.size), np.diff(matrix.indptr))
-    for wrong, what in ((~np.isfinite(matrix.data), "finite probabilities"), (matrix.data < 0, "probabilities >= 0")):
-        if wrong.any():
-            first = int(np.flatnonzero(wrong)[0])
-            where = f"state {rows[first] // n_actions}, action {rows[first] % n_actions}"
-            raise InvalidTransitions(
-                "transitions", what, matrix.data[first], f"{where}, next state {matrix.indices[first]}"
-            )
-    sums = np.asarray(matrix.sum(axis=1)).reshape(-1)
-    off = keep & (np.abs(sums - 1.0) > ROW_SUM_TOLERANCE)
-    if off.any():
-        first = int(np.flatnonzero(off)[0])
-        raise InvalidTransitions(
-            "transitions",
-            "rows that sum to one within 1e-8",
-            f"row sum {sums[first]:.10g}",
-            f"state {first // n_actions}, action {first % n_actions}; {int(off.sum())} such rows",
-            "Divide the rows by their sums (float32 and rounded numbers often need it)."
-            if abs(sums[first] - 1.0) < 1e-4
-            else "Normalise the row, or mark the pair infeasible (feasible=) or the state terminal (terminal=).",
-        )
-    matrix.data /= sums[rows]
-    matrix.sort_indices()
-    for array in (matrix.data, matrix.indices, matrix.indptr):
-        array.flags.writeable = False
-    return matrix
-
-
-def _as_discount(discount: Any) -> float:
-    gamma = as_number(discount)
-    if not 0.0 <= gamma <= 1.0:
-        raise InvalidDiscount("discount", "a number in [0, 1]", repr(discount), remedy="As in discount=0.95.")
-    return gamma
-
-
-def _as_mask(name: str, mask: Any, shape: tuple[int, ...], default: bool) -> Bools:
-    if mask is None:
-        return np.full(shape, default)
-    array = as_floats(mask)
-    if array is None:
-        raise InvalidMask(name, f"a bool array of shape {shape}", f"{type(mask).__name__} of something else")
-    if array.shape != shape:
-        remedy = f"Indices go in as np.isin(np.arange({shape[0]}), indices)." if array.ndim == 1 else None
-        raise InvalidMask(name, f"a bool array of shape {shape}", f"shape {array.shape}", remedy=remedy)
-    other = ~np.isin(array, (0.0, 1.0))
-    if other.any():
-        raise InvalidMask(name, "True and False (or 1 and 0)", array[other][0], f"position {np.argwhere(other)[0]}")
-    return array == 1.0
-
-
-def _require_an_action(feasible: Bools, terminal: Bools) -> None:
-    if terminal.all():
-        raise InvalidMask("terminal", "at least one state that is not terminal", "all terminal")
-    stuck = ~feasible.any(axis=1) & ~terminal
-    if stuck.any():
-        raise InvalidMask(
-            "feasible",
-            "at least one feasible action in every state that is not terminal",
-            "no action",
-            f"state {int(np.flatnonzero(stuck)[0])}; {int(stuck.sum())} such states",
-            "Allow an action there, or mark the state terminal.",
-        )
-
-
-def as_distribution(name: str, values: Any, n: int) -> Floats:
-    p = as_floats(values)
-    if p is None:
-        raise InvalidDistribution(name, f"{n} probabilities", f"{type(values).__name__} of something else")
-    if p.shape != (n,):
-        raise InvalidDistribution(name, f"an array of shape ({n},)", f"shape {p.shape}")
-    bad = ~np.isfinite(p) | (p < 0)
-    if bad.any():
-        first = int(np.flatnonzero(bad)[0])
-        raise InvalidDistribution(name, "finite probabilities >= 0", p[first], f"state {first}")
-    if abs(p.sum() - 1.0) > ROW_SUM_TOLERANCE:
-        raise InvalidDistribution(
-            name, "probabilities that sum to one", f"sum {p.sum():.10g}", remedy="Divide by the sum."
-        )
-    return _frozen(p / p.sum())
-
-
-def _require_seen(unseen: npt.NDArray[np.intp], feasible: Bools) -> None:
-    """Transitions that were estimated know nothing of pairs that were never seen."""
-    lost = unseen[feasible.reshape(-1)[unseen]]
-    if lost.size:
-        s, a = divmod(int(lost[0]), feasible.shape[1])
-        raise InvalidTransitions(
-            "transitions",
-            "every feasible pair seen with its next state in the demonstrations",
-            f"{lost.size} pairs that were not",
-            f"state {s}, action {a}",
-            'Mark them with feasible= or terminal=, let them stay where they are (unseen="stay"), or share outcomes '
-            "between pairs (landing=). Where a last decision led comes from next_state=.",
-        )
-
-
-def _own_labels(name: str, given: Any, own: tuple[Any, ...] | None) -> Any:
-    """Estimated transitions bring their labels along; others would put T in one order and the data in another."""
-    if own is None or given is None or list(map(str, as_list(given) or ())) == list(map(str, own)):
-        return own if given is None else given
-    raise InvalidInput(name, "the labels of the demonstrations that the transitions come from", repr(given)[:60])
-
-
-def _as_labels(name: str, labels: Sequence[Any] | None, n: int) -> tuple[Any, ...] | None:
-    if labels is None:
-        return None
-    listed = as_list(labels)
-    if listed is None or len(listed) != n:
-        raise InvalidInput(name, f"a sequence of {n} labels", repr(labels) if listed is None else f"{len(listed)}")
-    if not all(isinstance(x, Hashable) for x in listed):
-        raise InvalidInput(name, "labels that are names or numbers", repr(listed[:3]))
-    if len(set(listed)) != n:
-        twice = next(x for i, x in enumerate(listed) if x in listed[:i])
-        raise InvalidInput(name, "labels that differ", f"{twice!r} twice")
-    return tuple(listed)
-
-
-def _frozen(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    array.flags.writeable = False
-    return array

@@ -21,6 +21,7 @@ from revealed.demonstrations import Demonstrations
 from revealed.errors import InvalidDemonstrations, InvalidDistribution, InvalidInput
 from revealed.matching import match_labels, require_fit
 from revealed.mdp import MDP, Floats, require_mdp
+from revealed.naming import pair_in_words, state_in_words
 from revealed.reward_distances import as_table, epic, starc
 
 __all__ = [
@@ -119,7 +120,9 @@ def nll(policy: Any, demos: Demonstrations, per: str = "decision") -> float:
     """
     require_option("per", per, ("decision", "trajectory"))
     _require_demonstrations(demos)
-    log_policy = _log_policy(policy, (demos.n_states, demos.n_actions))
+    if isinstance(getattr(policy, "mdp", None), MDP):  # a fit knows the order of its states by name
+        demos = match_labels(demos, policy.mdp).lift(policy.mdp)
+    log_policy = _log_policy(policy, demos)
     counts, seen = demos.counts, demos.counts > 0.0
     total = -float(np.sum(counts[seen] * log_policy[seen]))
     if per == "decision":
@@ -175,7 +178,7 @@ def policy_of(mdp: MDP, policy: Any, name: str = "policy") -> Floats:
 
 def _log_policy_of(mdp: MDP, policy: Any) -> Floats:
     """log π of a policy of this MDP: a fit's or solution's own, else that of probabilities that are checked first."""
-    return _log_policy(policy if hasattr(policy, "log_policy") else policy_of(mdp, policy), mdp.feasible.shape)
+    return _log_policy(policy if hasattr(policy, "log_policy") else policy_of(mdp, policy), mdp)
 
 
 def _require_demonstrations(demos: Any) -> None:
@@ -183,7 +186,8 @@ def _require_demonstrations(demos: Any) -> None:
         raise InvalidInput("demos", "Demonstrations", type(demos).__name__)
 
 
-def _log_policy(policy: Any, shape: tuple[int, ...]) -> Floats:
+def _log_policy(policy: Any, named: MDP | Demonstrations) -> Floats:
+    shape = (named.n_states, named.n_actions)
     given = getattr(policy, "log_policy", None)
     table = as_floats(getattr(policy, "policy", policy) if given is None else given)
     if table is None or table.shape != shape:
@@ -195,11 +199,12 @@ def _log_policy(policy: Any, shape: tuple[int, ...]) -> Floats:
     bad = ~((table >= 0.0) & (table <= 1.0 + 1e-8))
     if bad.any():
         s, a = (int(i) for i in np.argwhere(bad)[0])
-        raise InvalidDistribution("policy", "probabilities in [0, 1]", table[s, a], f"state {s}, action {a}")
+        raise InvalidDistribution("policy", "probabilities in [0, 1]", table[s, a], pair_in_words(named, s, a))
     off = np.abs(table.sum(axis=1) - 1.0) > 1e-8
     if (off & table.any(axis=1)).any():  # rows of terminal states are zero
         s = int(np.flatnonzero(off & table.any(axis=1))[0])
-        raise InvalidDistribution("policy", "rows that sum to one", f"sum {table[s].sum():.10g}", f"state {s}")
+        got = f"sum {table[s].sum():.10g}"
+        raise InvalidDistribution("policy", "rows that sum to one", got, state_in_words(named, s))
     return np.log(table, out=np.full(shape, -np.inf), where=table > 0.0)
 
 

@@ -55,9 +55,9 @@ def note(text: str) -> Html:
     return tag("p", with_code(text), class_="note", role="note")
 
 
-def figure(png: bytes, width: float, caption: str, alt: str, saved: str) -> Html:
-    """A picture of so many inches, its caption, and under which name it was saved. It scrolls where it would shrink
-    too far to be read."""
+def figure(png: bytes, width: float, caption: str, alt: str, saved: str = "") -> Html:
+    """A picture of so many inches, its caption, and under which name it was saved, if it was. It scrolls where it
+    would shrink too far to be read."""
     full = round(width * INCH)
     image = tag(
         "img",
@@ -65,8 +65,8 @@ def figure(png: bytes, width: float, caption: str, alt: str, saved: str) -> Html
         alt=alt,
         style=f"width:100%;max-width:{full}px;min-width:{round(LEGIBLE * full)}px",
     )
-    words = tag("figcaption", caption, " ", tag("small", "Saved as ", tag("code", saved), "."))
-    return tag("figure", _scrolling(image, caption), words)
+    where = [" ", tag("small", "Saved as ", tag("code", saved), ".")] if saved else []
+    return tag("figure", _scrolling(image, caption), tag("figcaption", caption, *where))
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]], caption: str) -> Html:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from revealed.errors import InvalidInput
+from revealed.labels import spell
 from revealed.mdp import Floats
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ BLANK = "#b7d3ea"  # where there is no value: a colour that no grey can be taken
 # of objects on a grid; distinct for colour-blind readers (after Okabe and Ito)
 COLORS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#000000")
 MOST_MARKS = 40
+LONGEST_NAME = 20  # characters below an axis
 WIDE = 2.0  # with so many more columns than rows a map is too low for a colour bar at its side
 ARROW = {
     "pivot": "middle",
@@ -183,12 +185,13 @@ def plot_states(
     fontsize: float = 11.0,
     color: str = "0.35",
     ordered: bool = False,
+    names: Sequence[Any] | None = None,
 ) -> None:
     """One value per state as bars over the states' numbers and, on a second axis, the probabilities of actions.
 
     For worlds whose states have no place on a map. `policy` (S, A) is drawn in red, with a mark per state and action,
     or a line per action where the states are `ordered`; only four actions can be told apart, and no marks among more
-    than 40 states.
+    than 40 states. `names` are written below the bars of at most as many states.
     """
     heights = np.asarray(values, dtype=np.float64).reshape(-1)
     index = np.arange(heights.size)
@@ -198,8 +201,21 @@ def plot_states(
     ax.stairs(shown, edges, baseline=floor, fill=True, color=color, alpha=0.75, linewidth=0)
     label_axes(ax, title, fontsize, (states, label))
     ax.margins(x=0.01)
+    if names is not None and heights.size <= MOST_MARKS:
+        name_states(ax, names, fontsize)
     if policy is not None and (ordered or heights.size <= MOST_MARKS):
         _plot_probabilities(ax, index, np.asarray(policy, dtype=np.float64), actions, fontsize, ordered)
+
+
+def name_states(ax: Axes, names: Sequence[Any], fontsize: float) -> None:
+    """Names as they are (a $ starts no formula), long ones cut, slanted so that they do not run into each other."""
+    texts = [spell(name) for name in names]
+    short = [t if len(t) <= LONGEST_NAME else t[: LONGEST_NAME - 1] + "…" for t in texts]
+    size = (0.9 if len(names) <= 20 else 0.75) * fontsize
+    slant: dict[str, Any] = (
+        {"rotation": 45, "ha": "right", "rotation_mode": "anchor"} if len(names) <= 20 else {"rotation": 90}
+    )
+    ax.set_xticks(range(len(names)), short, fontsize=size, parse_math=False, **slant)
 
 
 def _floor(heights: Floats) -> float:

@@ -24,6 +24,7 @@ from revealed.chain import Chain
 from revealed.checks import as_floats, pass_instead
 from revealed.errors import InvalidDistribution, InvalidReward
 from revealed.mdp import MDP, Floats, require_mdp
+from revealed.naming import pair_in_words, state_in_words
 from revealed.transitions.csr import is_sparse
 
 VANISHES = 1e-12  # a canonical form this small beside the numbers it was made from is rounding
@@ -84,7 +85,7 @@ def as_table(mdp: MDP, reward: Any, name: str = "reward") -> RewardTable:
     bad = ~np.isfinite(_stored(kept))
     if bad.any():
         row = int(_rows(kept)[bad][0]) if is_sparse(kept) else int(np.argwhere(bad)[0][0])
-        where = f"state {row // A}, action {row % A}"
+        where = pair_in_words(mdp, *divmod(row, A))
         raise InvalidReward(name, "finite rewards for feasible pairs", "NaN or infinity", where)
     return RewardTable(np.zeros((S, A)), kept)
 
@@ -166,14 +167,14 @@ def _check_weights(mdp: MDP, weights: Any, pairs: Floats) -> float:
     bad = ~(np.isfinite(stored) & (stored >= 0.0))
     if bad.any():
         row = int(_rows(weights)[bad][0]) if is_sparse(weights) else int(np.argwhere(bad)[0][0])
-        where = f"state {row if weights is pairs else row // mdp.n_actions}"
+        where = state_in_words(mdp, row if weights is pairs else row // mdp.n_actions)
         raise InvalidDistribution("coverage", "finite weights >= 0", stored[bad][0], where)
     if not stored.any():
         raise InvalidDistribution("coverage", "some weight above 0", "all zero")
     outside = ~mdp.feasible & (pairs > 0.0)
     if outside.any():
         s, a = (int(i) for i in np.argwhere(outside)[0])
-        raise InvalidDistribution("coverage", "weight on feasible pairs alone", pairs[s, a], f"state {s}, action {a}")
+        raise InvalidDistribution("coverage", "weight on feasible pairs alone", pairs[s, a], pair_in_words(mdp, s, a))
     return float(stored.max())
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from functools import cached_property
 from typing import Any
 
@@ -17,11 +16,12 @@ import scipy.sparse as sp
 
 from revealed.behaviour import Derivatives, Solved, solve_behaviour
 from revealed.bellman import SoftBellman, as_reward
-from revealed.checks import Floats, as_floats, as_number
+from revealed.checks import Floats, as_floats, as_number, is_index
 from revealed.errors import InvalidInput, InvalidOption, InvalidReward
+from revealed.labels import listed, near, spell
 from revealed.mdp import MDP, require_mdp
 from revealed.reestimation import with_transitions
-from revealed.rewards.base import Reward, lift_reward, require_reward
+from revealed.rewards.base import Reward, align_reward, lift_reward, require_reward
 from revealed.transitions import EstimatedTransitions
 
 STEP = float(np.cbrt(np.finfo(np.float64).eps))  # of central differences, relative
@@ -90,23 +90,18 @@ def find_parameter(name: Any, names: tuple[str, ...], argument: str = "params") 
     """The position of a parameter; an unknown name is an error that shows the nearest."""
     if name in names:
         return names.index(name)
-    near = get_close_matches(str(name), names, 1)
-    known = ", ".join(names[:8]) + (", …" if len(names) > 8 else "")
-    remedy = f"Did you mean {near[0]}?" if near else None
-    raise InvalidInput(argument, f"names among {known}", repr(name), remedy=remedy)
+    raise InvalidInput(argument, f"names among {listed(names)}", repr(name), remedy=near(name, names))
 
 
 def find_action(mdp: MDP, action: Any) -> int:
     """The position of an action that is given by its label or its index."""
-    labels = mdp.action_labels or ()
-    if action in labels:
-        return labels.index(action)
-    if isinstance(action, int | np.integer) and not isinstance(action, bool) and 0 <= action < mdp.n_actions:
+    spelled = [spell(label) for label in mdp.action_labels or ()]
+    if spell(action) in spelled:
+        return spelled.index(spell(action))
+    if is_index(action) and 0 <= action < mdp.n_actions:
         return int(action)
-    near = get_close_matches(str(action), [str(x) for x in labels], 1)
-    known = f"one of {', '.join(map(str, labels[:8]))}, or an index" if labels else "an index"
-    remedy = f"Did you mean {near[0]}?" if near else None
-    raise InvalidInput("action", f"{known} in 0…{mdp.n_actions - 1}", repr(action), remedy=remedy)
+    known = f"one of {listed(spelled)}, or an index" if spelled else "an index"
+    raise InvalidInput("action", f"{known} in 0…{mdp.n_actions - 1}", repr(action), remedy=near(action, spelled))
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,6 +187,7 @@ def sides(fit: Any, params: Any, mdp: Any, reward: Any, initial: Any) -> tuple[S
     model = fit.mdp
     if mdp is not None:
         require_mdp(mdp)
+        mdp = _named_alike(mdp, fit.mdp)
         same_T = mdp.transitions is fit.mdp.transitions
         told = f"discount {fit.mdp.discount:g} → {mdp.discount:g}" if mdp.discount != fit.mdp.discount else ""
         words.append(told if same_T and told else "another model")
@@ -200,6 +196,13 @@ def sides(fit: Any, params: Any, mdp: Any, reward: Any, initial: Any) -> tuple[S
     new_reward = _reward_of(fit, model, reward, setting)
     words += ["another reward"] if reward is not None else []
     return before, Side(model, new_reward, setting, *_start(fit, model, initial), follows, before.solver), words
+
+
+def _named_alike(mdp: MDP, own: MDP) -> MDP:
+    """Another model of the same states and actions is spoken of by the same labels, unless it has its own."""
+    model, known = mdp.base or mdp, own.base or own
+    states = known.state_labels if model.n_states == known.n_states else None
+    return mdp.with_labels(states, known.action_labels if model.n_actions == known.n_actions else None)
 
 
 def estimated_side(fit: Any, initial: Any, setting: Setting | None = None) -> Side:
@@ -251,8 +254,8 @@ def _reward_of(fit: Any, mdp: MDP, reward: Any, setting: Setting) -> Reward | Fl
 
 def _fitting(reward: Reward, mdp: MDP, remedy: str | None) -> Reward:
     try:
-        return lift_reward(reward, mdp)
+        return lift_reward(align_reward(reward, mdp), mdp)
     except InvalidReward as problem:
         if remedy is None:
             raise
-        raise InvalidInput("mdp", problem.expected, problem.got, remedy=remedy) from problem
+        raise InvalidInput("mdp", problem.expected, problem.got, problem.offender, remedy) from problem

@@ -101,6 +101,10 @@ class Printed(ABC):
     def _repr_html_(self) -> str:
         return self.to_html()
 
+    def text(self, width: int = WIDTH) -> str:
+        """The printed form in lines of `width` characters, longer only where the cells need it."""
+        return self._sheet().text(width)
+
     def to_html(self) -> str:
         """A fragment to be put into a page; all names in it are escaped."""
         return self._sheet().html()

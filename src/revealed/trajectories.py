@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from revealed.checks import as_list, is_index
+from revealed.checks import Floats, Ints, as_list, is_index
 from revealed.errors import InvalidDemonstrations
-from revealed.panels import Ints
 
 
 @dataclass(frozen=True)
 class Steps:
-    """One entry per decision: whose, when, where, what, where it led (−1: not seen), whether a trajectory starts."""
+    """One entry per decision: whose, when, where, what, where it led (−1: not seen), whether a trajectory starts.
+
+    `row` is where it came from in a frame, `weight` how often it counts; None where there was no frame, or once each.
+    """
 
     agent: Ints
     time: Ints
@@ -23,6 +25,13 @@ class Steps:
     action: Ints
     next_state: Ints
     first: npt.NDArray[np.bool_]
+    row: Ints | None = None
+    weight: Floats | None = None
+
+    def __getitem__(self, which: Any) -> Steps:
+        """Some of the steps."""
+        given = {name: part for name in self.__dataclass_fields__ if (part := getattr(self, name)) is not None}
+        return replace(self, **{name: part[which] for name, part in given.items()})
 
 
 def one_each(name: str, values: Any, n: int) -> list[Any]:
@@ -85,3 +94,15 @@ def steps_of(i: int, agent: int, states: Ints, actions: Ints, after: Any, n_stat
             )
         following[n - given.size :] = given
     return Steps(np.full(n, agent, dtype=np.intp), np.arange(n), states[:n], actions, following, np.arange(n) == 0)
+
+
+def as_agents(agents: Any, n: int) -> Ints:
+    """Which agents are meant, by index."""
+    try:
+        chosen = np.arange(n)[agents if isinstance(agents, slice) else np.asarray(agents)]
+    except (IndexError, TypeError, ValueError):
+        chosen = np.arange(n).reshape(1, n)
+    if chosen.ndim != 1 or np.unique(chosen).size != chosen.size:
+        expected = f"indices, a mask or a slice of {n} agents, none twice"
+        raise InvalidDemonstrations("agents", expected, repr(agents)[:60])
+    return chosen

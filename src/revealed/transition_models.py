@@ -1,7 +1,8 @@
 """Transitions estimated from demonstrations: a frequency per move, or outcomes that all pairs share (theory N5).
 
-Frequencies need every pair to be seen. Where the same few things can happen everywhere (mileage grows by 0, 1 or 2
-bins), `landing` says where each leads, and only their probabilities are estimated.
+Frequencies need every pair to be seen, or a rule for the others: `smooth_transitions` fills them from the same state or
+from nearby. Where the same few things can happen everywhere (mileage grows by 0, 1 or 2 bins), `landing` says where
+each leads, and only their probabilities are estimated.
 """
 
 from __future__ import annotations
@@ -9,44 +10,92 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
 
-from revealed.checks import Bools, as_floats, require_option
-from revealed.demonstrations import Demonstrations, sparse_table
-from revealed.errors import InvalidDemonstrations, InvalidInput
-from revealed.mdp import Floats
-from revealed.panels import Ints
+from revealed.checks import Bools, Floats, Ints, as_floats, as_number, require_option
+from revealed.demonstrations import Demonstrations
+from revealed.errors import InvalidDemonstrations, InvalidInput, InvalidOption
+from revealed.labels import spell
+from revealed.naming import in_words, pair_in_words
+from revealed.seen_moves import Moves, SeenMoves, moves_of
+from revealed.smooth_transitions import KernelAverages, SmoothedFrequencies, as_bandwidths, as_coordinates
+from revealed.tables import sparse_table
 from revealed.transitions import EstimatedTransitions
 
-UNSEEN = ("error", "stay")
+UNSEEN = ("error", "stay", "infeasible")
 MOST_ROUNDS = 1000  # of expectation and maximisation, where outcomes cannot be told apart
 
 
 def estimate_transitions(
-    demonstrations: Demonstrations, landing: Any = None, names: Sequence[str] | None = None, unseen: str = "error"
+    demonstrations: Demonstrations,
+    landing: Any = None,
+    names: Sequence[str] | None = None,
+    unseen: str = "error",
+    smoothing: float = 0.0,
+    coordinates: Any = None,
+    bandwidth: Any = None,
 ) -> EstimatedTransitions:
     """T from the moves that were seen; `rv.MDP(rv.estimate_transitions(demos), discount=0.95)`.
 
-    Without `landing`, T(s'|s,a) is the frequency of s' after (s, a). A pair that was never seen is an error once an MDP
-    is made in which it is feasible, or stays where it is with `unseen="stay"`. With `landing` (S, A, O), outcome o
-    leads from (s, a) to state `landing[s, a, o]` and has the same probability everywhere; −1 marks pairs that are not
-    feasible. Where several outcomes lead to the same state they share what was seen there (maximum likelihood, by
-    expectation and maximisation).
+    Parameters
+    ----------
+    landing, names : (S, A, O): outcome o leads from (s, a) to state `landing[s, a, o]` and has the same probability
+        everywhere; −1 marks pairs that are not feasible. Where several outcomes lead to the same state they share what
+        was seen there (maximum likelihood, by expectation and maximisation). `names` are those of the outcomes.
+    smoothing : α ≥ 0: T(s'|s,a) = (n(s,a,s') + α q(s'|s)) / (n(s,a) + α), q(s'|s) the frequency of s' after s under any
+        action (theory N5a). With α = 0, the default, T(s'|s,a) is the frequency of s' after (s, a).
+    coordinates, bandwidth : (S, d) coordinates of the states, and T is an average over the moves of the same action
+        nearby (theory N5b): a Gaussian product kernel φ around where a move began and another, ψ, around where it led,
+        both cut off at two bandwidths. `bandwidth` is one number, two (of φ and ψ) or a (2, d) table, in units of the
+        coordinates. The kernel knows nothing of terminal states: moves next to one are smeared into it.
+    unseen : what becomes of pairs that were never seen and that the estimate does not fill either: "error" once an MDP
+        is made in which they are feasible, "stay" where they are, or "infeasible": the MDP does not offer them, and
+        states without any other are terminal. `feasible=` and `terminal=` of the MDP apply as well.
+
+    The result's `notes` say how many pairs were never seen and what became of them. Frequencies and shared outcomes
+    have parameters, whose noise standard errors can count (`joint=True`). Smoothed and kernel estimates have none:
+    joint errors are the plain ones, which take T as known; a bootstrap over agents estimates T anew.
     """
     if not isinstance(demonstrations, Demonstrations):
         raise InvalidInput("demonstrations", "rv.Demonstrations", type(demonstrations).__name__)
     require_option("unseen", unseen, UNSEEN)
-    if demonstrations.transition_counts.nnz == 0 or demonstrations.steps is None:
-        remedy = "Build them from trajectories or a frame; one more state than actions tells where the last one led."
-        raise InvalidDemonstrations("demonstrations", "decisions whose next state was seen", "none", remedy=remedy)
+    alpha = _as_smoothing(smoothing)
+    _require_one_way(landing, names, alpha, coordinates, bandwidth)
+    moves = moves_of(demonstrations)
     if landing is not None:
-        return SharedOutcomes(landing, demonstrations.n_states, names).fit_moves(demonstrations)
-    if names is not None:
+        return SharedOutcomes(landing, demonstrations.n_states, names).fit_moves(demonstrations, moves)
+    return _model(demonstrations, moves, unseen, alpha, coordinates, bandwidth).fit(demonstrations, moves)
+
+
+def _model(
+    demos: Demonstrations, moves: Moves, unseen: str, alpha: float, coordinates: Any, bandwidth: Any
+) -> SeenMoves:
+    if coordinates is not None:
+        nodes = as_coordinates(coordinates, demos)
+        return KernelAverages(demos, moves, unseen, nodes, as_bandwidths(bandwidth, nodes))
+    return SmoothedFrequencies(demos, moves, unseen, alpha) if alpha > 0.0 else Frequencies(demos, moves, unseen)
+
+
+def _as_smoothing(smoothing: Any) -> float:
+    alpha = as_number(smoothing)
+    if not 0.0 <= alpha < np.inf:
+        raise InvalidOption("smoothing", "a number >= 0", repr(smoothing)[:60], remedy="As in smoothing=1.0.")
+    return alpha
+
+
+def _require_one_way(landing: Any, names: Any, alpha: float, coordinates: Any, bandwidth: Any) -> None:
+    """T is estimated in one way only, and every argument belongs to it."""
+    ways = {"landing": landing is not None, "smoothing": alpha > 0.0, "coordinates": coordinates is not None}
+    chosen = [name for name, is_given in ways.items() if is_given]
+    if len(chosen) > 1:
+        raise InvalidOption(chosen[1], f"no {chosen[1]} together with `{chosen[0]}`", "both", remedy="Choose one.")
+    if names is not None and landing is None:
         raise InvalidInput("names", "names only together with `landing`", repr(names)[:60])
-    return Frequencies(demonstrations, unseen).fit(demonstrations)
+    if bandwidth is not None and coordinates is None:
+        raise InvalidInput("bandwidth", "a bandwidth only together with `coordinates`", repr(bandwidth)[:60])
 
 
 class SharedOutcomes:
@@ -80,6 +129,16 @@ class SharedOutcomes:
     def n_actions(self) -> int:
         return int(self.landing.shape[1])
 
+    @property
+    def about(self) -> tuple[str, ...]:
+        return ()
+
+    def filled(self, pairs: Ints) -> str:
+        return "share the outcomes of all pairs"
+
+    def recounted(self, counts: Floats) -> Self:
+        return self
+
     def probabilities(self, psi: Floats) -> Floats:
         """(O,): of all outcomes."""
         return np.append(psi, _what_is_left(1.0 - psi.sum()))
@@ -99,25 +158,23 @@ class SharedOutcomes:
         total = sp.csr_array(np.asarray(table.sum(axis=0)).reshape(1, -1))
         return self._estimated(self.groups, table, total, (0,))
 
-    def fit_moves(self, demos: Demonstrations) -> EstimatedTransitions:
+    def fit_moves(self, demos: Demonstrations, moves: Moves) -> EstimatedTransitions:
         """From the moves in demonstrations: which outcomes may have led to each is seen from `landing`."""
-        steps = demos.steps
-        assert steps is not None
         if demos.n_actions != self.n_actions:
             raise InvalidInput("landing", f"{demos.n_actions} actions", f"{self.n_actions}")
-        seen = np.flatnonzero(steps.next_state >= 0)
-        pair = steps.state[seen] * self.n_actions + steps.action[seen]
-        possible = self.landing.reshape(-1, self.landing.shape[2])[pair] == steps.next_state[seen, None]
+        possible = self.landing.reshape(-1, self.landing.shape[2])[moves.pair] == moves.to[:, None]
         lost = np.flatnonzero(~possible.any(axis=1))
         if lost.size:
-            i = seen[lost[0]]
-            move = f"({steps.state[i]}, {steps.action[i]}) → {steps.next_state[i]}"
+            pair, to = int(moves.pair[lost[0]]), int(moves.to[lost[0]])
+            where = pair_in_words(demos, *divmod(pair, self.n_actions))
+            move = f"{where} → {in_words('state', demos.state_labels, to)}"
             raise InvalidDemonstrations("landing", "an outcome for every move seen", f"none for {move}")
         groups, kind = np.unique(possible, axis=0, return_inverse=True)
-        kind, often = kind.reshape(-1), demos.step_weights[seen]
-        joint = sparse_table(often, pair, kind, (self.n_states * self.n_actions, len(groups)))
-        by_agent = sparse_table(often, steps.agent[seen], kind, (demos.n_agents, len(groups)))
-        return _with_labels(self._estimated(groups, joint, by_agent, demos.ids), demos)
+        kind = kind.reshape(-1)
+        joint = sparse_table(moves.often, moves.pair, kind, (self.n_states * self.n_actions, len(groups)))
+        by_agent = sparse_table(moves.often, moves.agent, kind, (len(moves.ids), len(groups)))
+        found = self._estimated(groups, joint, by_agent, moves.ids)
+        return replace(found, state_labels=demos.state_labels, action_labels=demos.action_labels)
 
     def _estimated(
         self, groups: Bools, joint: sp.csr_array, by_agent: sp.csr_array, ids: tuple[Any, ...] | None
@@ -176,39 +233,22 @@ class SharedOutcomes:
         return share[:, :-1] - share[:, -1:]
 
 
-class Frequencies:
+class Frequencies(SeenMoves):
     """T(s'|s,a) = n(s,a,s')/n(s,a). A class is a move that was seen; ψ are all moves of a pair but its last."""
 
-    def __init__(self, demos: Demonstrations, unseen: str = "error") -> None:
-        moves = demos.transition_counts.tocoo()
-        order = np.lexsort((moves.coords[1], moves.coords[0]))
-        self.pair, self.to = moves.coords[0][order], moves.coords[1][order]
-        self.shape = (demos.n_states * demos.n_actions, demos.n_states)
+    def __init__(self, demos: Demonstrations, moves: Moves, rule: str = "error") -> None:
+        super().__init__(demos, moves, rule)
         last = np.append(self.pair[1:] != self.pair[:-1], True)
         self.free, self._last = np.flatnonzero(~last), np.flatnonzero(last)
         self.last_of = self._last[np.searchsorted(self.pair[self._last], self.pair)]  # the last move of the same pair
-        self.unseen = np.setdiff1d(np.arange(self.shape[0]), self.pair)
-        self.stays = self.unseen if unseen == "stay" else self.unseen[:0]
-        self.n_actions = demos.n_actions
 
     @property
     def names(self) -> tuple[str, ...]:
-        moves = zip(self.pair[self.free], self.to[self.free], strict=True)
-        return tuple(f"T({p // self.n_actions},{p % self.n_actions}→{s})" for p, s in moves)
-
-    def fit(self, demos: Demonstrations) -> EstimatedTransitions:
-        steps = demos.steps
-        assert steps is not None
-        seen = steps.next_state >= 0
-        pair, to = (steps.state * demos.n_actions + steps.action)[seen], steps.next_state[seen]
-        n_states = self.shape[1]
-        kind = np.searchsorted(self.pair * n_states + self.to, pair * n_states + to)
-        often = demos.step_weights[seen]
-        joint = sparse_table(often, pair, kind, (self.shape[0], self.pair.size))
-        by_agent = sparse_table(often, steps.agent[seen], kind, (demos.n_agents, self.pair.size))
-        psi = self.estimate(np.asarray(by_agent.sum(axis=0), dtype=np.float64).reshape(-1))
-        unseen = np.setdiff1d(self.unseen, self.stays)
-        return _with_labels(EstimatedTransitions(self, psi, joint, by_agent, demos.ids, unseen=unseen), demos)
+        states = self.state_labels or range(self.n_states)
+        actions = self.action_labels or range(self.n_actions)
+        state, action = np.divmod(self.pair[self.free], self.n_actions)
+        moves = zip(state, action, self.to[self.free], strict=True)
+        return tuple(f"T({spell(states[s])},{spell(actions[a])}→{spell(states[to])})" for s, a, to in moves)
 
     def estimate(self, counts: Floats, otherwise: Floats | None = None) -> Floats:
         total = np.bincount(self.pair, weights=counts, minlength=self.shape[0])[self.pair]
@@ -223,9 +263,7 @@ class Frequencies:
         return p
 
     def matrix(self, psi: Floats) -> sp.csr_array:
-        rows = np.concatenate([self.pair, self.stays])
-        columns = np.concatenate([self.to, self.stays // self.n_actions])
-        return sparse_table(np.append(self._probabilities(psi), np.ones(self.stays.size)), rows, columns, self.shape)
+        return self.with_stays(self.table(self._probabilities(psi)))
 
     def times(self, V: Floats) -> sp.csr_array:
         gain = V[self.to[self.free]] - V[self.to[self.last_of[self.free]]]
@@ -246,7 +284,3 @@ class Frequencies:
 def _what_is_left(rest: Any) -> Any:
     """One less the others; a hair below zero is rounding."""
     return np.where((rest < 0.0) & (rest > -1e-12), 0.0, rest)
-
-
-def _with_labels(found: EstimatedTransitions, demos: Demonstrations) -> EstimatedTransitions:
-    return replace(found, state_labels=demos.state_labels, action_labels=demos.action_labels)

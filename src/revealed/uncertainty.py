@@ -172,7 +172,8 @@ class Uncertain:
     @property
     def tvalues(self) -> pd.Series:
         """Estimates in units of their standard errors: z, as they are asymptotically normal."""
-        return self._series(self.theta / self.bse.to_numpy(), "z")
+        with np.errstate(divide="ignore", invalid="ignore"):  # a parameter that a penalty alone decides has none
+            return self._series(self.theta / self.bse.to_numpy(), "z")
 
     @property
     def pvalues(self) -> pd.Series:

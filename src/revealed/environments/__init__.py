@@ -6,6 +6,7 @@ from revealed.environments.gymnasium import from_gymnasium
 from revealed.environments.mountain_car import mountain_car
 from revealed.environments.objectworld import objectworld
 from revealed.environments.obstacleworld import obstacleworld
+from revealed.environments.rollouts import rollout
 from revealed.environments.rust_bus import rust_bus
 from revealed.environments.world import GridWorld, World
 
@@ -19,5 +20,6 @@ __all__ = [
     "mountain_car",
     "objectworld",
     "obstacleworld",
+    "rollout",
     "rust_bus",
 ]

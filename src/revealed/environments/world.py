@@ -159,7 +159,7 @@ class World:
     def _draw(self, ax: Axes, values: Floats, policy: Floats | None, **style: Any) -> None:
         from revealed.plots import plot_states
 
-        style.setdefault("actions", self.mdp.action_labels)
+        style = {"actions": self.mdp.action_labels, "names": self.mdp.state_labels} | style
         plot_states(ax, values, policy, **style)
 
 

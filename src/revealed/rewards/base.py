@@ -15,6 +15,7 @@ import scipy.sparse as sp
 
 from revealed.checks import as_floats, as_list
 from revealed.errors import InvalidReward
+from revealed.labels import spell
 from revealed.mdp import MDP, Floats
 
 
@@ -94,6 +95,21 @@ def require_reward(reward: Any) -> None:
         if callable(reward) and hasattr(reward, "__self__"):
             remedy = f"It is a method: call it, as in {reward.__name__}()."
         raise InvalidReward("reward", f"an object with {needed}", got, remedy=remedy)
+
+
+def align_reward(reward: Any, mdp: MDP) -> Any:
+    """A reward whose features carry labels, in the order of the model's; labels of a model without any are 0, 1, 2, …
+
+    On a horizon features may be those of the states, which is usual, or of (time, state) pairs.
+    """
+    own = getattr(reward, "state_labels", None)
+    if own is None or not hasattr(reward, "aligned"):
+        return reward
+    timed = mdp.base is not None and spell((mdp.state_labels or ("",))[0]) in set(map(spell, own))
+    model = mdp if timed else mdp.base or mdp
+    states = range(model.n_states) if model.state_labels is None else model.state_labels
+    actions = range(model.n_actions) if model.action_labels is None else model.action_labels
+    return reward.aligned(states, actions, model.feasible)
 
 
 def lift_reward(reward: Reward, mdp: MDP) -> Reward:

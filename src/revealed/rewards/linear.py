@@ -1,17 +1,20 @@
-"""r(s, a) = φ(s, a)·θ: features (S, K) or (S, A, K), dense or sparse."""
+"""r(s, a) = φ(s, a)·θ: features (S, K) or (S, A, K), dense or sparse, in the order of the states or with labels."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from revealed.checks import is_count
+from revealed.checks import Bools, Ints, as_list, is_count
 from revealed.errors import InvalidReward
+from revealed.labels import listed, near, plain, spell
 from revealed.mdp import Floats
 from revealed.rewards.base import check_features, check_names, sum_actions
+from revealed.rewards.feature_table import FeatureTable, Labels, indexed_features, read_features, require_once
 from revealed.transitions import is_sparse
 
 
@@ -22,17 +25,119 @@ class LinearReward:
     ----------
     features : (S, K) for rewards of states, (S, A, K) for rewards of state-action pairs; dense, or sparse as (S, K),
         as a 3-d `scipy.sparse.coo_array`, as a list of A matrices (S, K), or as (S*A, K) with `n_actions=A`. A data
-        frame has a row per state, in their order, and lends its columns as names.
+        frame lends its columns as names; its index names the states, unless it is 0, 1, 2, …, which is their order.
     names : K names, optional; they label `fit.params`.
+    state_labels : S labels of the rows, optional.
+
+    Rows with labels may come in any order: a fit brings them into the order of the model's labels (or of the data's
+    where the model has none), asks for a row of every state, and notes how many rows it left out. Rows without labels
+    are states in the order of the model; where states are text that order is the sorted one, unless `states=` of
+    `from_frame`, or the MDP, gave another. Nothing can be checked then: prefer labels.
     """
 
     linear = True
+    action_labels: Labels | None = None
+    absent: Bools | None = None  # (S, A): pairs of a table that it has no row for; zeros stand in their place
+    left_out = ""  # what `aligned` had no use for, in a sentence
 
-    def __init__(self, features: Any, names: Sequence[str] | None = None, n_actions: int | None = None) -> None:
+    def __init__(
+        self,
+        features: Any,
+        names: Sequence[str] | None = None,
+        n_actions: int | None = None,
+        state_labels: Sequence[Any] | None = None,
+    ) -> None:
+        self.state_labels: Labels | None = None
         if hasattr(features, "columns") and hasattr(features, "index"):
-            features, names = _from_frame(features, names)
+            table = indexed_features(features)
+            names = table.names if names is None else names
+            features, self.state_labels = table.matrix, table.state_labels
         self.matrix, self.n_states, self.n_columns = _as_matrix(features, n_actions)
         self.names = check_names(names, self.n_params)
+        if state_labels is not None:
+            self.state_labels = _as_labels(state_labels, self.n_states)
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        state: str | Sequence[str],
+        action: str | Sequence[str] | None = None,
+        columns: str | Sequence[str] | None = None,
+        constants: bool = False,
+        actions: Sequence[Any] | None = None,
+    ) -> LinearReward:
+        """Features from a data frame or the path of a CSV or Parquet file, a row per state or pair in any order.
+
+        Parameters
+        ----------
+        state : the column of the states' labels, or several columns whose labels are tuples.
+        action : the column of the actions' labels, where features are those of pairs. Pairs that the model does not
+            offer may be left out.
+        columns : the features; by default every other column.
+        constants : True adds a constant for every action but the first: `constant_sell`, …
+        actions : the actions in their order, by default sorted; needed for constants where there is no such column.
+        """
+        return cls._of_table(read_features(frame, state, action, columns, constants, actions))
+
+    @classmethod
+    def _of_table(cls, table: FeatureTable) -> LinearReward:
+        paired = table.action_labels is not None
+        S, A = len(table.state_labels or ()), len(table.action_labels or ())
+        features = table.matrix.reshape(S, A, -1) if paired and not is_sparse(table.matrix) else table.matrix
+        reward = cls(features, table.names, A if paired and is_sparse(table.matrix) else None, table.state_labels)
+        reward.action_labels, reward.absent = table.action_labels, table.absent
+        return reward
+
+    def aligned(
+        self, state_labels: Sequence[Any], action_labels: Sequence[Any] | None = None, feasible: Bools | None = None
+    ) -> LinearReward:
+        """The same features in the order of these labels; those of other states are left out and told in `left_out`.
+
+        A state or pair without features is an error, unless `feasible` (S, A) says that nothing is chosen there.
+        """
+        if self.state_labels is None or (self.absent is None and self._stands(state_labels, action_labels)):
+            return self
+        rows = _places(state_labels, self.state_labels)
+        actions = self.action_labels if self.action_labels is None or action_labels is None else tuple(action_labels)
+        columns = np.arange(self.n_columns) if actions is None else _places(actions, self.action_labels or ())
+        known = (rows >= 0)[:, None] & (columns >= 0)
+        if self.absent is not None:
+            known &= ~self.absent[rows[:, None], columns]
+        lost = ~known & _needed(known.shape, feasible)
+        if lost.any():
+            raise self._without(lost, state_labels, actions)
+        where = np.where(known, rows[:, None] * self.n_columns + columns, -1).reshape(-1)
+        other = copy(self)
+        other.matrix = _rows(self.matrix, where)
+        other.n_states, other.n_columns = known.shape
+        other.state_labels, other.action_labels = tuple(state_labels), actions
+        other.absent = None if known.all() else ~known
+        other.left_out = _left_out(self, rows, columns) or self.left_out
+        return other
+
+    def _stands(self, state_labels: Sequence[Any], action_labels: Sequence[Any] | None) -> bool:
+        """Whether the rows are in the order of these labels already."""
+        own = self.action_labels
+        return self.state_labels == tuple(state_labels) and (own is None or own == tuple(action_labels or own))
+
+    def _without(self, lost: Bools, states: Sequence[Any], actions: Labels | None) -> InvalidReward:
+        """The complaint about states or pairs that have no features."""
+        own = self.state_labels or ()
+        unknown = _places(states, own) < 0
+        s, a = (int(i) for i in np.argwhere(lost)[0])
+        if actions is None or unknown[s]:
+            many = int((lost.any(axis=1) & (unknown | (actions is None))).sum())
+            what, where = "state of the model", f"state {plain(states[s])!r}"
+            remedy = (
+                f"The features are those of {listed(own)}." if unknown.all() else _unused_near(states[s], own, states)
+            )
+        else:
+            many, what = int(lost.sum()), "pair that the model offers"
+            where = f"state {plain(states[s])!r}, action {plain(actions[a])!r}"
+            remedy = _unused_near(actions[a], self.action_labels or (), actions)
+        expected, got = f"features of every {what}", f"none for {many} of them"
+        return InvalidReward("features", expected, got, where, remedy or "Add a row for it.")
 
     @property
     def n_params(self) -> int:
@@ -79,14 +184,52 @@ def _as_matrix(features: Any, n_actions: int | None) -> tuple[Any, int, int]:
     return _csr(features, n_actions), features.shape[0] // n_actions, n_actions
 
 
-def _from_frame(frame: Any, names: Sequence[str] | None) -> tuple[Any, Sequence[str]]:
-    """The numbers of a data frame and its columns; an index that puts rows in another order would be lost."""
-    index = list(frame.index)
-    if index != list(range(len(index))):
-        remedy = "Bring the rows into the order of the states and pass frame.to_numpy()."
-        expected = "a frame with a row per state, indexed 0, 1, 2, …"
-        raise InvalidReward("features", expected, repr(index[:3]), remedy=remedy)
-    return frame.to_numpy(), [str(name) for name in frame.columns] if names is None else names
+def _as_labels(labels: Any, n: int) -> Labels:
+    given = None if isinstance(labels, str) else as_list(labels)
+    if given is None or len(given) != n:
+        raise InvalidReward("state_labels", f"{n} labels, one per state", repr(labels)[:60])
+    require_once("state_labels", "state", given)
+    return tuple(plain(label) for label in given)
+
+
+def _unused_near(label: Any, own: Labels, wanted: Sequence[Any]) -> str | None:
+    """A remedy that names the label that looks like this one, among those that the model has no use for."""
+    unused = np.flatnonzero(_places(own, wanted) < 0)
+    return near(label, [own[k] for k in unused]) if label not in own else None
+
+
+def _places(wanted: Sequence[Any], known: Sequence[Any]) -> Ints:
+    """Where each wanted label stands among those known; −1 where it does not."""
+    place = {spell(label): k for k, label in enumerate(known)}
+    return np.array([place.get(spell(label), -1) for label in wanted], dtype=np.intp)
+
+
+def _needed(shape: tuple[int, int], feasible: Bools | None) -> Bools:
+    """Where features are needed: where something may be chosen; (S, 1) where they are those of states."""
+    if feasible is None:
+        return np.ones(shape, dtype=bool)
+    if feasible.shape == shape:
+        return feasible
+    return np.broadcast_to(feasible.any(axis=1, keepdims=True), shape)
+
+
+def _rows(matrix: Any, where: Ints) -> Any:
+    """Rows of a matrix in another order; zeros at −1."""
+    if not is_sparse(matrix):
+        return np.where((where >= 0)[:, None], matrix[where], 0.0)
+    kept = np.flatnonzero(where >= 0)
+    pick = sp.csr_array((np.ones(kept.size), (kept, where[kept])), shape=(where.size, matrix.shape[0]))
+    return sp.csr_array(pick @ matrix)
+
+
+def _left_out(reward: LinearReward, rows: Ints, columns: Ints) -> str:
+    """What the order of a model has no place for."""
+    parts = []
+    for what, labels, used in (("state", reward.state_labels, rows), ("action", reward.action_labels, columns)):
+        extra = np.setdiff1d(np.arange(len(labels or ())), used)
+        if extra.size and labels is not None:
+            parts.append(f"{extra.size} {what}{'s' if extra.size > 1 else ''} (first {labels[extra[0]]!r})")
+    return f"features of {' and '.join(parts)} were left out: the model does not have them." if parts else ""
 
 
 def _is_list_of_sparse(features: Any) -> bool:

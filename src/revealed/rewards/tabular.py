@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from revealed.checks import require_count
 from revealed.errors import InvalidReward
+from revealed.labels import spell
 from revealed.mdp import Floats
-from revealed.rewards.base import sum_actions
+from revealed.rewards.base import check_names, sum_actions
 
 
 class TabularReward:
-    """r(s, a) = θ(s). Choices see only differences, so most of it is found in the minimum-norm sense (theory I1)."""
+    """r(s, a) = θ(s). Choices see only differences, so most of it is found in the minimum-norm sense (theory I1).
+
+    The weights are called state0, state1, … unless there are `names`; a fit calls them as the states' labels are.
+    """
 
     linear = True
     tabular = True
 
-    def __init__(self, n_states: int) -> None:
+    def __init__(self, n_states: int, names: Sequence[str] | None = None) -> None:
         require_count("n_states", n_states, error=InvalidReward)
         self.n_states = int(n_states)
+        self._names = None if names is None else check_names(names, self.n_states)
 
     @property
     def n_params(self) -> int:
@@ -29,7 +35,13 @@ class TabularReward:
 
     @property
     def names(self) -> Sequence[str]:
-        return tuple(f"state{s}" for s in range(self.n_states))
+        return tuple(f"state{s}" for s in range(self.n_states)) if self._names is None else self._names
+
+    def named(self, state_labels: Sequence[Any]) -> TabularReward:
+        """The same with the states' labels as names of the weights, unless it has names."""
+        texts = [spell(label) for label in state_labels]
+        fits = self._names is None and len(texts) == self.n_states == len(set(texts))
+        return TabularReward(self.n_states, texts) if fits else self
 
     def init(self, seed: int | None = None) -> Floats:
         return np.zeros(self.n_states)

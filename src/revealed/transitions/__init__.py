@@ -2,6 +2,16 @@
 
 from revealed.transitions.csr import CsrTransitions, as_csr, is_sparse
 from revealed.transitions.estimated import EstimatedTransitions
+from revealed.transitions.graph import can_reach, way_to
 from revealed.transitions.pattern import Structure, separator_size
 
-__all__ = ["CsrTransitions", "EstimatedTransitions", "Structure", "as_csr", "is_sparse", "separator_size"]
+__all__ = [
+    "CsrTransitions",
+    "EstimatedTransitions",
+    "Structure",
+    "as_csr",
+    "can_reach",
+    "is_sparse",
+    "separator_size",
+    "way_to",
+]

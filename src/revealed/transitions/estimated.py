@@ -2,19 +2,22 @@
 
 An MDP built from it keeps it as `mdp.estimated`: standard errors can then count the noise in T, and a bootstrap can
 estimate T anew. ψ are free probabilities; a *class* is something that was seen to happen (an increment, a move).
+Estimates that are smoothed (theory N5a, N5b) have no ψ: they follow the counts of the classes alone.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 
-Floats = npt.NDArray[np.float64]
+from revealed.checks import Bools, Floats, Ints
+from revealed.naming import pair_in_words
+
+NO_PAIRS: Ints = np.zeros(0, dtype=np.intp)
 
 
 class TransitionModel(Protocol):
@@ -22,10 +25,16 @@ class TransitionModel(Protocol):
 
     `estimate` is maximum likelihood from counts (C,). `times` has a column ∂T/∂ψ_l V per parameter, a row per pair.
     `scores` (C, L) is ∂ log p_c/∂ψ; p_c is linear in ψ, so that minus the outer product of scores is the Hessian.
+    `recounted` is the model had the classes been seen so often: itself, but where there is more to T than ψ. `about`
+    are sentences on what T is; `filled` says how pairs that were never seen got a row, where they did.
     """
 
     @property
     def names(self) -> tuple[str, ...]: ...
+    @property
+    def about(self) -> tuple[str, ...]: ...
+    def filled(self, pairs: Ints) -> str: ...
+    def recounted(self, counts: Floats) -> Self: ...
     def estimate(self, counts: Floats, otherwise: Floats | None = None) -> Floats: ...
     def matrix(self, psi: Floats) -> sp.csr_array: ...
     def times(self, V: Floats) -> Any: ...
@@ -39,7 +48,10 @@ class EstimatedTransitions:
 
     `psi` (L,) with `names`; `matrix` (S*A, S) is T at ψ; `joint` sparse (S*A, C) counts with which decision each
     observed class is taken together (any pairing in time will do: their scores are uncorrelated); `by_agent` sparse
-    (N, C) counts per agent, in the order of `ids`; `unseen` pairs s*A + a have no row, and must not be feasible.
+    (N, C) counts per agent, in the order of `ids`. `unseen` are the pairs s*A + a that were never seen with their next
+    state; the estimate knows nothing of those in `unknown`, and `rule` is what becomes of these: "error" (an MDP must
+    not offer them), "stay" (they stay where they are) or "infeasible" (an MDP does not offer them by itself, and ends
+    in states that have no other). `notes` say it in sentences.
     """
 
     model: TransitionModel = field(repr=False)
@@ -49,12 +61,15 @@ class EstimatedTransitions:
     ids: tuple[Any, ...] = field(repr=False)
     state_labels: tuple[Any, ...] | None = field(repr=False, default=None)
     action_labels: tuple[Any, ...] | None = field(repr=False, default=None)
-    unseen: npt.NDArray[np.intp] | None = field(repr=False, default=None)
+    unseen: Ints = field(repr=False, default_factory=NO_PAIRS.copy)
+    unknown: Ints = field(repr=False, default_factory=NO_PAIRS.copy)
+    rule: str = field(repr=False, default="error")
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{name} {p:.4g}" for name, p in zip(self.names[:4], self.psi[:4], strict=True))
-        rest = ", …" if self.psi.size > 4 else ""
-        return f"<EstimatedTransitions: {self.n_outcomes_seen:g} moves, {self.psi.size} parameters ({shown}{rest})>"
+        shown += ", …" if self.psi.size > 4 else ""
+        parameters = f"{self.psi.size} parameters" + (f" ({shown})" if shown else "")
+        return f"<EstimatedTransitions: {self.n_outcomes_seen:g} moves, {parameters}>"
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -85,4 +100,57 @@ class EstimatedTransitions:
 
     def reweighted(self, weights: Floats) -> EstimatedTransitions:
         """Estimated anew, agent i counting `weights[i]` times; what was then not seen at all stays as it was."""
-        return self.at(self.model.estimate(np.asarray(self.by_agent.T @ weights), self.psi))
+        counts = np.asarray(self.by_agent.T @ weights)
+        model = self.model.recounted(counts)
+        return replace(self, model=model, psi=model.estimate(counts, self.psi))
+
+    # -- pairs that were never seen -----------------------------------------------------------------------------------
+
+    def offered(self, feasible: Bools, terminal: Bools) -> tuple[Bools, Bools]:
+        """`feasible` (S, A) and `terminal` (S,) with what the rule adds to them."""
+        if self.rule != "infeasible" or self.unknown.size == 0:
+            return feasible, terminal
+        known = np.ones(feasible.size, dtype=bool)
+        known[self.unknown] = False
+        known = known.reshape(feasible.shape)
+        return feasible & known, terminal | ~known.any(axis=1)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What to know of T: how many pairs were never seen, the first of them, and the rule that was applied."""
+        return self.notes_on(None)
+
+    def notes_on(self, feasible: Bools | None) -> tuple[str, ...]:
+        """The same of the pairs that are feasible (S, A) in a model; of all where that is None."""
+        pairs, n_states = self.matrix.shape
+        counted = np.ones(pairs, dtype=bool) if feasible is None else feasible.reshape(-1).copy()
+        if self.rule == "infeasible":  # a model does not show any more what it did not offer for this reason
+            counted[self.unknown] = True
+        unseen, unknown = self.unseen[counted[self.unseen]], self.unknown[counted[self.unknown]]
+        if unseen.size == 0:
+            return self.model.about
+        n_actions = pairs // n_states
+        first = pair_in_words(self, *divmod(int(unseen[0]), n_actions))
+        pairs_told = "pairs" if feasible is None or self.rule == "infeasible" else "feasible pairs"
+        told = f"{unseen.size} of {int(counted.sum())} {pairs_told} were never seen with their next state"
+        return (f"{told} (first {first}): {self._in_words(unseen, unknown, n_actions)}.", *self.model.about)
+
+    def _in_words(self, unseen: Ints, unknown: Ints, n_actions: int) -> str:
+        """What becomes of pairs that were never seen: those that the estimate fills, and those that it does not."""
+        rules = {
+            "error": "need a rule (unseen=) or must not be feasible",
+            "stay": "stay where they are",
+            "infeasible": "are not offered" + self._ends(unknown, n_actions),
+        }
+        if unknown.size == unseen.size:
+            return f"they {rules[self.rule]}"
+        filled = np.setdiff1d(unseen, unknown)
+        words = self.model.filled(filled)
+        return f"{filled.size} {words}, {unknown.size} {rules[self.rule]}" if unknown.size else f"they {words}"
+
+    def _ends(self, unknown: Ints, n_actions: int) -> str:
+        per_state = np.bincount(unknown // n_actions)
+        ends = int((per_state == n_actions).sum())
+        if ends == 0:
+            return ""
+        return f", and {ends} {'states that have no other are' if ends > 1 else 'state that has no other is'} terminal"

@@ -1,0 +1,284 @@
+"""Continuous columns → states: intervals, their edges remembered, their centres as features.
+
+A bin holds its lower edge and not its upper one, but for the last, which holds both. Several columns make a grid whose
+states are numbered row by row: the last column's bins follow each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise, product
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from revealed.checks import Floats, Ints, as_floats, as_list, require_count, require_option
+from revealed.errors import InvalidInput, InvalidOption
+from revealed.frames import require_column
+from revealed.numeric_columns import NumericColumn, numeric_columns, sql_count, sql_float, sql_number
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MOST_STATES = 2**31 - 2
+HOW = ("uniform", "quantile")
+COVER = "Give edges that cover it, or cut the values off first."
+
+
+@dataclass(frozen=True, init=False, eq=False, repr=False)
+class Bins:
+    """How continuous columns become states. `rv.discretize` makes one; `from_frame(state=bins)` uses it.
+
+    `columns` names the columns; `edges` has one array per column, of one more edge than the column has bins; `how`
+    tells for each column where its edges come from ("uniform", "quantile" or "given"); `notes` tells in sentences what
+    did not come out as it was asked for.
+    """
+
+    columns: tuple[str, ...]
+    edges: tuple[Floats, ...]
+    how: tuple[str, ...]
+    notes: tuple[str, ...]
+
+    def __init__(
+        self, columns: Sequence[str], edges: Sequence[Any], how: Sequence[str] = (), notes: Sequence[str] = ()
+    ) -> None:
+        names, given = _as_columns(columns), as_list(edges)
+        if given is None or len(given) != len(names):
+            raise InvalidInput("edges", f"{len(names)} arrays, one per column", repr(edges)[:60])
+        checked = tuple(_as_edges(name, own) for name, own in zip(names, given, strict=True))
+        fields = {"columns": names, "edges": checked, "how": tuple(how) or ("given",) * len(names)}
+        for name, value in (fields | {"notes": tuple(notes)}).items():
+            object.__setattr__(self, name, value)
+        if self.n_states > MOST_STATES:
+            raise InvalidInput("bins", f"at most {MOST_STATES} states", f"{self.n_states}", remedy="Take fewer bins.")
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """How many bins each column has."""
+        return tuple(edges.size - 1 for edges in self.edges)
+
+    @property
+    def n_states(self) -> int:
+        return prod(self.shape)
+
+    @property
+    def centres(self) -> list[Floats]:
+        """The midpoints of each column's bins."""
+        return [0.5 * edges[:-1] + 0.5 * edges[1:] for edges in self.edges]
+
+    @property
+    def features(self) -> pd.DataFrame:
+        """The bins' centres, a row per state and a column per column, as `rv.LinearReward` takes them."""
+        import pandas as pd
+
+        grid = np.meshgrid(*self.centres, indexing="ij")
+        return pd.DataFrame({name: axis.reshape(-1) for name, axis in zip(self.columns, grid, strict=True)})
+
+    @cached_property
+    def labels(self) -> tuple[str, ...]:
+        """A name for every state, such as "miles [0, 5)"."""
+        named = [_intervals(name, edges) for name, edges in zip(self.columns, self.edges, strict=True)]
+        return tuple(", ".join(parts) for parts in product(*named))
+
+    def code(self, *values: Any) -> Ints:
+        """The state of each row, from one array of raw values per column; a value outside all bins is an error."""
+        if len(values) != len(self.columns):
+            expected = f"{len(self.columns)} arrays of numbers, one for each of {', '.join(self.columns)}"
+            raise InvalidInput("values", expected, f"{len(values)}")
+        arrays = [_as_values(name, given) for name, given in zip(self.columns, values, strict=True)]
+        if len({array.size for array in arrays}) > 1:
+            raise InvalidInput("values", "arrays of one length", f"lengths {[array.size for array in arrays]}")
+        state = np.zeros(arrays[0].size, dtype=np.intp)
+        for name, array, edges in zip(self.columns, arrays, self.edges, strict=True):
+            _require_inside(name, array, edges)
+            state = state * (edges.size - 1) + np.searchsorted(edges[1:-1], array, side="right")
+        return state
+
+    def sql(self, names: Sequence[str] | None = None) -> str:
+        """The same as an expression of DuckDB over the columns of these names (plain ones: they are quoted here).
+
+        Where `code` raises, a missing value gives NULL and any other that is in no bin gives −1.
+        """
+        names = self.columns if names is None else _as_columns(names)
+        if len(names) != len(self.columns):
+            raise InvalidInput("names", f"{len(self.columns)} names of columns", repr(names)[:60])
+        state, inside = "0", []
+        for name, edges in zip(names, self.edges, strict=True):
+            value = sql_number(name)
+            state = f"({state}) * {edges.size - 1} + {sql_count(value, edges[1:-1])}"
+            inside.append(f"{value} >= {sql_float(edges[0])} AND {value} <= {sql_float(edges[-1])}")
+        missing = " OR ".join(f"{sql_number(name)} IS NULL" for name in names)
+        return f"CASE WHEN {missing} THEN NULL WHEN {' AND '.join(inside)} THEN {state} ELSE -1 END"
+
+    def describe(self) -> dict[str, Any]:
+        """All there is to know, in lists and texts that JSON can hold."""
+        return {
+            "columns": list(self.columns),
+            "edges": [edges.tolist() for edges in self.edges],
+            "how": list(self.how),
+            "notes": list(self.notes),
+        }
+
+    @classmethod
+    def from_description(cls, description: Mapping[str, Any]) -> Bins:
+        """The way back from `describe`."""
+        try:
+            return cls(**{name: tuple(description[name]) for name in ("columns", "edges", "how", "notes")})
+        except (KeyError, TypeError) as error:
+            expected = "what Bins.describe() gives: columns, edges, how, notes"
+            raise InvalidInput("description", expected, repr(description)[:60]) from error
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Bins) and self.describe() == other.describe()
+
+    def __hash__(self) -> int:
+        return hash((self.columns, self.shape))
+
+    def __repr__(self) -> str:
+        each = [
+            f"{name}: {edges.size - 1} {how} from {edges[0]:g} to {edges[-1]:g}"
+            for name, edges, how in zip(self.columns, self.edges, self.how, strict=True)
+        ]
+        return f"Bins({'; '.join(each)}; {self.n_states} states)"
+
+
+def discretize(
+    frame: Any,
+    column: str | Sequence[str],
+    bins: int | Sequence[int] = 20,
+    how: str = "uniform",
+    edges: Any = None,
+) -> Bins:
+    """Bins for one or several continuous columns, to be passed on as `from_frame(..., state=bins)`.
+
+    Parameters
+    ----------
+    frame : any data frame, a relation of DuckDB, or the path of CSV or Parquet files; of files only summaries enter
+        memory, and the edges are the same to the last bit.
+    column : a column, or several, which make a grid.
+    bins : how many, for all columns or for each.
+    how : "uniform" for bins of one width, "quantile" for bins with about as many rows each. Quantiles that coincide
+        are merged: there are fewer bins then, and `notes` says so.
+    edges : given edges, increasing, from the lower end of the first bin to the upper end of the last. For several
+        columns a dict by name; columns that it leaves out are cut by `bins` and `how`.
+    """
+    names = _as_columns([column] if isinstance(column, str) else column, "column")
+    require_option("how", how, HOW)
+    given = _given_edges(names, edges)
+    many = _as_numbers_of_bins(bins, names)
+    found, notes = [], []
+    for name, n, numbers in zip(names, many, numeric_columns(frame, names), strict=True):
+        if name in given:
+            found.append(_covering(name, given[name], numbers))
+            continue
+        found.append(_uniform(name, n, numbers) if how == "uniform" else _quantiles(name, n, numbers))
+        if found[-1].size - 1 < n:
+            notes.append(
+                f"{name} has {found[-1].size - 1} bins instead of {n}, because some of its quantiles coincide."
+            )
+    return Bins(names, tuple(found), tuple("given" if name in given else how for name in names), tuple(notes))
+
+
+def _uniform(name: str, n: int, numbers: NumericColumn) -> Floats:
+    _require_range(name, numbers)
+    edges = np.linspace(numbers.lo, numbers.hi, n + 1)
+    if not np.isfinite(edges).all() or not (np.diff(edges) > 0).all():
+        between = f"numbers apart enough for {n} bins of one width"
+        raise InvalidInput(f"column {name!r}", between, f"{numbers.lo!r} to {numbers.hi!r}", remedy="Give edges=.")
+    return edges
+
+
+def _quantiles(name: str, n: int, numbers: NumericColumn) -> Floats:
+    """Values with k/n of the rows below them, so that without ties bins differ by one row at most."""
+    _require_range(name, numbers)
+    ranks = np.array([k * numbers.n // n for k in range(n)] + [numbers.n - 1], dtype=np.intp)
+    return np.unique(numbers.ranked(ranks))
+
+
+def _require_range(name: str, numbers: NumericColumn) -> None:
+    if numbers.lo == numbers.hi:
+        remedy = "A constant tells no states apart: leave it out, or give edges=."
+        raise InvalidInput(f"column {name!r}", "at least two different values", f"only {numbers.lo:g}", remedy=remedy)
+
+
+def _covering(name: str, given: Any, numbers: NumericColumn) -> Floats:
+    edges = _as_edges(name, given)
+    if numbers.lo < edges[0] or numbers.hi > edges[-1]:
+        row, value = numbers.first_outside(float(edges[0]), float(edges[-1]))
+        raise _outside(name, edges, value, row)
+    return edges
+
+
+def _outside(name: str, edges: Floats, value: float, row: int) -> InvalidInput:
+    expected = f"values from {edges[0]:.17g} to {edges[-1]:.17g}, the outer edges"
+    return InvalidInput(f"column {name!r}", expected, f"{value!r}", f"row {row}", COVER)
+
+
+def _require_inside(name: str, values: Floats, edges: Floats) -> None:
+    bad = np.flatnonzero(~((values >= edges[0]) & (values <= edges[-1])))  # NaN is in no bin either
+    if bad.size:
+        raise _outside(name, edges, float(values[bad[0]]), int(bad[0]))
+
+
+def _as_columns(columns: Any, argument: str = "columns") -> tuple[str, ...]:
+    listed = [columns] if isinstance(columns, str) else as_list(columns)
+    if not listed or not all(isinstance(name, str) for name in listed) or len(set(listed)) < len(listed):
+        raise InvalidInput(argument, "names of columns that differ", repr(columns)[:60])
+    return tuple(listed)
+
+
+def _as_edges(name: str, given: Any) -> Floats:
+    argument = f"edges of {name!r}"
+    edges = as_floats(given)
+    if edges is None or edges.ndim != 1 or edges.size < 2:
+        raise InvalidInput(argument, "at least two numbers", repr(given)[:60])
+    bad = np.flatnonzero(~np.isfinite(edges))
+    if bad.size:
+        raise InvalidInput(argument, "finite numbers", edges[bad[0]], f"position {bad[0]}")
+    back = np.flatnonzero(np.diff(edges) <= 0)
+    if back.size:
+        k = int(back[0]) + 1
+        raise InvalidInput(argument, "increasing numbers", f"{edges[k]:g} after {edges[k - 1]:g}", f"position {k}")
+    edges += 0.0  # no minus zero, which would be written as one
+    edges.flags.writeable = False
+    return edges
+
+
+def _as_values(name: str, given: Any) -> Floats:
+    values = as_floats(given)
+    if values is None or values.ndim > 1:
+        raise InvalidInput(f"column {name!r}", "an array of numbers", repr(given)[:60])
+    return np.atleast_1d(values)
+
+
+def _as_numbers_of_bins(bins: Any, names: tuple[str, ...]) -> list[int]:
+    listed = as_list(bins) if not isinstance(bins, str) and np.ndim(bins) == 1 else [bins] * len(names)
+    if listed is None or len(listed) != len(names):
+        raise InvalidOption("bins", f"a whole number, or {len(names)} of them, one per column", repr(bins)[:60])
+    for n in listed:
+        require_count("bins", n, error=InvalidOption)
+    return [int(n) for n in listed]
+
+
+def _given_edges(names: tuple[str, ...], edges: Any) -> dict[str, Any]:
+    if edges is None:
+        return {}
+    if isinstance(edges, Mapping):
+        for name in edges:
+            require_column("edges", name, names)
+        return dict(edges)
+    if len(names) > 1:
+        remedy = f"As in edges={{{next(iter(names))!r}: [...]}}."
+        raise InvalidInput("edges", "a dict of edges by column", repr(edges)[:60], remedy=remedy)
+    return dict.fromkeys(names, edges)
+
+
+def _intervals(name: str, edges: Floats) -> list[str]:
+    """Names of a column's bins, with as many digits as tell the edges apart, six if they do."""
+    written = ([f"{edge:.{digits}g}" for edge in edges] for digits in range(6, 18))  # 17 digits always do
+    texts = next(texts for texts in written if len(set(texts)) == edges.size)
+    last = edges.size - 2
+    return [f"{name} [{a}, {b}{']' if k == last else ')'}" for k, (a, b) in enumerate(pairwise(texts))]

@@ -1,0 +1,56 @@
+"""Labels of states and actions: kept as they came, matched by their text, named in errors with what was near."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from difflib import get_close_matches
+from typing import Any
+
+import numpy as np
+
+from revealed.checks import Ints
+from revealed.errors import InvalidInput
+
+SHOWN = 8
+
+
+def plain(label: Any) -> Any:
+    """A label as Python's own value; those of several columns are tuples."""
+    if isinstance(label, tuple | list):
+        return tuple(plain(part) for part in label)
+    return label.item() if isinstance(label, np.generic) and not isinstance(label, np.datetime64) else label
+
+
+def spell(label: Any) -> str:
+    """The text by which labels are matched: 3 and "3" are the same state, and so are np.int64(3) and 3."""
+    value = plain(label)
+    return f"({', '.join(map(spell, value))})" if isinstance(value, tuple) else str(value)
+
+
+def listed(known: Sequence[Any]) -> str:
+    """Some of the labels there are, for a message."""
+    return ", ".join(spell(label) for label in known[:SHOWN]) + (", …" if len(known) > SHOWN else "")
+
+
+def near(label: Any, known: Sequence[Any]) -> str | None:
+    """A remedy that names the known label that looks most like this one; None where none does."""
+    close = get_close_matches(spell(label), [spell(one) for one in known], 1)
+    return f"Did you mean {close[0]}?" if close else None
+
+
+def find(
+    argument: str,
+    wanted: Sequence[Any],
+    known: Sequence[Any],
+    what: str = "label",
+    error: type[InvalidInput] = InvalidInput,
+) -> Ints:
+    """The place of each wanted label among those known; the first that is not known is an error."""
+    place = {spell(label): k for k, label in enumerate(known)}
+    codes = np.array([place.get(spell(label), -1) for label in wanted], dtype=np.intp)
+    lost = np.flatnonzero(codes < 0)
+    if lost.size:
+        label = wanted[int(lost[0])]
+        where = f"{what} {int(lost[0])}" if len(wanted) > 1 else None
+        raise error(argument, f"one of {listed(known)}", repr(plain(label)), where, near(label, known))
+    return codes

@@ -1,0 +1,147 @@
+"""What a model must be, asked at the door of `MDP`: probabilities, masks, labels, a discount. Complaints name the first
+offender by its labels."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from revealed.checks import Bools, Floats, Ints, as_floats, as_list, as_number
+from revealed.errors import InvalidDiscount, InvalidDistribution, InvalidInput, InvalidMask, InvalidTransitions
+from revealed.naming import Names, in_words, pair_in_words, state_in_words, weights_by_name
+
+ROW_SUM_TOLERANCE = 1e-8
+
+
+def clean_rows(matrix: sp.csr_array, feasible: Bools, names: Names) -> sp.csr_array:
+    """Empty the ignored rows, check the others, and scale them to sum to one exactly."""
+    keep, n_actions = feasible.reshape(-1), feasible.shape[1]
+    in_use = np.repeat(keep, np.diff(matrix.indptr))
+    matrix.data[~in_use] = 0.0
+    matrix.eliminate_zeros()
+    rows = np.repeat(np.arange(keep.size), np.diff(matrix.indptr))
+    for wrong, what in ((~np.isfinite(matrix.data), "finite probabilities"), (matrix.data < 0, "probabilities >= 0")):
+        if wrong.any():
+            first = int(np.flatnonzero(wrong)[0])
+            where = pair_in_words(names, *divmod(rows[first], n_actions))
+            moved = in_words("next state", names.state_labels, matrix.indices[first])
+            raise InvalidTransitions("transitions", what, matrix.data[first], f"{where}, {moved}")
+    sums = np.asarray(matrix.sum(axis=1)).reshape(-1)
+    off = keep & (np.abs(sums - 1.0) > ROW_SUM_TOLERANCE)
+    if off.any():
+        first = int(np.flatnonzero(off)[0])
+        raise InvalidTransitions(
+            "transitions",
+            "rows that sum to one within 1e-8",
+            f"row sum {sums[first]:.10g}",
+            f"{pair_in_words(names, *divmod(first, n_actions))}; {int(off.sum())} such rows",
+            "Divide the rows by their sums (float32 and rounded numbers often need it)."
+            if abs(sums[first] - 1.0) < 1e-4
+            else "Normalise the row, or mark the pair infeasible (feasible=) or the state terminal (terminal=).",
+        )
+    rounding = np.finfo(np.float64).eps * (np.diff(matrix.indptr) + 1)
+    sums[np.abs(sums - 1.0) <= rounding] = 1.0  # such rows stay as they are to the last bit
+    matrix.data /= sums[rows]
+    matrix.sort_indices()
+    for array in (matrix.data, matrix.indices, matrix.indptr):
+        array.flags.writeable = False
+    return matrix
+
+
+def as_discount(discount: Any) -> float:
+    gamma = as_number(discount)
+    if not 0.0 <= gamma <= 1.0:
+        raise InvalidDiscount("discount", "a number in [0, 1]", repr(discount), remedy="As in discount=0.95.")
+    return gamma
+
+
+def as_mask(name: str, mask: Any, shape: tuple[int, ...], default: bool) -> Bools:
+    if mask is None:
+        return np.full(shape, default)
+    array = as_floats(mask)
+    if array is None:
+        raise InvalidMask(name, f"a bool array of shape {shape}", f"{type(mask).__name__} of something else")
+    if array.shape != shape:
+        remedy = f"Indices go in as np.isin(np.arange({shape[0]}), indices)." if array.ndim == 1 else None
+        raise InvalidMask(name, f"a bool array of shape {shape}", f"shape {array.shape}", remedy=remedy)
+    other = ~np.isin(array, (0.0, 1.0))
+    if other.any():
+        raise InvalidMask(name, "True and False (or 1 and 0)", array[other][0], f"position {np.argwhere(other)[0]}")
+    return array == 1.0
+
+
+def require_an_action(feasible: Bools, terminal: Bools, names: Names) -> None:
+    if terminal.all():
+        raise InvalidMask("terminal", "at least one state that is not terminal", "all terminal")
+    stuck = ~feasible.any(axis=1) & ~terminal
+    if stuck.any():
+        raise InvalidMask(
+            "feasible",
+            "at least one feasible action in every state that is not terminal",
+            "no action",
+            f"{state_in_words(names, np.flatnonzero(stuck)[0])}; {int(stuck.sum())} such states",
+            "Allow an action there, or mark the state terminal.",
+        )
+
+
+def as_distribution(name: str, values: Any, n: int, labels: tuple[Any, ...] | None = None) -> Floats:
+    """(n,) probabilities over states, given as such or by the names of the states."""
+    p = as_floats(weights_by_name(name, values, labels, n))
+    if p is None:
+        raise InvalidDistribution(name, f"{n} probabilities", f"{type(values).__name__} of something else")
+    if p.shape != (n,):
+        raise InvalidDistribution(name, f"an array of shape ({n},)", f"shape {p.shape}")
+    bad = ~np.isfinite(p) | (p < 0)
+    if bad.any():
+        first = int(np.flatnonzero(bad)[0])
+        raise InvalidDistribution(name, "finite probabilities >= 0", p[first], in_words("state", labels, first))
+    if abs(p.sum() - 1.0) > ROW_SUM_TOLERANCE:
+        raise InvalidDistribution(
+            name, "probabilities that sum to one", f"sum {p.sum():.10g}", remedy="Divide by the sum."
+        )
+    return frozen(p / p.sum())
+
+
+def require_seen(unseen: Ints, feasible: Bools, names: Names) -> None:
+    """Transitions that were estimated know nothing of pairs that were never seen."""
+    lost = unseen[feasible.reshape(-1)[unseen]]
+    if lost.size:
+        raise InvalidTransitions(
+            "transitions",
+            "every feasible pair seen with its next state in the demonstrations",
+            f"{lost.size} pairs that were not",
+            pair_in_words(names, *divmod(int(lost[0]), feasible.shape[1])),
+            'Mark them with feasible= or terminal=, offer only what was seen (unseen="infeasible"), let them stay '
+            'where they are (unseen="stay"), smooth (smoothing=1.0, or a kernel over coordinates=), or share outcomes '
+            "between pairs (landing=). Where a last decision led comes from next_state=.",
+        )
+
+
+def own_labels(name: str, given: Any, own: tuple[Any, ...] | None) -> Any:
+    """Estimated transitions bring their labels along; others would put T in one order and the data in another."""
+    if own is None or given is None or list(map(str, as_list(given) or ())) == list(map(str, own)):
+        return own if given is None else given
+    raise InvalidInput(name, "the labels of the demonstrations that the transitions come from", repr(given)[:60])
+
+
+def as_labels(name: str, labels: Sequence[Any] | None, n: int) -> tuple[Any, ...] | None:
+    if labels is None:
+        return None
+    listed = as_list(labels)
+    if listed is None or len(listed) != n:
+        raise InvalidInput(name, f"a sequence of {n} labels", repr(labels) if listed is None else f"{len(listed)}")
+    if not all(isinstance(x, Hashable) for x in listed):
+        raise InvalidInput(name, "labels that are names or numbers", repr(listed[:3]))
+    if len(set(listed)) != n:
+        twice = next(x for i, x in enumerate(listed) if x in listed[:i])
+        raise InvalidInput(name, "labels that differ", f"{twice!r} twice")
+    return tuple(listed)
+
+
+def frozen(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    array.flags.writeable = False
+    return array

@@ -1,0 +1,82 @@
+"""A panel as counts by group: what every engine that counts a panel hands over."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from revealed.checks import Floats, Ints
+from revealed.tables import sparse_table
+
+
+@dataclass(frozen=True)
+class Coding:
+    """How values become indices: `codes` has the index of each rank among the distinct values, None where values are
+    indices already; `ranked` is a query that has the ranks."""
+
+    labels: tuple[Any, ...] | None
+    codes: Ints | None
+    ranked: str | None = None
+
+    def index(self, ranks: Any) -> Ints:
+        return ranks if self.codes is None else self.codes[ranks]
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Each has an array per index, and how often: decisions by agent, state and action; starts by agent and state;
+    moves by state, action and next state."""
+
+    decisions: tuple[Ints, Ints, Ints, Floats]
+    starts: tuple[Ints, Ints, Floats]
+    moves: tuple[Ints, Ints, Ints, Floats]
+
+
+@dataclass(frozen=True)
+class Counted:
+    """A panel as counts."""
+
+    groups: Groups
+    ids: tuple[Any, ...]
+    state: Coding
+    action: Coding
+    notes: tuple[str, ...]
+
+    @property
+    def state_labels(self) -> tuple[Any, ...] | None:
+        return self.state.labels
+
+    @property
+    def action_labels(self) -> tuple[Any, ...] | None:
+        return self.action.labels
+
+    @property
+    def n_states(self) -> int:
+        """States that the rows show."""
+        return max(int(self.groups.decisions[1].max()), int(np.max(self.groups.moves[2], initial=-1))) + 1
+
+    @property
+    def n_actions(self) -> int:
+        return int(self.groups.decisions[2].max()) + 1
+
+    def by_agent(self, n_states: int, n_actions: int) -> sp.csr_array:
+        """Sparse (N, S*A)."""
+        agent, state, action, often = self.groups.decisions
+        return sparse_table(often, agent, _pair(state, action, n_actions), (len(self.ids), n_states * n_actions))
+
+    def starts_by_agent(self, n_states: int) -> sp.csr_array:
+        """Sparse (N, S)."""
+        agent, state, often = self.groups.starts
+        return sparse_table(often, agent, state, (len(self.ids), n_states))
+
+    def moves(self, n_states: int, n_actions: int) -> sp.csr_array:
+        """Sparse (S*A, S)."""
+        state, action, after, often = self.groups.moves
+        return sparse_table(often, _pair(state, action, n_actions), after, (n_states * n_actions, n_states))
+
+
+def _pair(state: Any, action: Any, n_actions: int) -> Any:
+    return np.asarray(state, dtype=np.int64) * n_actions + action

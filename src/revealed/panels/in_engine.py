@@ -1,0 +1,263 @@
+"""A lazy frame counted by its own engine (Dask, Spark, Polars, …, through narwhals): only the counts travel.
+
+Engines that spread rows over machines have no order to shift by, so that what follows a decision is found by a join:
+the same id, one period later. Times must therefore be whole numbers of periods. Such rows have no number either:
+errors name id and time.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from revealed.errors import InvalidDemonstrations
+from revealed.frames import Column, as_plain
+from revealed.panels.columns import (
+    GAPS_REMEDY,
+    MISSING_REMEDY,
+    MONTHS,
+    SECONDS,
+    Roles,
+    are_indices,
+    as_indices,
+    distinct_rows,
+    index_of_ranks,
+    note_gaps,
+    note_singles,
+    out_of_bins,
+    require_dates,
+    require_kind,
+    too_short,
+)
+from revealed.panels.groups import Coding, Counted, Groups
+from revealed.progress import Progress
+
+IN_MEMORY = "Pass keep_steps=True to read the frame into memory."
+
+
+def count_lazy(frame: Any, roles: Roles, states: Any, actions: Any) -> Counted:
+    """The counts of a lazy frame of narwhals."""
+    with Progress("Counting the panel", total=4) as bar:
+        count = _Count(frame, roles)
+        count.require_values()
+        bar.update("decisions")
+        decisions = count.grouped(count.base, ["i", *count.state, *count.action])
+        bar.update("starts")
+        starts = count.grouped(count.beginnings(), ["i", *count.state])
+        bar.update("moves")
+        moves = count.moves()
+    ids, notes = count.judge(decisions, starts)
+    seen = [[table[c] for c in count.state] for table in (decisions, starts, moves)]
+    led = [moves[f"z{j}"] for j in range(len(count.state))]
+    state, (s, at, frm, to) = _code("state", states, [*seen, led], roles.bins)
+    action, (a, by) = _code("action", actions, [[table[c] for c in count.action] for table in (decisions, moves)])
+    agent, began = (np.searchsorted(ids, table["i"]) for table in (decisions, starts))
+    groups = Groups((agent, s, a, _floats(decisions)), (began, at, _floats(starts)), (frm, by, to, _floats(moves)))
+    return Counted(groups, tuple(ids.tolist()), state, action, notes)
+
+
+def collect(frame: Any) -> dict[str, Column]:
+    """A small result in memory."""
+    table = frame.collect()
+    return {name: _settled(table.get_column(name).to_numpy()) for name in table.columns}
+
+
+def _settled(values: Column) -> Column:
+    return as_plain("frame", values) if values.size and values.dtype == object else values
+
+
+def _floats(table: dict[str, Column]) -> Any:
+    return table["often"].astype(np.float64)
+
+
+def _code(role: str, known: Any, blocks: list[list[Column]], bins: Any = None) -> tuple[Coding, list[Any]]:
+    """How values become indices, and the indices of each block; the blocks share their labels."""
+    sizes = np.cumsum([len(block[0]) for block in blocks])[:-1]
+    columns = [np.concatenate([part for part in parts if part.size]) for parts in zip(*blocks, strict=True)]
+    if bins is not None:
+        return Coding(bins.labels, None), np.split(columns[0].astype(np.intp), sizes)
+    for column in columns:
+        require_kind(role, [column], known is not None)
+    if are_indices(known, [columns]):
+        return Coding(None, None), np.split(as_indices(role, columns[0]), sizes)
+    distinct, (ranks,) = distinct_rows([columns])
+    labels, codes = index_of_ranks(role, known, distinct, lambda k: f"label {k} of {len(distinct[0])}")
+    return Coding(labels, None), np.split(codes[ranks], sizes)
+
+
+class _Count:
+    """One count under way; columns of `base` are i, t, s0…, a0…, n0… and w, as in `in_duckdb`."""
+
+    def __init__(self, frame: Any, roles: Roles) -> None:
+        import narwhals as nw
+
+        self.roles, self.schema = roles, frame.collect_schema()
+        width = 1 if roles.bins is not None else len(roles.state)
+        self.state = [f"s{j}" for j in range(width)]
+        self.action = [f"a{j}" for j in range(len(roles.action))]
+        self.after = [f"n{j}" for j in range(width)] if roles.next_state else []
+        columns = [nw.col(roles.id).alias("i"), self._time().alias("t")]
+        columns += self._states(roles.state, self.state) + self._states(roles.next_state, self.after)
+        columns += [nw.col(name).alias(short) for name, short in zip(roles.action, self.action, strict=True)]
+        columns += [] if roles.weight is None else [nw.col(roles.weight).cast(nw.Float64).alias("w")]
+        self.base = frame.select(*columns)
+
+    def _states(self, names: Any, shorts: list[str]) -> list[Any]:
+        import narwhals as nw
+
+        if self.roles.bins is None or not names:
+            return [nw.col(name).alias(short) for name, short in zip(names, shorts, strict=True)]
+        return [_binned(self.roles.bins, names).alias(shorts[0])]
+
+    def _time(self) -> Any:
+        """Times as `in_periods` makes them."""
+        import narwhals as nw
+
+        name, period = self.roles.time, self.roles.period
+        t, kind = nw.col(name), self.schema[name]
+        if kind.is_integer():
+            if period is not None:
+                require_dates(period, np.zeros(1, dtype=np.int64))
+            return t.cast(nw.Int64)
+        if not kind.is_temporal() or period is None:
+            expected = "whole numbers of periods, or dates with period="
+            raise InvalidDemonstrations("time", expected, f"a column of {kind}", remedy=IN_MEMORY)
+        if period in MONTHS:
+            return ((t.dt.year() - 1970) * 12 + t.dt.month() - 1).cast(nw.Int64) // MONTHS[period]
+        seconds = t.cast(nw.Datetime("us")).dt.timestamp("ms") // 1000
+        return (seconds // 86400 + 3) // 7 if period == "week" else seconds // SECONDS[period]
+
+    def grouped(self, frame: Any, keys: list[str]) -> dict[str, Column]:
+        """How often each combination of keys occurs, and how many rows that is."""
+        import narwhals as nw
+
+        weighted = [] if self.roles.weight is None else [nw.col("w").sum().alias("often")]
+        table = collect(frame.group_by(*keys).agg(nw.len().alias("rows"), *weighted))
+        return {"often": table["rows"]} | table
+
+    def require_values(self) -> None:
+        """No missing values, weights that are weights, one row per id and time."""
+        import narwhals as nw
+
+        roles = {"i": "id", "t": "time"} | dict.fromkeys(self.state, "state") | dict.fromkeys(self.action, "action")
+        roles |= {} if self.roles.weight is None else {"w": "weight"}
+        absent = [nw.col(short).is_null().sum().alias(short) for short in roles]
+        counts = collect(self.base.select(nw.len().alias("n"), *absent))
+        if not counts["n"][0]:
+            raise InvalidDemonstrations("frame", "at least one row", "no rows")
+        for short, role in roles.items():
+            if counts[short][0]:
+                where = self._first(nw.col(short).is_null())
+                got = f"{int(counts[short][0])} missing"
+                raise InvalidDemonstrations(role, "no missing values", got, where, MISSING_REMEDY)
+        if self.roles.weight is not None:
+            self._require_weights()
+        if self.roles.bins is not None:
+            self._require_inside()
+        again = self.base.group_by("i", "t").agg(nw.len().alias("n")).filter(nw.col("n") > 1)
+        found = collect(again.select("i", "t"))
+        if found["i"].size:
+            k = np.lexsort((found["t"], found["i"]))[0]
+            got = f"id {found['i'].tolist()[k]!r} twice at time {found['t'].tolist()[k]}"
+            raise InvalidDemonstrations("time", "one row per id and time", got)
+
+    def _require_weights(self) -> None:
+        import narwhals as nw
+
+        low, total = (
+            float(v[0]) for v in collect(self.base.select(nw.col("w").min().alias("low"), nw.col("w").sum())).values()
+        )
+        if low < 0.0 or not np.isfinite(total):
+            where = self._first(nw.col("w") < 0.0)
+            raise InvalidDemonstrations("weight", "numbers >= 0: how often a row counts", low, where)
+        if not total > 0.0:
+            raise InvalidDemonstrations("weight", "some weight above 0", "all zero")
+
+    def _require_inside(self) -> None:
+        """No value outside the outer edges: it is −1 here."""
+        import narwhals as nw
+
+        for short in [*self.state, *self.after]:
+            where = self._first(nw.col(short) < 0)
+            if where is not None:
+                raise out_of_bins(self.roles.state, where)
+
+    def _first(self, test: Any) -> str | None:
+        found = collect(self.base.filter(test).select("i", "t").head(1))
+        return f"id {found['i'].tolist()[0]!r}, time {found['t'].tolist()[0]}" if found["i"].size else None
+
+    def beginnings(self) -> Any:
+        """Rows whose id has none one period before."""
+        import narwhals as nw
+
+        before = self.base.select("i", (nw.col("t") + 1).alias("t"))
+        return self.base.join(before, on=["i", "t"], how="anti")
+
+    def moves(self) -> dict[str, Column]:
+        """Decisions whose next state was seen, in the following row or in its own column, grouped."""
+        import narwhals as nw
+
+        width = range(len(self.state))
+        ahead = [nw.col(s).alias(f"f{j}") for j, s in enumerate(self.state)]
+        following = self.base.select("i", (nw.col("t") - 1).alias("t"), *ahead)
+        joined = self.base.join(following, on=["i", "t"], how="left")
+        if self.after:
+            self._require_agreement(joined)
+            led = [nw.coalesce(nw.col(n), nw.col(f"f{j}")).alias(f"z{j}") for j, n in enumerate(self.after)]
+        else:
+            led = [nw.col(f"f{j}").alias(f"z{j}") for j in width]
+        joined = joined.with_columns(*led).filter(~nw.col("z0").is_null())
+        table = self.grouped(joined, [*self.state, *self.action, *(f"z{j}" for j in width)])
+        return table | {f"z{j}": _as(table[f"z{j}"], table[s]) for j, s in enumerate(self.state)}
+
+    def _require_agreement(self, joined: Any) -> None:
+        import narwhals as nw
+
+        for j, n in enumerate(self.after):
+            both = joined.filter(~nw.col(n).is_null() & ~nw.col(f"f{j}").is_null() & (nw.col(n) != nw.col(f"f{j}")))
+            found = collect(both.select("i", "t", n, f"f{j}").head(1))
+            if found["i"].size:
+                one, when, said, seen = (column.tolist()[0] for column in found.values())
+                got, where = f"{said!r} where {seen!r} follows", f"id {one!r}, time {when}"
+                raise InvalidDemonstrations("next_state", "the state of the following row", got, where)
+
+    def judge(self, decisions: dict[str, Column], starts: dict[str, Column]) -> tuple[Column, tuple[str, ...]]:
+        """The ids in order, and notes on gaps and single periods."""
+        ids, agent = np.unique(decisions["i"], return_inverse=True)
+        rows = np.bincount(agent, decisions["rows"])
+        begun = np.bincount(np.searchsorted(ids, starts["i"]), starts["rows"], ids.size)
+        gaps, alone = int(begun.sum()) - ids.size, np.flatnonzero(rows == 1)
+        if not self.after and alone.size == ids.size:
+            raise too_short(ids.size)
+        notes = []
+        if gaps:
+            first = f"the first of id {ids[np.flatnonzero(begun > 1)[0]].item()!r}"
+            if self.roles.gaps == "error":
+                raise InvalidDemonstrations("time", "no gaps", f"{gaps}, {first}", remedy=GAPS_REMEDY)
+            notes.append(note_gaps(gaps, first))
+        if alone.size and not self.after:
+            notes.append(note_singles(alone.size, ids.size, repr(ids[alone[0]].item())))
+        return ids, tuple(notes)
+
+
+def _as(values: Column, like: Column) -> Column:
+    """Whole numbers again, where missing ones had made them floats."""
+    return values.astype(like.dtype) if values.dtype.kind == "f" and like.dtype.kind in "iu" else values
+
+
+def _binned(bins: Any, names: Any) -> Any:
+    """The state of continuous columns: how many inner edges each value has reached; −1 outside the outer ones."""
+    import narwhals as nw
+
+    state: Any = 0
+    inside: Any = 1
+    for name, edges in zip(names, bins.edges, strict=True):
+        value = nw.col(name).cast(nw.Float64)
+        reached: Any = 0
+        for edge in edges[1:-1]:  # sums and products alone: all that every engine does row by row
+            reached = (value >= float(edge)).cast(nw.Int64) + reached
+        state = state * (len(edges) - 1) + reached
+        within = (value >= float(edges[0])) & (value <= float(edges[-1]))
+        inside = within.cast(nw.Int64) * inside
+    return (state + 1) * inside - 1

@@ -1,0 +1,283 @@
+"""Frames of decisions in memory → aligned arrays of agents, times, states and actions, and the way back.
+
+Rows may come in any order: the time column is mandatory and orders them within each id. Panels that stay where they
+are, on disk or in a distributed engine, are counted there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from revealed.checks import Floats, Ints, is_index
+from revealed.errors import InvalidDemonstrations, InvalidInput
+from revealed.frames import Column, Table, as_plain, missing_in
+from revealed.panels.columns import (
+    GAPS_REMEDY,
+    MISSING_REMEDY,
+    Roles,
+    are_indices,
+    as_indices,
+    contradiction,
+    distinct_rows,
+    in_periods,
+    index_of_ranks,
+    note_gaps,
+    note_singles,
+    require_kind,
+    too_short,
+    twice,
+)
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from revealed.bins import Bins
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Decisions sorted by agent and time; `next_state` is −1 where it was not seen; `row` is where each came from."""
+
+    agent: Ints
+    time: Ints
+    state: Ints
+    action: Ints
+    next_state: Ints
+    starts_here: npt.NDArray[np.bool_]
+    row: Ints
+    weight: Floats | None
+    ids: tuple[Any, ...]
+    state_labels: tuple[Any, ...] | None
+    action_labels: tuple[Any, ...] | None
+    notes: tuple[str, ...]
+
+    @property
+    def n_states(self) -> int:
+        """States that the rows show."""
+        return max(int(self.state.max()), int(self.next_state.max())) + 1
+
+    @property
+    def n_actions(self) -> int:
+        return int(self.action.max()) + 1
+
+
+def read_panel(table: Table, roles: Roles, states: Any, actions: Any, first_time: int | None) -> Panel:
+    """Sort, check and code the columns of a table in memory."""
+    columns = {
+        role: as_plain(role, table.raw(role, name), table.error, MISSING_REMEDY) for role, name in _single(roles)
+    }
+    ids, agent = np.unique(columns["id"], return_inverse=True)
+    clock = in_periods(columns["time"], roles.period)
+    order = np.lexsort((clock, agent))
+    agent, clock = agent[order], clock[order]
+    same = agent[1:] == agent[:-1]
+    _require_distinct_times(ids, agent, clock, order, same)
+    followed, position = _positions(agent, clock, same, first_time)
+    labels, state, given = _code_states(table, roles, states)
+    action_labels, action = _code_actions(table, roles, actions)
+    state = state[order]
+    following = np.full(agent.size, -1, dtype=np.intp)
+    following[:-1][followed] = state[1:][followed]
+    if given is not None:
+        following = _given_next(given[order], following, followed, order, labels)
+    elif not same.any():
+        raise too_short(len(ids))
+    return Panel(
+        agent=agent,
+        time=position,
+        state=state,
+        action=action[order],
+        next_state=following,
+        starts_here=np.concatenate([[True], ~followed]),
+        row=order,
+        weight=None if roles.weight is None else _weights(table, roles.weight)[order],
+        ids=tuple(ids.tolist()),
+        state_labels=labels,
+        action_labels=action_labels,
+        notes=_notes(roles, ids, agent, columns["time"][order], order, same, followed),
+    )
+
+
+def _single(roles: Roles) -> list[tuple[str, str]]:
+    return [("id", roles.id), ("time", roles.time)]
+
+
+def _code_states(table: Table, roles: Roles, known: Any) -> tuple[tuple[Any, ...] | None, Ints, Ints | None]:
+    """Labels, the state of every row, and its next state where there is a column for it (−1: missing there)."""
+    block = [_values(table, "state", name) for name in roles.state]
+    if known is None and len(roles.state) == 1 and not roles.next_state:
+        known = table.ordered.get(roles.state[0])
+    if not roles.next_state:
+        labels, (state,) = code("state", known, [block], roles.bins)
+        return labels, state, None
+    raw = [table.raw("next_state", name) for name in roles.next_state]
+    there = np.flatnonzero(~np.logical_or.reduce([missing_in(column) for column in raw]))
+    after = [_whole_again(as_plain("next_state", column[there], table.error)) for column in raw] if there.size else []
+    labels, codes = code("state", known, [block, after] if after else [block], roles.bins)
+    given = np.full(table.n_rows, -1, dtype=np.intp)
+    given[there] = codes[1] if after else 0
+    return labels, codes[0], given
+
+
+def _whole_again(column: Column) -> Column:
+    """Whole numbers that became floats because some were missing."""
+    return column.astype(np.int64) if column.dtype.kind == "f" and np.all(column == np.round(column)) else column
+
+
+def _values(table: Table, role: str, name: str) -> Column:
+    return as_plain(role, table.raw(role, name), table.error, MISSING_REMEDY)
+
+
+def _code_actions(table: Table, roles: Roles, known: Any) -> tuple[tuple[Any, ...] | None, Ints]:
+    if known is None and len(roles.action) == 1:
+        known = table.ordered.get(roles.action[0])
+    labels, (action,) = code("action", known, [[_values(table, "action", name) for name in roles.action]])
+    return labels, action
+
+
+def code(
+    role: str, known: Any, blocks: Sequence[Sequence[Column]], bins: Bins | None = None
+) -> tuple[tuple[Any, ...] | None, list[Ints]]:
+    """Blocks of columns as indices, and the labels behind them, which the blocks share."""
+    if bins is not None:
+        return bins.labels, [bins.code(*block) for block in blocks]
+    for columns in zip(*blocks, strict=True):
+        require_kind(role, columns, known is not None)
+    if are_indices(known, blocks):
+        return None, [as_indices(role, block[0]) for block in blocks]
+    distinct, ranks = distinct_rows(blocks)
+    flat = np.concatenate(ranks)
+    labels, codes = index_of_ranks(role, known, distinct, lambda k: f"row {_first(flat == k) % len(ranks[0])}")
+    return labels, [codes[rank] for rank in ranks]
+
+
+def _first(where: npt.NDArray[np.bool_]) -> int:
+    return int(np.flatnonzero(where)[0])
+
+
+def _weights(table: Table, name: str) -> Floats:
+    weight = table.numbers("weight", name)
+    if (weight < 0.0).any():
+        row = _first(weight < 0.0)
+        raise InvalidDemonstrations("weight", "numbers >= 0: how often a row counts", weight[row], f"row {row}")
+    if not weight.sum() > 0.0:
+        raise InvalidDemonstrations("weight", "some weight above 0", "all zero")
+    return weight
+
+
+def _require_distinct_times(ids: Column, agent: Ints, clock: Column, order: Ints, same: npt.NDArray[np.bool_]) -> None:
+    again = same & (clock[1:] == clock[:-1])
+    if again.any():
+        i = _first(again) + 1
+        raise twice(ids[agent[i]].item(), clock[i], int(order[i]))
+
+
+def _positions(
+    agent: Ints, clock: Column, same: npt.NDArray[np.bool_], first_time: int | None
+) -> tuple[npt.NDArray[np.bool_], Ints]:
+    """Which rows are followed by the next one, and each row's time since `first_time`, or since its agent's first.
+
+    Whole-number times that skip a period break the trajectory there: the next state is not known.
+    """
+    first = np.concatenate([[0], np.flatnonzero(~same) + 1])
+    if clock.dtype.kind not in "iu":
+        if first_time is not None:
+            raise InvalidInput("first_time", "None, where times are not whole numbers", repr(first_time))
+        return same, (np.arange(agent.size) - first[agent]).astype(np.intp)
+    clock = clock.astype(np.int64)  # small types would wrap around
+    if first_time is not None and (not is_index(first_time) or first_time > clock.min()):
+        raise InvalidInput(
+            "first_time", f"a whole number, at most {clock.min()}, the first time seen", repr(first_time)
+        )
+    position = clock - (clock[first][agent] if first_time is None else first_time)
+    return same & (np.diff(clock) == 1), position.astype(np.intp)
+
+
+def _notes(
+    roles: Roles,
+    ids: Column,
+    agent: Ints,
+    clock: Column,
+    order: Ints,
+    same: npt.NDArray[np.bool_],
+    followed: npt.NDArray[np.bool_],
+) -> tuple[str, ...]:
+    """What a reader of the counts should know; a gap is an error where the user wants it so."""
+    notes, gap = [], same & ~followed
+    if gap.any():
+        i = _first(gap)
+        first = f"the first of id {ids[agent[i]].item()!r} between {clock[i]} and {clock[i + 1]}, row {order[i + 1]}"
+        if roles.gaps == "error":
+            raise InvalidDemonstrations("time", "no gaps", f"{int(gap.sum())}, {first}", remedy=GAPS_REMEDY)
+        notes.append(note_gaps(int(gap.sum()), first))
+    alone = np.flatnonzero(np.bincount(agent) == 1)
+    if alone.size and not roles.next_state:
+        notes.append(note_singles(alone.size, len(ids), repr(ids[alone[0]].item())))
+    return tuple(notes)
+
+
+def _given_next(
+    given: Ints, following: Ints, followed: npt.NDArray[np.bool_], order: Ints, labels: tuple[Any, ...] | None
+) -> Ints:
+    """Next states as given, where they are; they must be the state of the following row."""
+    clash = followed & (given[:-1] >= 0) & (given[:-1] != following[:-1])
+    if clash.any():
+        i = _first(clash)
+        said, seen = (k if labels is None else repr(labels[k]) for k in (int(given[i]), int(following[i])))
+        raise contradiction(f"{said} where {seen} follows", int(order[i]))
+    return np.where(given >= 0, given, following)
+
+
+def write_panel(steps: Any, names: dict[str, Any], ids: Any, state_labels: Any, action_labels: Any) -> pd.DataFrame:
+    """Decisions as a frame, the way back from `read_panel`; `names` are those of the columns, None leaves one out.
+
+    Labels of several columns are written into columns of as many names.
+    """
+    import pandas as pd
+
+    labels = {"agent": ids, "state": state_labels, "action": action_labels, "next_state": state_labels}
+    columns: list[tuple[str, Any]] = []
+    for field, name in names.items():
+        if field == "time":
+            columns.append((name, _apart(steps.agent, steps.time, steps.first)))
+        elif isinstance(name, list | tuple):
+            columns += _spread(field, name, labels[field], getattr(steps, field))
+        elif name is not None:
+            columns.append((name, _labelled(labels.get(field), getattr(steps, field))))
+    if len({name for name, _ in columns}) < len(columns):
+        raise InvalidInput("to_frame", "columns of different names", repr([name for name, _ in columns]))
+    return pd.DataFrame(dict(columns))
+
+
+def _spread(field: str, names: Sequence[str], labels: Any, index: Ints) -> list[tuple[str, Any]]:
+    """A column per part of the labels."""
+    if labels is None or not all(isinstance(label, tuple) and len(label) == len(names) for label in labels):
+        raise InvalidInput(field, "one name: labels are not tuples of that many parts", repr(list(names)))
+    return [(name, _labelled(tuple(label[j] for label in labels), index)) for j, name in enumerate(names)]
+
+
+def _labelled(labels: tuple[Any, ...] | None, index: Ints) -> Any:
+    """What the indices stand for, or the indices themselves; missing where an index is −1."""
+    import pandas as pd
+
+    if labels is None:
+        return index if (index >= 0).all() else pd.Series(index, dtype="Int64").where(index >= 0)
+    names = np.empty(len(labels) + 1, dtype=object)
+    names[:-1] = labels
+    return pd.Series(names[index]).infer_objects()  # −1 picks the None at the end
+
+
+def _apart(agent: Ints, time: Ints, first: npt.NDArray[np.bool_]) -> Ints:
+    """Times at which no trajectory touches the one before it of the same agent: those in the way begin later."""
+    clock, begins = time.copy(), np.flatnonzero(first)
+    free: dict[int, int] = {}
+    for i, j in pairwise([*begins.tolist(), time.size]):
+        clock[i:j] += max(0, free.get(int(agent[i]), 0) - int(time[i]))
+        free[int(agent[i])] = int(clock[j - 1]) + 2
+    return clock

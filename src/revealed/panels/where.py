@@ -1,0 +1,62 @@
+"""Panels that are counted where they are: files by DuckDB, out of core; lazy frames by their own engine.
+
+What travels is small: how often each agent took each action in each state, where trajectories begin, and the moves
+(s, a, s'). The counts are those of the same panel in memory, to the last one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from revealed.errors import InvalidInput
+from revealed.frames import as_narwhals, relation_of
+from revealed.panels.columns import Roles
+from revealed.panels.groups import Counted
+from revealed.panels.in_duckdb import count_relation
+from revealed.panels.in_engine import count_lazy
+
+MOST_STEPS = 5_000_000  # rows up to which the single decisions of a file or a local lazy frame are kept
+LOCAL = ("polars", "duckdb")  # engines of lazy frames in this process; the others may be spread over machines
+
+
+def count_where_it_lives(
+    frame: Any, roles: Roles, states: Any, actions: Any, first_time: int | None, keep_steps: bool | None
+) -> Counted | None:
+    """The counts, or None where the frame is better read into memory: it is there already, or it is small."""
+    if keep_steps is True:
+        return None
+    relation = relation_of(frame)
+    if relation is not None:
+        roles.require(relation.columns)
+        if keep_steps is None and _n_rows(relation) <= MOST_STEPS:
+            return None
+        _refuse_first_time(first_time)
+        return count_relation(relation, roles, states, actions)
+    table = as_narwhals(frame)
+    if not hasattr(table, "collect"):
+        return None
+    return _count_lazy(table, roles, states, actions, first_time, keep_steps)
+
+
+def _count_lazy(
+    table: Any, roles: Roles, states: Any, actions: Any, first_time: int | None, keep_steps: bool | None
+) -> Counted | None:
+    import narwhals as nw
+
+    roles.require(table.collect_schema().names())
+    engine = str(table.implementation).rpartition(".")[2].lower()
+    if keep_steps is None and engine in LOCAL and table.select(nw.len()).collect().item() <= MOST_STEPS:
+        return None
+    _refuse_first_time(first_time)
+    return count_lazy(table, roles, states, actions)
+
+
+def _n_rows(relation: Any) -> int:
+    return int(relation.aggregate("count(*)").fetchall()[0][0])
+
+
+def _refuse_first_time(first_time: int | None) -> None:
+    """Counts have no time: there is no horizon to place them on."""
+    if first_time is not None:
+        remedy = "Pass keep_steps=True to read it into memory."
+        raise InvalidInput("first_time", "None, where a panel is only counted", repr(first_time), remedy=remedy)

@@ -1,0 +1,201 @@
+"""Moves (s, a, s') that were seen, as the classes that estimated transitions consist of (theory N5).
+
+What every estimate of T that follows these counts shares: which moves there are, how often each agent made them, and
+which pairs were never seen.
+"""
+
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+
+from revealed.checks import Floats, Ints
+from revealed.demonstrations import Demonstrations
+from revealed.errors import InvalidDemonstrations
+from revealed.naming import pair_in_words
+from revealed.tables import sparse_table
+from revealed.transitions import EstimatedTransitions
+
+TOGETHER = "all agents together"
+
+
+@dataclass(frozen=True)
+class Moves:
+    """One entry per move that was seen, or per kind of move: whose, from which pair s*A + a, where to, how often.
+
+    Demonstrations that kept only counts do not tell whose moves they are. Their agents are then one, with an id of its
+    own, so that nobody takes T as estimated from the same agents as the reward.
+    """
+
+    agent: Ints
+    pair: Ints
+    to: Ints
+    often: Floats
+    ids: tuple[Any, ...]
+
+    @property
+    def of_agents(self) -> bool:
+        return self.ids != (TOGETHER,)
+
+
+def moves_of(demos: Demonstrations) -> Moves:
+    """The moves in demonstrations, from single steps where they were kept, else from the counts of moves."""
+    if demos.transition_counts.nnz == 0:
+        remedy = "Build them from trajectories or a frame; one more state than actions tells where the last one led."
+        raise InvalidDemonstrations("demonstrations", "decisions whose next state was seen", "none", remedy=remedy)
+    steps = demos.steps
+    if steps is None:
+        counted = demos.transition_counts.tocoo()
+        pair, to = (np.asarray(c, dtype=np.intp) for c in counted.coords)
+        return Moves(np.zeros(pair.size, dtype=np.intp), pair, to, counted.data.astype(np.float64), (TOGETHER,))
+    seen = steps.next_state >= 0
+    pair = (steps.state * demos.n_actions + steps.action)[seen]
+    return Moves(steps.agent[seen], pair, steps.next_state[seen], demos.step_weights[seen], demos.ids)
+
+
+class SeenMoves:
+    """Estimates of T whose classes are the moves seen, `pair` → `to`, sorted; `counts` (C,) is how often.
+
+    `unknown` are the pairs that the estimate knows nothing of; with the rule "stay" they stay where they are.
+    """
+
+    def __init__(self, demos: Demonstrations, moves: Moves, rule: str = "error") -> None:
+        self.n_states, self.n_actions, self.rule = demos.n_states, demos.n_actions, rule
+        self.state_labels, self.action_labels = demos.state_labels, demos.action_labels
+        self.of_agents = moves.of_agents
+        kinds = np.unique(moves.pair * self.n_states + moves.to)
+        self.pair, self.to = np.divmod(kinds, self.n_states)
+        counts = np.bincount(self._kinds(moves), weights=moves.often, minlength=kinds.size)
+        self.counts: Floats = counts.astype(np.float64)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.n_states * self.n_actions, self.n_states
+
+    @property
+    def unseen(self) -> Ints:
+        return np.setdiff1d(np.arange(self.shape[0]), self.pair)
+
+    @property
+    def unknown(self) -> Ints:
+        return self.unseen
+
+    @property
+    def stays(self) -> Ints:
+        return self.unknown if self.rule == "stay" else self.unknown[:0]
+
+    @property
+    def about(self) -> tuple[str, ...]:
+        return ()
+
+    def filled(self, pairs: Ints) -> str:
+        """How the estimate fills these pairs, which were never seen; here none."""
+        return ""
+
+    def recounted(self, counts: Floats) -> Self:
+        return self
+
+    def estimate(self, counts: Floats, otherwise: Floats | None = None) -> Floats:
+        return np.zeros(0)
+
+    def table(self, counts: Floats) -> sp.csr_array:
+        """Counts of moves, sparse (S*A, S)."""
+        return sparse_table(counts, self.pair, self.to, self.shape)
+
+    def with_stays(self, T: sp.csr_array) -> sp.csr_array:
+        stays = self.stays
+        if stays.size == 0:
+            return T
+        return sp.csr_array(T + sparse_table(np.ones(stays.size), stays, stays // self.n_actions, self.shape))
+
+    def fit(self, demos: Demonstrations, moves: Moves) -> EstimatedTransitions:
+        """With what inference wants to know: whose moves they were, and after which decision."""
+        C, kind = self.pair.size, self._kinds(moves)
+        joint = sparse_table(moves.often, moves.pair, kind, (self.shape[0], C))
+        by_agent = sparse_table(moves.often, moves.agent, kind, (len(moves.ids), C))
+        if self.rule == "infeasible":
+            self._require_led_somewhere(demos)
+        model: Any = self
+        return EstimatedTransitions(
+            model=model,
+            psi=self.estimate(self.counts),
+            joint=joint,
+            by_agent=by_agent,
+            ids=moves.ids,
+            state_labels=self.state_labels,
+            action_labels=self.action_labels,
+            unseen=self.unseen,
+            unknown=self.unknown,
+            rule=self.rule,
+        )
+
+    def _kinds(self, moves: Moves) -> Ints:
+        """Of which class each move is."""
+        return np.searchsorted(self.pair * self.n_states + self.to, moves.pair * self.n_states + moves.to)
+
+    def _require_led_somewhere(self, demos: Demonstrations) -> None:
+        """A pair that was taken is feasible, whether or not it is known where it led."""
+        taken = demos.counts.reshape(-1)
+        lost = self.unknown[taken[self.unknown] > 0]
+        if lost.size:
+            raise InvalidDemonstrations(
+                "unseen",
+                '"infeasible" only of pairs that were never taken',
+                f"{lost.size} pairs that were taken {taken[lost].sum():g} times, but never with their next state",
+                pair_in_words(self, *divmod(int(lost[0]), self.n_actions)),
+                "Tell where last decisions led (next_state=), leave those decisions out, or fill the pairs: "
+                'smoothing=1.0, or unseen="stay".',
+            )
+
+
+class WithoutParameters(SeenMoves):
+    """An estimate that follows the counts as a whole: there is no ψ, inference takes T as known, and a bootstrap that
+    resamples agents estimates it anew."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return ()
+
+    def recounted(self, counts: Floats) -> Self:
+        """The same from other counts of the same moves; where those say nothing, the old ones stay."""
+        model = copy(self)
+        model.__dict__.pop("_found", None)
+        model.counts = np.where(self._told(counts), counts, self.counts)
+        return model
+
+    def _told(self, counts: Floats) -> Any:
+        """(C,): of which moves the counts say something."""
+        raise NotImplementedError
+
+    def _estimated(self, counts: Floats) -> tuple[sp.csr_array, Ints]:
+        """T, and the pairs that had to look far for it."""
+        raise NotImplementedError
+
+    @cached_property
+    def _found(self) -> tuple[sp.csr_array, Ints]:
+        counts = np.where(self._told(self.counts), self.counts, 1.0)  # moves of agents without weight did happen
+        T, far = self._estimated(counts)
+        return self.with_stays(T), far
+
+    def matrix(self, psi: Floats) -> sp.csr_array:
+        return self._found[0]
+
+    def times(self, V: Floats) -> Floats:
+        return np.zeros((self.shape[0], 0))
+
+    def log_probabilities(self, psi: Floats) -> Floats:
+        with np.errstate(divide="ignore"):
+            return np.log(np.asarray(self._found[0][self.pair, self.to]).reshape(-1))
+
+    def scores(self, psi: Floats) -> Floats:
+        return np.zeros((self.pair.size, 0))
+
+    def taken_as_known(self, what: str) -> str:
+        """What standard errors make of an estimate without parameters."""
+        anew = "; a bootstrap over agents estimates them anew" if self.of_agents else ""
+        return f"standard errors take {what} as known{anew}."
