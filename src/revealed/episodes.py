@@ -1,0 +1,358 @@
+"""Other people's episodes → states and actions: Minari, imitation, Gymnasium loops. None of them is imported.
+
+What counts is what an episode has: observations (one more than actions) and actions, under the names of Minari
+(`observations`, `actions`, `terminations`) or of imitation (`obs`, `acts`, `terminal`); flat transitions with `dones`;
+or a list of steps as loops write them. An observation becomes a state if it says which: a whole number, also as a float
+or in an array of one element, a one-hot vector, a label of the model, a dict with one such entry. For all others there
+is `state_of`, a function of one observation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any, NoReturn
+
+import numpy as np
+
+from revealed.checks import Bools, Floats, Ints, as_list, is_count, is_index
+from revealed.errors import InvalidDemonstrations, InvalidInput
+from revealed.labels import plain, spell
+from revealed.mdp import MDP, require_mdp
+from revealed.naming import in_words, state_in_words
+
+STEP = "(obs, action, reward, terminated, truncated, info)"
+FORMS = f"Minari episodes, imitation trajectories or transitions, or lists of steps {STEP}"
+Function = Callable[[Any], Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Episode:
+    """What an agent saw and did, named as Minari names it: T actions, T + 1 observations.
+
+    `terminations[-1]` tells that the episode ended by itself, `truncations[-1]` that it was cut off. Where it was not
+    written down what the last action led to there are T observations.
+    """
+
+    observations: Any = field(repr=False)
+    actions: Any = field(repr=False)
+    rewards: Floats = field(repr=False)
+    terminations: Bools = field(repr=False)
+    truncations: Bools = field(repr=False)
+    id: Any = None
+
+    def __len__(self) -> int:
+        return len(self.actions)
+
+    def __repr__(self) -> str:
+        end = "terminated" if self.ended else "truncated" if np.any(self.truncations) else "goes on"
+        return f"Episode({len(self)} steps, return {float(np.sum(self.rewards)):g}, {end})"
+
+    @property
+    def ended(self) -> bool:
+        """Whether it ended by itself, and was not merely cut off."""
+        return bool(np.any(self.terminations))
+
+
+@dataclass(frozen=True)
+class Read:
+    """Episodes as `Demonstrations.from_trajectories` takes them."""
+
+    pairs: list[tuple[Ints, Ints]]
+    after: list[Any]
+    ids: list[Any]
+    n_states: int
+    n_actions: int
+    notes: tuple[str, ...]
+
+
+def read_episodes(
+    given: Any,
+    mdp: MDP | None,
+    n_states: int | None,
+    n_actions: int | None,
+    state_of: Function | None,
+    action_of: Function | None,
+) -> Read:
+    """Every episode's states and actions as indices, its last state where an ended episode ends in the model."""
+    model = _as_model(mdp)
+    episodes, notes = as_episodes(given)
+    if not episodes:
+        raise InvalidDemonstrations("episodes", f"at least one of {FORMS}", repr(given)[:60])
+    S = _size("n_states", n_states, getattr(model, "n_states", None), given, "observation_space")
+    A = _size("n_actions", n_actions, getattr(model, "n_actions", None), given, "action_space")
+    hidden = model is not None and bool(model.terminal[-1])  # an end that a model appended is never observed
+    states = _Coder("observations", "state_of", state_of, S, getattr(model, "state_labels", None), hidden)
+    actions = _Coder("actions", "action_of", action_of, A, getattr(model, "action_labels", None))
+    coded = []
+    for i, episode in enumerate(episodes):
+        T = _length(i, episode)
+        a = actions.code(i, _by_time(episode.actions, T, T))
+        s = states.code(i, _by_time(episode.observations, T + 1, T))
+        _require_lengths(i, s, a)
+        coded.append((s, a))
+    appended = model is not None and hidden and not any((s == model.n_states - 1).any() for s, _ in coded)
+    after = [_last(i, episodes[i].ended, s, a, model, appended) for i, (s, a) in enumerate(coded)]
+    pairs = [(s[: max(len(a), 1)], a) for s, a in coded]
+    ids = [i if episode.id is None else episode.id for i, episode in enumerate(episodes)]
+    ids = ids if len(set(map(spell, ids))) == len(ids) else list(range(len(ids)))
+    return Read(pairs, after, ids, _most(S, pairs, after, 0), _most(A, pairs, after, 1), notes)
+
+
+def is_foreign(given: Any) -> bool:
+    """Whether these are other people's episodes rather than (states, actions) pairs."""
+    if _is_transitions(given) or hasattr(given, "iterate_episodes") or _is_episode(given):
+        return True
+    first = next(iter(given), None) if isinstance(given, Sequence) else None
+    return _is_episode(first) or _is_step(first) or (isinstance(first, list) and bool(first) and _is_step(first[0]))
+
+
+# ------------------------------------------------------------------------------------------------- whatever it comes in
+
+
+def as_episodes(given: Any) -> tuple[list[Episode], tuple[str, ...]]:
+    """A list of episodes, and what is to be said of them."""
+    if _is_transitions(given):
+        return _cut(given)
+    if _is_episode(given):
+        return [_as_episode(0, given)], ()
+    listed = as_list(given.iterate_episodes() if hasattr(given, "iterate_episodes") else given)
+    if listed is None:
+        raise InvalidDemonstrations("episodes", FORMS, type(given).__name__)
+    if listed and _is_step(listed[0]):
+        return list(_from_steps(listed)), ()
+    return [one for i, item in enumerate(listed) for one in _each(i, item)], ()
+
+
+def _each(i: int, item: Any) -> Iterable[Episode]:
+    if _is_episode(item):
+        return [_as_episode(i, item)]
+    if isinstance(item, list | tuple) and item and _is_step(item[0]):
+        return _from_steps(list(item))
+    remedy = None
+    if isinstance(item, tuple | list) and len(item) == 2:
+        remedy = "Pairs (states, actions) go to Demonstrations.from_trajectories."
+    raise InvalidDemonstrations("episodes", FORMS, type(item).__name__, f"episode {i}", remedy)
+
+
+def _is_episode(item: Any) -> bool:
+    names = (("observations", "actions"), ("obs", "acts"))
+    return any(all(hasattr(item, name) for name in both) for both in names) and not _is_transitions(item)
+
+
+def _is_transitions(item: Any) -> bool:
+    return all(hasattr(item, name) for name in ("obs", "acts", "next_obs", "dones"))
+
+
+def _is_step(item: Any) -> bool:
+    """(obs, action, reward, terminated, truncated, info); the flags tell it from anything else of six parts."""
+    flags = bool | np.bool_
+    return isinstance(item, tuple | list) and len(item) == 6 and all(isinstance(item[k], flags) for k in (3, 4))
+
+
+def _as_episode(i: int, item: Any) -> Episode:
+    if isinstance(item, Episode):
+        return item
+    if hasattr(item, "observations"):
+        ends = [np.atleast_1d(np.asarray(getattr(item, n, False))) for n in ("terminations", "truncations")]
+        rewards = np.asarray(getattr(item, "rewards", ()), dtype=np.float64)
+        return Episode(item.observations, item.actions, rewards, ends[0], ends[1], getattr(item, "id", None))
+    ended = bool(getattr(item, "terminal", False))
+    cut = ended and _was_cut(getattr(item, "infos", None))  # imitation's `terminal` is true of both
+    rewards = np.asarray(getattr(item, "rews", ()), dtype=np.float64)
+    return Episode(item.obs, item.acts, rewards, np.array([ended and not cut]), np.array([cut]))
+
+
+def _was_cut(infos: Any) -> bool:
+    """Stable-Baselines3's mark of an episode that a time limit ended."""
+    last = infos[-1] if infos is not None and len(infos) else None
+    return isinstance(last, Mapping) and bool(last.get("TimeLimit.truncated", False))
+
+
+def _from_steps(steps: list[Any]) -> Iterator[Episode]:
+    """Steps one after the other, cut where an episode ended; what the last of each led to was not written down."""
+    begin = 0
+    for k, step in enumerate(steps):
+        if not _is_step(step):
+            raise InvalidDemonstrations("episodes", f"steps {STEP}", repr(step)[:60], f"step {k}")
+        if step[3] or step[4] or k == len(steps) - 1:
+            part = steps[begin : k + 1]
+            observed, acts, rewards, terminated, truncated, _ = (list(column) for column in zip(*part, strict=True))
+            yield Episode(observed, acts, np.asarray(rewards, float), np.array(terminated), np.array(truncated))
+            begin = k + 1
+
+
+def _cut(flat: Any) -> tuple[list[Episode], tuple[str, ...]]:
+    """Flat transitions, cut at `dones` and where one does not begin where the one before it led."""
+    n = len(flat.acts)
+    rows, nexts, acts = (_by_time(part, n, n) for part in (flat.obs, flat.next_obs, flat.acts))
+    dones = np.asarray(flat.dones, dtype=bool).reshape(-1)
+    infos = getattr(flat, "infos", None)
+    rewards = np.asarray(getattr(flat, "rews", np.zeros(n)), dtype=np.float64)
+    jumps = [t for t in range(n - 1) if not dones[t] and not _same(nexts[t], rows[t + 1])]
+    cuts = [0, *sorted({int(t) + 1 for t in (*np.flatnonzero(dones), *jumps, n - 1)})] if n else []
+    episodes = []
+    for i, j in pairwise(cuts):
+        cut = bool(dones[j - 1]) and _was_cut(None if infos is None else infos[j - 1 : j])
+        ends = np.array([bool(dones[j - 1]) and not cut]), np.array([cut])
+        episodes.append(Episode([*rows[i:j], nexts[j - 1]], acts[i:j], rewards[i:j], *ends))
+    broken = f"{len(jumps)} transitions do not begin where the one before led; trajectories are broken there."
+    return episodes, (broken,) if jumps else ()
+
+
+def _same(one: Any, other: Any) -> bool:
+    if isinstance(one, Mapping):
+        return all(_same(one[key], other[key]) for key in one)
+    return bool(np.array_equal(np.asarray(one), np.asarray(other)))
+
+
+# --------------------------------------------------------------------------------------------- observations over time
+
+
+def _by_time(values: Any, long: int, short: int) -> Any:
+    """Something indexed by time: an array or list as it is; dicts and tuples of arrays taken apart."""
+    if callable(getattr(values, "unwrap", None)):  # imitation's DictObs
+        values = values.unwrap()
+    if isinstance(values, Mapping):
+        parts = {key: _by_time(part, long, short) for key, part in values.items()}
+        n = min((len(part) for part in parts.values()), default=0)
+        return [{key: part[t] for key, part in parts.items()} for t in range(n)]
+    if isinstance(values, tuple) and len(values) not in (long, short):
+        return list(zip(*values, strict=False))
+    return values if isinstance(values, np.ndarray) else list(values)
+
+
+class _Coder:
+    """Observations or actions of an episode → indices; what says nothing is an error with its episode and time."""
+
+    def __init__(
+        self, what: str, option: str, function: Function | None, n: int | None, labels: Any, hidden: bool = False
+    ) -> None:
+        if function is not None and not callable(function):
+            raise InvalidInput(option, "a function of one of them", type(function).__name__)
+        self.what, self.option, self.function, self.n = what, option, function, n
+        self.labels = {} if labels is None else {spell(label): k for k, label in enumerate(labels)}
+        self.widths = set() if n is None else {n, n - hidden} - {0, 1}  # of one-hot vectors
+
+    def code(self, episode: int, values: Any) -> Ints:
+        array = values if isinstance(values, np.ndarray) and self.function is None else None
+        if array is not None and array.dtype.kind in "iu" and array.size == len(array):
+            index = array.reshape(-1).astype(np.intp)
+        else:
+            index = np.array([self._one(episode, t, value) for t, value in enumerate(values)], dtype=np.intp)
+        bad = (index < 0) | (index >= (np.inf if self.n is None else self.n))
+        if bad.any():
+            t = int(np.flatnonzero(bad)[0])
+            self._refuse(episode, t, int(index[t]))
+        return index
+
+    def _one(self, episode: int, t: int, value: Any) -> int:
+        told = value if self.function is None else self.function(value)
+        found = self._index(told)
+        if found is None:
+            self._refuse(episode, t, told)
+        return int(found)
+
+    def _index(self, value: Any) -> int | None:
+        if isinstance(value, Mapping):
+            return self._index(next(iter(value.values()))) if len(value) == 1 else None
+        if isinstance(value, str | tuple) and spell(value) in self.labels:
+            return self.labels[spell(value)]
+        array = np.asarray(value) if not isinstance(value, str) else np.zeros(0)
+        if array.dtype.kind not in "iuf" or array.size == 0 or not np.isfinite(array).all():
+            return None
+        if array.size == 1:
+            number = float(array.reshape(-1)[0])
+            return int(number) if number == round(number) else None
+        hot = np.flatnonzero(array)
+        one = array.ndim == 1 and array.size in self.widths and hot.size == 1 and array[hot[0]] == 1
+        return int(hot[0]) if one else None
+
+    def _refuse(self, episode: int, t: int, got: Any) -> NoReturn:
+        known = "indices from 0" if self.n is None else f"indices in 0…{self.n - 1}"
+        known += ", or labels" if self.labels else ""
+        remedy = f"Pass {self.option}=, a function from one of them to its index."
+        if self.function is not None:
+            known, remedy = f"{known} from {self.option}", ""
+        where = f"episode {episode}, time {t}"
+        raise InvalidDemonstrations(self.what, known, _short(got), where, remedy or None)
+
+
+def _short(value: Any) -> str:
+    text = repr(plain(value) if not isinstance(value, np.ndarray) else value.tolist())
+    return text if len(text) <= 60 else text[:59] + "…"
+
+
+# ---------------------------------------------------------------------------------------------------- sizes and endings
+
+
+def _as_model(mdp: Any) -> MDP | None:
+    if mdp is None:
+        return None
+    require_mdp(mdp)
+    return mdp.base or mdp
+
+
+def _size(name: str, given: Any, own: int | None, data: Any, space: str) -> int | None:
+    """As given, else the model's, else what the data set's space counts; None where only the data can tell."""
+    if given is not None and not is_count(given):
+        raise InvalidDemonstrations(name, "a whole number, at least 1", repr(given))
+    if given is not None and own is not None and given != own:
+        raise InvalidDemonstrations(name, f"{own}, as the MDP has", given)
+    counted: Any = getattr(getattr(data, space, None), "n", None)
+    return next((int(n) for n in (given, own, counted) if n is not None and is_index(n)), None)
+
+
+def _most(size: int | None, pairs: list[tuple[Ints, Ints]], after: list[Any], which: int) -> int:
+    if size is not None:
+        return size
+    seen = [int(pair[which].max(initial=0)) for pair in pairs] + [s for s in after if s is not None and which == 0]
+    return max(seen) + 1
+
+
+def _length(i: int, episode: Episode) -> int:
+    try:
+        return len(episode)
+    except TypeError as error:
+        raise InvalidDemonstrations("actions", "a sequence", repr(episode.actions)[:60], f"episode {i}") from error
+
+
+def _require_lengths(i: int, states: Ints, actions: Ints) -> None:
+    if len(states) not in (len(actions), len(actions) + 1):
+        expected = "one observation more than actions, or as many"
+        got = f"{len(states)} observations and {len(actions)} actions"
+        raise InvalidDemonstrations("episodes", expected, got, f"episode {i}")
+
+
+def _last(i: int, ended: bool, states: Ints, actions: Ints, model: MDP | None, appended: bool) -> int | None:
+    """Where the last decision led: what was observed, but the end that a model has appended where one was met."""
+    T = len(actions)
+    seen = int(states[T]) if len(states) > T else None
+    if T == 0:
+        return None
+    if model is None or not ended or not model.terminal.any():
+        return seen
+    if seen is not None and model.terminal[seen]:
+        return seen
+    s, a = int(states[T - 1]), int(actions[-1])
+    ends = _possible_ends(model, s, a)
+    if seen is None:  # of several ends, which one it met was not written down
+        return int(ends[0]) if ends.size == 1 else None
+    if appended and model.n_states - 1 in ends:
+        return model.n_states - 1
+    act = in_words("action", model.action_labels, a)
+    raise InvalidDemonstrations(
+        "episodes",
+        "an end in a terminal state where an episode terminated",
+        f"{state_in_words(model, seen)}, which goes on in the MDP, after {act} in {state_in_words(model, s)}",
+        f"episode {i}, time {T}",
+        "Take the model from MDP.from_gymnasium, mark the state terminal, or pass n_states= and n_actions= for mdp.",
+    )
+
+
+def _possible_ends(model: MDP, s: int, a: int) -> Ints:
+    matrix = model.transitions.matrix
+    row = s * model.n_actions + a
+    found = matrix.indices[matrix.indptr[row] : matrix.indptr[row + 1]]
+    return found[model.terminal[found]].astype(np.intp)
