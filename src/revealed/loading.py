@@ -1,0 +1,295 @@
+"""A saved fit put together again: `rv.load(path)`, the way back from `saving.py`.
+
+Only classes that are listed there are ever made, and only from JSON and arrays whose checksums hold. What does not fit
+together is an `UnreadableFit`, whatever is wrong with it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from datetime import date, datetime
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import scipy.sparse as sp
+
+from revealed import estimators
+from revealed.archive import Arrays, read_archive, unreadable
+from revealed.bootstrap import Bootstrap, Replication
+from revealed.demonstrations import Demonstrations
+from revealed.errors import InvalidInput, InvalidReward, RevealedError
+from revealed.estimation import Options
+from revealed.fit import Fit
+from revealed.mdp import MDP
+from revealed.rewards.base import Reward, align_reward, is_linear, lift_reward, require_reward
+from revealed.saving import ESTIMATORS, FILE, KNOWN, MADE_AGAIN
+
+Shape = tuple[int, ...]
+
+SAME = 1e-6  # relative difference of two reward tables that is rounding, on any machine
+
+
+def load(path: str | os.PathLike[str], reward: Reward | None = None) -> Fit:
+    """The fit that `fit.save(path)` wrote, or the `fit.zip` inside a folder; it behaves as the original did.
+
+    Rewards of your own (a `TorchReward`, a `JaxReward`, another object) are not in the file: pass the same one as
+    `reward`. Its parameters and its table at the estimate are compared with what was saved.
+    """
+    file = _find(path)
+    if reward is not None:
+        require_reward(reward)
+    document, arrays = read_archive(file)
+    try:
+        return _Decoder(arrays, reward).fit(document["fit"])
+    except _NeedsReward as needed:
+        raise needed.told(file) from None
+    except InvalidReward:
+        if reward is not None:
+            raise
+        raise unreadable(file, "whose reward does not fit its model") from None
+    except (RevealedError, KeyError, TypeError, ValueError, IndexError, AttributeError, RecursionError) as error:
+        raise unreadable(file, f"whose parts do not fit together: {error}") from error
+
+
+def _find(path: Any) -> Path:
+    try:
+        given = Path(path)
+    except TypeError as error:
+        raise InvalidInput("path", "the path of a saved fit", repr(path)[:60]) from error
+    if given.is_dir():
+        if not (given / FILE).is_file():
+            raise unreadable(given, f"a folder without {FILE}", remedy=None)
+        return given / FILE
+    if not given.exists() and not given.suffix and given.with_name(f"{given.name}.zip").is_file():
+        return given.with_name(f"{given.name}.zip")  # as save named it
+    if not given.exists():
+        raise unreadable(given, "which does not exist", remedy=None)
+    return given
+
+
+class _NeedsReward(Exception):
+    """The file only knows what its reward was called."""
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+
+    def told(self, file: Path) -> InvalidInput:
+        remedy = f"Make the {self.kind} as it was made for the fit: rv.load({str(file)!r}, reward=...)."
+        return InvalidInput("reward", f"the {self.kind} of this fit, which the file cannot hold", "None", remedy=remedy)
+
+
+class _Decoder:
+    """JSON as values; what was written once and meant twice is one object again."""
+
+    def __init__(self, arrays: Arrays, reward: Reward | None) -> None:
+        self.arrays, self.given = arrays, reward
+        self._made: dict[str, Any] = {}
+        self._tags: dict[str, Callable[[Any], Any]] = {
+            "$array": lambda node: self.arrays[node["$array"]],
+            "$date": lambda node: date.fromisoformat(node["$date"]),
+            "$datetime": lambda node: _datetime(*node["$datetime"]),
+            "$dict": lambda node: {self.decode(k): self.decode(v) for k, v in node["$dict"]},
+            "$float": lambda node: float(node["$float"]),
+            "$numpy time": lambda node: _numpy_time(*node["$numpy time"]),
+            "$object": self._object,
+            "$same": lambda node: self._made[node["$same"]],
+            "$sparse": self._sparse,
+            "$timestamp": lambda node: _timestamp(*node["$timestamp"]),
+            "$tuple": self._tuple,
+        }
+
+    def fit(self, node: dict[str, Any]) -> Fit:
+        special = {"reward_model": self._reward, "kept": self._bootstraps}
+        parts = {name: special.get(name, self.decode)(part) for name, part in node.items() if name != "estimator"}
+        estimator = self._estimator(node["estimator"], parts["reward_model"])
+        if self.given is not None:
+            _require_names(self.given, self._saved_names(node["reward_model"]))
+            parts["reward_model"] = align_reward(self.given, parts["mdp"])
+        fit = Fit(**parts, estimator=estimator)
+        _require_consistent(fit)
+        if self.given is not None or is_linear(fit.reward_model):  # of a network it would cost a compilation
+            _require_table(fit)
+        return fit
+
+    def _saved_names(self, node: dict[str, Any]) -> list[str]:
+        return node["names"] if "$reward" in node else [str(name) for name in self.decode(node).names]
+
+    def decode(self, node: Any) -> Any:
+        if isinstance(node, list):
+            return [self.decode(each) for each in node]
+        if not isinstance(node, dict):
+            return node
+        tag = next((key for key in node if key.startswith("$")), None)
+        return {key: self.decode(each) for key, each in node.items()} if tag is None else self._tags[tag](node)
+
+    def _tuple(self, node: dict[str, Any]) -> tuple[Any, ...]:
+        made = tuple(self.decode(node["$tuple"]))
+        if "name" in node:
+            self._made[node["name"]] = made
+        return made
+
+    def _sparse(self, node: dict[str, Any]) -> sp.csr_array:
+        name, (rows, columns) = node["$sparse"], node["shape"]
+        if name not in self._made:
+            data, indices, indptr = (self.arrays[f"{name}/{part}"] for part in ("data", "indices", "indptr"))
+            matrix = sp.csr_array((data, indices, indptr), shape=(int(rows), int(columns)))
+            matrix.check_format(full_check=True)
+            self._made[name] = matrix
+        return self._made[name]
+
+    def _object(self, node: dict[str, Any]) -> Any:
+        kind, fields = node["$object"], {name: self.decode(part) for name, part in node["fields"].items()}
+        self._made[node["name"]] = made = _make(kind, fields)
+        return made
+
+    def _reward(self, node: Any) -> Reward:
+        if self.given is not None:
+            return self.given
+        if isinstance(node, dict) and "$reward" in node:
+            raise _NeedsReward(str(node["$reward"]))
+        return self.decode(node)
+
+    def _estimator(self, node: Any, reward: Reward) -> Any:
+        if node is None:
+            return None
+        if node["class"] not in ESTIMATORS:
+            raise ValueError(f"no estimator is called {node['class']!r}")
+        own = reward if node["reward"] is None else self._reward(node["reward"])
+        arguments = self.decode(node["arguments"])
+        told = {name: value for name, value in arguments.items() if not _is_default(name, value)}  # as it was written
+        return getattr(estimators, node["class"])(own, **told)
+
+    def _bootstraps(self, nodes: list[Any]) -> dict[Any, Any]:
+        found = [_bootstrap(self.decode(node)) for node in nodes]
+        return {("bootstrap", each.asked, each.seed): each for each in found}
+
+
+def _make(kind: str, fields: dict[str, Any]) -> Any:
+    """An object of one of the classes that are known, from its attributes."""
+    if kind in MADE_AGAIN:
+        return getattr(import_module(MADE_AGAIN[kind][0]), kind)(**fields)
+    cls: Any = getattr(import_module(KNOWN[kind]), kind)
+    if kind == "Bins":
+        return cls.from_description(fields)
+    if hasattr(cls, "__dataclass_fields__"):
+        return cls(**fields)
+    made = cls.__new__(cls)
+    if kind == "MDP":
+        _require_fields(fields, MDP.__annotations__)
+        made.__setstate__(fields)  # frozen, as every MDP is
+    else:
+        vars(made).update(fields)
+    return made
+
+
+def _is_default(option: str, value: Any) -> bool:
+    field = Options.__dataclass_fields__.get(option)
+    return field is not None and type(value) is type(field.default) and value == field.default
+
+
+def _require_fields(found: dict[str, Any], needed: Iterable[str]) -> None:
+    missing = [name for name in needed if name not in found]
+    if missing:
+        raise ValueError(f"the model lacks {missing[0]}")
+
+
+def _bootstrap(parts: dict[str, Any]) -> Bootstrap:
+    done = parts.pop("done")
+    rows = zip(done["number"].tolist(), done["theta"], done["psi"], done["failure"], strict=True)
+    return Bootstrap(**parts, done={r: Replication(theta, psi, failure) for r, theta, psi, failure in rows})
+
+
+def _datetime(text: str, zone: str | None) -> datetime:
+    moment = datetime.fromisoformat(text)
+    return moment if zone is None else moment.astimezone(ZoneInfo(zone))
+
+
+def _timestamp(text: str, zone: str | None, unit: str) -> Any:
+    import pandas as pd
+
+    moment = pd.Timestamp(text).as_unit(unit)  # pyright: ignore[reportArgumentType]
+    return moment if zone is None else moment.tz_convert(zone)
+
+
+def _numpy_time(number: int, dtype: str) -> Any:
+    if np.dtype(dtype).kind not in "mM":
+        raise ValueError(f"{dtype} is no type of dates")
+    return np.array(number, dtype=np.int64).view(np.dtype(dtype))[()]
+
+
+def _require_consistent(fit: Fit) -> None:
+    """Shapes that must agree do: checksums tell that parts are as they were written, not that they belong together."""
+    mdp, demos = fit.mdp, fit.demonstrations
+    if not isinstance(mdp, MDP) or not isinstance(demos, Demonstrations):
+        raise TypeError("model or demonstrations are missing")
+    S, A, K = mdp.n_states, mdp.n_actions, int(fit.reward_model.n_params)
+    _require_shape("theta", fit.theta, (K,))
+    for name in ("policy", "log_policy", "reward", "q", "pi_tilde"):
+        _require_shape(name, getattr(fit, name), (S, A))
+    _require_shape("value", fit.value, (S,))
+    for name, shape in _model_shapes(mdp).items():
+        _require_shape(f"mdp.{name}", getattr(mdp, name), shape)
+    _require_shape("mdp.transitions", mdp.transitions.matrix, (S * A, S))
+    for name, shape in _data_shapes(demos, S, A).items():
+        _require_shape(f"demonstrations.{name}", getattr(demos, name), shape)
+    _require_steps(demos)
+    for each in fit.kept.values():
+        _require_shape("bootstrap", each.theta, (len(each.index), K))
+
+
+def _model_shapes(mdp: MDP) -> dict[str, Shape]:
+    S, A = mdp.n_states, mdp.n_actions
+    shapes: dict[str, Shape] = {"initial": (S,), "feasible": (S, A), "terminal": (S,), "base_state": (S,)}
+    return shapes | {"state_labels": (S,), "action_labels": (A,)}
+
+
+def _data_shapes(demos: Demonstrations, S: int, A: int) -> dict[str, Shape]:
+    N = demos.n_agents
+    shapes: dict[str, Shape] = {"by_agent": (N, S * A), "starts": (S,), "transition_counts": (S * A, S), "ids": (N,)}
+    return shapes | {"agent_weights": (N,), "state_labels": (S,), "action_labels": (A,)}
+
+
+def _require_steps(demos: Demonstrations) -> None:
+    if demos.steps is None:
+        return
+    arrays = {name: part for name, part in vars(demos.steps).items() if part is not None}
+    for name, array in arrays.items():
+        _require_shape(f"steps.{name}", array, demos.steps.state.shape)
+    limits = {"agent": demos.n_agents, "state": demos.n_states, "action": demos.n_actions}
+    for name, n in (limits | {"next_state": demos.n_states}).items():
+        least = -1 if name == "next_state" else 0
+        if arrays[name].size and not least <= arrays[name].min() <= arrays[name].max() < n:
+            raise ValueError(f"steps.{name} holds indices beyond {n}")
+
+
+def _require_shape(name: str, value: Any, shape: Shape) -> None:
+    """What is optional may be None; labels count as arrays of one axis."""
+    if value is None and name.partition(".")[0] in ("mdp", "demonstrations"):
+        return
+    found = (len(value),) if isinstance(value, tuple) else getattr(value, "shape", None)
+    if found != shape:
+        raise ValueError(f"{name} has shape {found}, not {shape}")
+
+
+def _require_names(reward: Reward, saved: list[str]) -> None:
+    """A reward that was passed has the parameters of the file."""
+    own = [str(name) for name in reward.names]
+    if reward.n_params != len(saved):
+        raise InvalidReward("reward", f"{len(saved)} parameters, as the saved one had", f"{reward.n_params}")
+    first = next((i for i, (here, there) in enumerate(zip(own, saved, strict=True)) if here != there), None)
+    if first is not None:
+        expected = f"the names of the saved one ({saved[first]!r})"
+        raise InvalidReward("reward", expected, repr(own[first]), f"parameter {first}")
+
+
+def _require_table(fit: Fit) -> None:
+    """The reward gives at the estimate what it gave when the fit was saved."""
+    table = np.where(fit.mdp.feasible, lift_reward(fit.reward_model, fit.mdp).value(fit.theta), 0.0)
+    if not np.allclose(table, fit.reward, rtol=SAME, atol=SAME):
+        gap, remedy = float(np.abs(table - fit.reward).max()), "Are the features the same, and in the same order?"
+        expected = "the table of rewards that was saved, at the same weights"
+        raise InvalidReward("reward", expected, f"one that differs by {gap:.3g}", None, remedy)
