@@ -1,0 +1,229 @@
+"""What was chosen against what a fit predicts, as arrays: expected counts, standardised residuals, goodness of fit.
+
+Given the states, decisions are independent draws from π(·|s). So n(s, a) is binomial with mean n(s)π(a|s), and
+
+    z(s, a) = (n(s, a) − n(s)π(a|s)) / √(n(s)π(a|s)(1 − π(a|s)))
+
+has mean zero and variance one if the model is true. That θ was estimated from the same data makes the z a little
+smaller than that; with many visits per parameter it does not matter.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from revealed.checks import Bools, Floats, Ints
+from revealed.errors import RevealedError
+
+ENOUGH = 5.0  # expected decisions for each action of states whose choices a χ² may compare
+MOST_GROUPS = 20  # of states that are pooled: more would be weaker against what matters, a drift along the prediction
+HALF = 0.5  # of the decisions, at least, are in the groups that are compared
+MOST_PARAMS = 100  # beyond, the information that tells how many are free takes long
+
+
+@dataclass(frozen=True, eq=False)
+class ChoiceFit:
+    """`counts` (S, A) of decisions seen, `log_policy` (S, A) of the fit, `feasible` (S, A)."""
+
+    counts: Floats = field(repr=False)
+    log_policy: Floats = field(repr=False)
+    feasible: Bools = field(repr=False)
+
+    @classmethod
+    def of(cls, fit: Any) -> ChoiceFit:
+        return cls(fit.demonstrations.counts, fit.log_policy, fit.mdp.feasible)
+
+    @cached_property
+    def visits(self) -> Floats:
+        """(S,): n(s)."""
+        return self.counts.sum(axis=1)
+
+    @cached_property
+    def policy(self) -> Floats:
+        """(S, A): π(a|s), zero where an action is not offered."""
+        return np.where(self.feasible, np.exp(self.log_policy), 0.0)
+
+    @cached_property
+    def expected(self) -> Floats:
+        """(S, A): n(s)π(a|s)."""
+        return self.visits[:, None] * self.policy
+
+    @cached_property
+    def variance(self) -> Floats:
+        """(S, A): n(s)π(1 − π); 1 − π is read off the logarithm, which a π near one does not round away."""
+        return self.expected * np.where(self.feasible, -np.expm1(np.minimum(self.log_policy, 0.0)), 0.0)
+
+    @cached_property
+    def frequencies(self) -> Floats:
+        """(S, A): n(s, a)/n(s), NaN where nobody was."""
+        with np.errstate(invalid="ignore"):
+            return np.where(self.visits[:, None] > 0.0, self.counts / self.visits[:, None], np.nan)
+
+    @cached_property
+    def residuals(self) -> Floats:
+        """(S, A): z of the module's docstring, NaN where there was no choice, ±∞ where the impossible happened."""
+        return standardise(self.counts - self.expected, self.variance)
+
+    @cached_property
+    def totals(self) -> tuple[Floats, Floats, Floats]:
+        """(A,) each: how often an action was taken, how often it is expected, and the standardised difference."""
+        observed, expected = self.counts.sum(axis=0), self.expected.sum(axis=0)
+        return observed, expected, standardise(observed - expected, self.variance.sum(axis=0))
+
+    def worst(self, most: int) -> Ints:
+        """(≤ most, 2): the `compared` pairs (s, a) with the largest |z|, the largest first."""
+        size = np.where(self.compared, np.abs(self.residuals), -1.0).reshape(-1)
+        order = np.argsort(-size, kind="stable")[:most]
+        return np.column_stack(np.divmod(order[size[order] >= 0.0], self.counts.shape[1])).astype(np.intp)
+
+    @property
+    def llf_at_random(self) -> float:
+        """Σ n(s) log 1/|A(s)|: the log likelihood of choosing blindly among what is offered."""
+        return float(-self.visits @ np.log(np.maximum(self.feasible.sum(axis=1), 1)))
+
+    @property
+    def llf_of_frequencies(self) -> float:
+        """Σ n(s, a) log n(s, a)/n(s): no policy can have more on these data."""
+        seen = self.counts > 0.0
+        return float(self.counts[seen] @ np.log(self.frequencies[seen]))
+
+    @cached_property
+    def compared(self) -> Bools:
+        """(S, A): pairs whose z says something: one of two where two actions are all there is, since they mirror."""
+        mask = ~np.isnan(self.residuals)
+        if self.mirrored:
+            mask[:, int(np.argmax(self.counts.sum(axis=0)))] = False
+        return mask
+
+    @cached_property
+    def mirrored(self) -> bool:
+        """Whether two actions are all there is, and both are offered in every state that was visited."""
+        return self.counts.shape[1] == 2 and bool(self.feasible[self.visits > 0.0].all())
+
+    def groups(self) -> list[Ints]:
+        """States whose choices a χ² may compare together: every action on offer is expected `ENOUGH` times in each.
+
+        One by one where all visited states allow it; else states that offer the same are pooled in the order of what
+        is predicted of them, at most `MOST_GROUPS`, as Hosmer and Lemeshow do.
+        """
+        seen = np.flatnonzero((self.visits > 0.0) & (self.feasible.sum(axis=1) > 1)).astype(np.intp)
+        if (np.where(self.feasible[seen], self.expected[seen], np.inf) >= ENOUGH).all():
+            return list(seen[:, None])
+        _, kind = np.unique(self.feasible[seen], axis=0, return_inverse=True)
+        alike = np.split(seen[np.argsort(kind, kind="stable")], np.cumsum(np.bincount(kind.reshape(-1)))[:-1])
+        return [group for states in alike for group in self._pooled(states)]
+
+    def _pooled(self, states: Ints) -> list[Ints]:
+        offered = np.flatnonzero(self.feasible[states[0]])
+        telling = offered[np.argmax(np.ptp(self.policy[np.ix_(states, offered)], axis=0))]
+        states = states[np.argsort(self.policy[states, telling], kind="stable")]
+        expected = self.expected[np.ix_(states, offered)]
+        ends, total = [], np.zeros(offered.size)
+        for k, row in enumerate(expected):
+            total = total + row
+            if total.min() >= ENOUGH:
+                ends.append(k + 1)
+                total = np.zeros(offered.size)
+        if not ends:
+            return []
+        some = np.unique(np.linspace(0, len(ends), min(len(ends), MOST_GROUPS) + 1).astype(int))[1:-1]
+        return np.split(states, [ends[k - 1] for k in some])  # what is left over goes with the last
+
+
+def standardise(difference: Floats, variance: Floats) -> Floats:
+    """Differences in units of their standard deviations; NaN where both are nothing."""
+    tiny = 1e-9 * (1.0 + np.abs(difference))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        z = difference / np.sqrt(variance)
+    return np.where((variance == 0.0) & (np.abs(difference) <= tiny), np.nan, z)
+
+
+@dataclass(frozen=True)
+class ChiSquare:
+    """A test of the predicted probabilities: X² = Σ_g d_g' C_g⁺ d_g over groups g of states, d_g the difference of
+    observed and expected decisions by action and C_g its covariance; Pearson's where each state is a group.
+
+    One by one it has `least` degrees of freedom: one per alternative beyond the first, less one per free parameter.
+    For pooled states it lies between χ² with `least` and with `most`, since what was fitted is more than what is
+    compared; `p` is the probability of a larger X² for each of the two.
+    """
+
+    statistic: float
+    least: int
+    most: int
+    p: tuple[float, float]
+    groups: int
+    states: int
+
+    @property
+    def pooled(self) -> bool:
+        return self.groups < self.states
+
+    def __str__(self) -> str:
+        if not self.pooled:
+            return f"X² = {self.statistic:.2f} on {self.least} degrees of freedom, p = {self.p[0]:.3f}"
+        degrees = f"{self.least} to {self.most} degrees of freedom"
+        return f"X² = {self.statistic:.2f} on {degrees}, p between {self.p[0]:.3f} and {self.p[1]:.3f}"
+
+
+def chi_square(fit: Any, choices: ChoiceFit) -> ChiSquare | str:
+    """The test, or a sentence that says why there is none."""
+    reason = _why_no_test(fit)
+    if reason:
+        return reason
+    groups = choices.groups()
+    if sum(float(choices.visits[g].sum()) for g in groups) < HALF * choices.visits.sum():
+        return _TOO_FEW.format(enough=ENOUGH)
+    most = sum(int(choices.feasible[g[0]].sum()) - 1 for g in groups)
+    least = most - _n_free(fit)
+    if least <= 0:
+        return "No χ² test: what can be compared is no more than what was fitted."
+    from scipy.special import chdtrc
+
+    statistic = sum(_distance(choices, group) for group in groups)
+    p = float(chdtrc(least, statistic)), float(chdtrc(most, statistic))
+    return ChiSquare(statistic, least, most, p, len(groups), sum(g.size for g in groups))
+
+
+def _distance(choices: ChoiceFit, group: Ints) -> float:
+    """d' C⁺ d with C = Σ n(s)(diag π_s − π_s π_s'), whatever differs between the states of the group."""
+    offered = np.flatnonzero(choices.feasible[group[0]])
+    at = np.ix_(group, offered)
+    d = (choices.counts[at] - choices.expected[at]).sum(axis=0)
+    if group.size == 1:
+        return float(np.sum(d**2 / choices.expected[at][0]))
+    C = np.diag(choices.expected[at].sum(axis=0)) - choices.expected[at].T @ choices.policy[at]
+    return float(d[1:] @ np.linalg.lstsq(C[1:, 1:], d[1:], rcond=None)[0])  # the first is minus the sum of the rest
+
+
+def _why_no_test(fit: Any) -> str:
+    counts = fit.demonstrations.counts
+    if not fit.at_maximum:
+        return "No χ² test: the search did not come to an end."
+    if fit.options.get("weighting") != "sample" or fit.demonstrations.visit_discount != 1.0:
+        return "No χ² test: the estimate does not maximise the likelihood of the decisions as they were counted."
+    if fit.options.get("l2", 0.0) > 0.0:
+        return "No χ² test: the penalty pulls the estimate away from what fits best."
+    if not np.array_equal(counts, np.round(counts)):
+        return "No χ² test: decisions carry weights, so that counts do not scatter as counts do."
+    if not getattr(fit.reward_model, "linear", False) or fit.theta.size > MOST_PARAMS:
+        return "No χ² test: how many of so flexible a reward's parameters are free is not known."
+    return ""
+
+
+def _n_free(fit: Any) -> int:
+    """Parameters that choices can tell; of a weight per state, fewer than there are."""
+    try:
+        return int(fit.identification.rank)
+    except RevealedError:
+        return int(fit.theta.size)
+
+
+_TOO_FEW = (
+    "No χ² test: there are too few decisions to pool states into groups in which every action is expected {enough:g} "
+    "times or more."
+)

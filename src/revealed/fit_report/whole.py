@@ -1,0 +1,169 @@
+"""The whole page: headline, chapters, how to go on."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from revealed.errors import InvalidInput
+from revealed.files import prepare_folder, write_atomically
+from revealed.fit import Fit
+from revealed.fit_report.chapters import Chapter, choices, diagnostics, estimates, search, states
+from revealed.fit_report.material import Material, count, sentence
+from revealed.fit_report.places import find_places
+from revealed.page import Html, contents, document, facts, join, note, paragraph, section, tag
+from revealed.sheet import clean, typeset
+from revealed.summary import MOST_NAMED
+
+CHAPTERS: dict[str, tuple[str, Callable[[Material], Chapter]]] = {
+    "estimates": ("Estimates", estimates),
+    "choices": ("Choices, observed and predicted", choices),
+    "states": ("Reward and value", states),
+    "search": ("The search", search),
+    "diagnostics": ("Diagnostics", diagnostics),
+}
+ENDINGS = {
+    "converged": ("holds", "✓", "Converged"),
+    "unidentified": ("open", "?", "Not every parameter is identified"),
+    "iteration_limit": ("fails", "✗", "Stopped before the end"),
+    "separated": ("fails", "✗", "No finite estimate"),
+    "inner_solve_failed": ("fails", "✗", "The model could not be solved"),
+    "cycling": ("fails", "✗", "Did not come to rest"),
+}
+FIRST = ("Method", "Reward", "Decisions", "Agents", "States", "Actions", "Discount")
+HIDDEN = ("Observations", "States, actions", "Status")  # told under another name
+
+
+def write_fit_report(
+    fit: Fit,
+    path: str | os.PathLike[str],
+    title: str | None = None,
+    coordinates: Any = None,
+    sections: Sequence[tuple[str, str]] = (),
+) -> Path:
+    """`build_fit_report` as a file, which is there whole or not at all; in a folder it is called `report.html`."""
+    target = Path(path)
+    target = target / "report.html" if target.is_dir() else target
+    page = build_fit_report(fit, title, coordinates, sections)
+    prepare_folder(target.parent, "path")
+    return write_atomically(target, page.encode("utf-8", "replace"))
+
+
+def build_fit_report(
+    fit: Fit, title: str | None = None, coordinates: Any = None, sections: Sequence[tuple[str, str]] = ()
+) -> str:
+    """The report of a fit as an HTML page.
+
+    `coordinates` (S, 2) place the states on maps of reward, value and visits (a row of NaN for a state without a
+    place); without them bins of two columns do, or labels that are pairs of numbers. `sections` are (title, text)
+    pairs to add: plain text becomes a paragraph, and what `to_html()` of a result returns is put in as it is.
+    """
+    if not isinstance(fit, Fit):
+        raise InvalidInput("fit", "what an estimator's fit() returns", type(fit).__name__)
+    material = Material(fit, find_places(fit, coordinates))
+    added = {f"extra-{k}": _extra(k, given) for k, given in enumerate(sections)}
+    made = {anchor: (name, _or_note(make, material)) for anchor, (name, make) in CHAPTERS.items()}
+    made |= {**added, "further": ("Going on", _further(fit))}
+    heading = f"{fit.method} fit of {count(fit.nobs, 'decision')}" if title is None else clean(title)
+    header = join([tag("h1", heading), *_headline(material)], "\n")
+    nav = contents({anchor: name for anchor, (name, _) in made.items()})
+    main = join((section(name, *inside, id=anchor) for anchor, (name, inside) in made.items()), "\n")
+    return document(heading, header, nav, main)
+
+
+def _extra(k: int, given: Any) -> tuple[str, Chapter]:
+    pair = tuple(given) if isinstance(given, tuple | list) else ()
+    if len(pair) != 2 or not all(isinstance(part, str) for part in pair):
+        raise InvalidInput("sections", "(title, text) pairs", repr(given)[:60], f"section {k}")
+    name, inside = pair
+    return clean(name), [inside if isinstance(inside, Html) else paragraph(inside)]
+
+
+def _or_note(make: Callable[[Material], Chapter], material: Material) -> Chapter:
+    try:
+        return make(material)
+    except Exception as error:
+        return [note(f"This chapter could not be made: {type(error).__name__}: {clean(error)}")]
+
+
+# the head
+
+
+def _headline(material: Material) -> Chapter:
+    """How the fit ended, what to do about it, and the facts."""
+    status = material.fit.status
+    kind, mark, words = ENDINGS.get(status.code, ("open", "?", status.code))
+    words = "Interrupted" if status.interrupted else words
+    badge = tag("span", tag("span", mark, aria_hidden="true"), f" {words}", class_=f"badge {kind}")
+    return [tag("p", badge), paragraph(sentence(status.message), "lead"), facts(_facts(material))]
+
+
+def _facts(material: Material) -> dict[str, str]:
+    """Those of the summary, and the sizes one by one."""
+    fit, sheet = material.fit, material.sheet
+    found = {name: typeset(text) for name, text in (*sheet.left, *sheet.right)}
+    found |= {"Decisions": str(fit.nobs), "States": _states_fact(fit), "Actions": str(fit.mdp.n_actions)}
+    rest = [name for name in found if name not in (*FIRST, *HIDDEN)]
+    return {name: found[name] for name in (*FIRST, *rest)}
+
+
+def _states_fact(fit: Fit) -> str:
+    mdp = fit.mdp
+    if mdp.base is not None:
+        return f"{mdp.base.n_states} in each of {count(int(mdp.horizon or 0), 'period')}"
+    ends = int(mdp.terminal.sum())
+    return f"{mdp.n_states}" + (f", {ends} of them terminal" if ends else "")
+
+
+# what to do next
+
+
+def _further(fit: Fit) -> Chapter:
+    return [
+        paragraph("In Python, with `FIT` for the file or folder that the fit was saved to:"),
+        _code(python_lines(fit)),
+        paragraph("At the command line:"),
+        _code(shell_lines(fit)),
+    ]
+
+
+def _code(text: str) -> Html:
+    return tag("pre", tag("code", text), tabindex=0)
+
+
+def python_lines(fit: Fit) -> str:
+    """How to take the fit up again."""
+    name = _example(fit)
+    change = f"params={{{name!r}: lambda value: 1.1 * value}}" if name else "mdp=fit.mdp.replace(discount=0.9)"
+    lines = [
+        "import revealed as rv",
+        "",
+        'fit = rv.load("FIT")',
+        "print(fit.summary())",
+        'policy = fit.table("policy")              # a row per state, a column per action',
+        "others = fit.simulate(100, 50, seed=0)    # 100 trajectories of at most 50 decisions",
+        f"changed = fit.counterfactual({change})",
+        "print(changed)",
+    ]
+    return "\n".join(lines)
+
+
+def shell_lines(fit: Fit) -> str:
+    from shlex import quote
+
+    name = _example(fit)
+    change = f"--set {quote(f'{name}*1.1')}" if name.isidentifier() else "--discount 0.9"
+    lines = [
+        "revealed predict FIT",
+        "revealed simulate FIT --n 100 --length 50 --seed 0 --out simulated.csv",
+        f"revealed counterfactual FIT {change}",
+    ]
+    return "\n".join(lines)
+
+
+def _example(fit: Fit) -> str:
+    """The parameter that the examples change: the first, where parameters mean something one by one."""
+    named = getattr(fit.reward_model, "linear", False) and fit.theta.size <= MOST_NAMED
+    return str(fit.reward_model.names[0]) if named else ""
