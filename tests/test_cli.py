@@ -11,6 +11,7 @@ from rich.cells import cell_len
 from typer.testing import CliRunner
 
 from revealed import __version__, cli, findings
+from revealed.commands import reproduce as command
 from revealed.errors import RevealedError
 from revealed.experiments import catalogue, machine, runner
 from revealed.experiments.obstacleworld import Config
@@ -91,7 +92,7 @@ def test_help_shows_a_full_example(arguments, example):
 def test_help_loads_nothing_heavy():
     loaded = python("-c", "import sys; from revealed.cli import app; print(*sys.modules)").stdout.split()
     assert "revealed.cli" in loaded
-    assert not {"jax", "matplotlib", "pandas", "torch", "duckdb", "joblib", "narwhals"} & set(loaded)
+    assert not {"jax", "matplotlib", "pandas", "torch", "duckdb", "joblib", "narwhals", "numpy", "scipy"} & set(loaded)
 
 
 def test_version():
@@ -124,7 +125,7 @@ def test_verdicts_are_printed_whole_in_eighty_columns(reproduced):
 def test_a_second_run_computes_nothing_and_says_so(reproduced, monkeypatch):
     folder, _ = reproduced
     monkeypatch.setattr(catalogue, "plan_for", lambda scale: TINY)
-    monkeypatch.setattr(cli, "_report", lambda *_: None)
+    monkeypatch.setattr(command, "_report", lambda *_: None)
     before = (folder / "table.jsonl").read_bytes()
     done = here("reproduce", "--out", folder, "--jobs", 1)
     assert "24 cells (24 done)" in done.output
@@ -169,12 +170,12 @@ def test_cells_that_failed_are_named(tmp_path):
     assert "ArithmeticError: no [such] number" in said
 
 
-@pytest.mark.parametrize("command", ["_plan('quick', [])", "_report('.')"])
-def test_threads_are_asked_for_before_jax_is_there(command):
+@pytest.mark.parametrize("call", ["_plan('quick', [])", "_report('.')"])
+def test_threads_are_asked_for_before_jax_is_there(call):
     code = (
-        "import sys; from revealed.experiments import machine; from revealed import cli\n"
+        "import sys; from revealed.experiments import machine; from revealed.commands import reproduce\n"
         "machine.ask_jax_for_one_thread = lambda: print('jax' in sys.modules)\n"
-        f"cli.{command}"
+        f"reproduce.{call}"
     )
     assert python("-c", code).stdout.strip() == "False"
 
@@ -189,7 +190,7 @@ def test_threads_are_asked_for_before_jax_is_there(command):
     ],
 )
 def test_only_some_experiments(only, names):
-    plan = cli._plan("quick", only)
+    plan = command._plan("quick", only)
     assert sorted(set(plan) & {"obstacleworld", "timing", "updates"}) == names
     assert not only or sorted(plan) == names
 
@@ -197,8 +198,8 @@ def test_only_some_experiments(only, names):
 def test_the_folder_is_named_after_the_scale_and_jobs_are_the_cores(tmp_path, monkeypatch):
     asked = []
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(cli, "_run", lambda *given: asked.append(given))
-    monkeypatch.setattr(cli, "_report", lambda *_: None)
+    monkeypatch.setattr(command, "_run", lambda *given: asked.append(given))
+    monkeypatch.setattr(command, "_report", lambda *_: None)
     done = here("reproduce", "--scale", "paper", "--only", "obstacleworld", "--fresh")
     assert done.exit_code == 0
     ((plan, folder, jobs, fresh, scale),) = asked
@@ -223,9 +224,8 @@ def test_the_folder_is_named_after_the_scale_and_jobs_are_the_cores(tmp_path, mo
 )
 def test_a_wrong_word_is_answered_with_the_right_one(arguments, hint):
     done = here(*arguments)
-    assert done.exit_code == 2
-    assert hint in done.stderr
-    assert "Traceback" not in done.stderr
+    assert done.exit_code == 1
+    assert hint in one_line(done)
 
 
 def test_an_unknown_experiment_is_one_line_with_the_names(tmp_path):
@@ -264,17 +264,17 @@ def test_a_stream_without_greek_letters_gets_question_marks():
 @pytest.mark.parametrize("only", [",", "", " "])
 def test_only_nothing_is_an_error_too(only):
     with pytest.raises(RevealedError, match="--only"):
-        cli._plan("quick", [only])
+        command._plan("quick", [only])
 
 
 def test_help_names_the_experiments():
-    assert cli.NAMES.split(", ") == list(catalogue.EXPERIMENTS)
+    assert command.NAMES.split(", ") == list(catalogue.EXPERIMENTS)
 
 
 def test_another_scale_in_the_same_folder_is_said(tmp_path, capsys):
     store = Store(tmp_path)
     store.write_run({"scale": "quick"})
-    cli._note_other_scale(tmp_path, "paper")
+    command._note_other_scale(tmp_path, "paper")
     assert "has results at scale quick" in capsys.readouterr().out
-    cli._note_other_scale(tmp_path, "quick")
+    command._note_other_scale(tmp_path, "quick")
     assert capsys.readouterr().out == ""

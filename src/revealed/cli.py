@@ -1,50 +1,29 @@
-"""The command line. What is heavy is imported inside the commands, so that `--help` is quick."""
+"""The command line: what the program is called and which commands it has. They are in `revealed.commands`.
+
+What is heavy is imported inside the commands, so that `--help` is quick.
+"""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from enum import StrEnum
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
 from revealed import __version__
-from revealed.errors import InvalidOption, RevealedError
+from revealed.commands.compare import compare
+from revealed.commands.fit import fit
+from revealed.commands.reproduce import report, reproduce
+from revealed.commands.saved import counterfactual, predict, simulate
+from revealed.commands.terminal import Commands, take_any_letter
 
-if TYPE_CHECKING:
-    from rich.table import Table
-
-    from revealed.experiments.verdicts import Verdict
-    from revealed.findings import Findings
-
-SHOWN_FAILURES = 5
-NAMES = "obstacleworld, mountaincar, objectworld, partial-expert, updates, timing, breakdown"
-STYLES = {"holds": "green", "does not hold": "red", "undecided": "yellow"}
 app = typer.Typer(
     name="revealed",
+    cls=Commands,
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-
-
-class What(StrEnum):
-    """Whose results."""
-
-    paper = "paper"
-    rust = "rust"
-
-
-class Scale(StrEnum):
-    """How much of the paper's protocol."""
-
-    quick = "quick"
-    paper = "paper"
 
 
 def _show_version(wanted: bool) -> None:
@@ -64,272 +43,15 @@ def main(
     Inverse reinforcement learning and dynamic discrete choice as one problem: NFXP = MCE-IRL, CCP and NPL.
 
     \b
+    Example: estimates from a file of decisions, with a folder of results and a report
+      revealed fit trips.parquet --id rider --time t --state station --action choice \\
+          --features stations.csv --discount 0.95 --method npl --out trips-fit
+    \b
     Example: the paper's experiments, with figures, tables and verdicts
       revealed reproduce --scale quick --out results/quick --jobs 2
     """
-    # a pipe or console that lacks a Greek letter gets a question mark, not an exception
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="replace")  # pyright: ignore[reportAttributeAccessIssue]
+    take_any_letter()
 
 
-@app.command()
-def reproduce(
-    ctx: typer.Context,
-    what: Annotated[
-        What, typer.Argument(help="paper: the paper's experiments. rust: the estimates and tests of Rust (1987).")
-    ] = What.paper,
-    scale: Annotated[
-        Scale,
-        typer.Option(help="quick: smaller grids, fewer points; minutes. paper: the full protocol; up to an hour."),
-    ] = Scale.quick,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            help="Folder for the results; made if it is not there.  [default: results/SCALE; with rust, none]"
-        ),
-    ] = None,
-    jobs: Annotated[
-        int | None, typer.Option(min=1, help="Cells that are computed at the same time.  [default: all cores]")
-    ] = None,
-    only: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help=f"Only this of {NAMES}; may be given several times, or with commas."),
-    ] = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Compute everything anew, also what is there.")] = False,
-) -> None:
-    """Run the paper's experiments, or Rust's estimates.
-
-    rust prints the estimates of Rust (1987), Table IX, beside the published ones, by every method, with tests; it takes
-    only --out. paper runs the experiments and writes a report.
-
-    Computes what the folder lacks: a run that was stopped goes on where it was. Then writes report.html (verdicts,
-    figures, tables, configuration; one file), figures/ (PNG and PDF), tables/ (CSV and LaTeX) and table.csv, and
-    prints the verdicts.
-
-    \b
-    Example:
-      revealed reproduce --scale quick --out results/quick --jobs 2
-    \b
-    Example: two experiments of the full protocol
-      revealed reproduce --scale paper --only obstacleworld --only timing
-    \b
-    Example: Rust (1987), printed, and written as CSV and LaTeX
-      revealed reproduce rust --out results/rust
-    """
-    if what is What.rust:
-        with _one_line():
-            _reproduce_rust(ctx, out)
-        return
-    folder = out or Path("results") / scale.value
-    with _one_line():
-        plan = _plan(scale.value, only or [])
-        with _goes_on(plan, folder):
-            _run(plan, folder, jobs, fresh, scale.value)
-            _report(folder, jobs)
-
-
-@app.command()
-def report(folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a run.")]) -> None:
-    """Write a run's report again, without running anything.
-
-    Everything comes from what the folder has stored; a run that is not finished gives a report, too.
-
-    \b
-    Example:
-      revealed report results/quick
-    """
-    with _one_line():
-        _report(folder)
-
-
-def _reproduce_rust(ctx: typer.Context, out: Path | None) -> None:
-    for name in ("scale", "jobs", "only", "fresh"):
-        source = ctx.get_parameter_source(name)
-        if source is not None and source.name == "COMMANDLINE":
-            remedy = "Leave it out: rust takes only --out."
-            raise InvalidOption(f"--{name}", "nothing of it with rust", _plain(ctx.params[name]), remedy=remedy)
-    from revealed.experiments import rust, rust_tables
-    from revealed.files import prepare_folder
-
-    if out is not None:
-        prepare_folder(out)  # better now than after the work
-    found = rust.run()
-    rust_tables.show(found)
-    if out is not None:
-        names = ", ".join(path.name for path in rust_tables.write(found, out))
-        typer.echo(f"Wrote {names} into {out}.")
-
-
-def _plain(value: Any) -> str:
-    """An option as it was typed; a switch has no value."""
-    if isinstance(value, list | tuple):
-        return ", ".join(map(str, value))
-    return "the switch" if value is True else str(value)
-
-
-def _plan(scale: str, only: list[str]) -> dict[str, Any]:
-    """The configurations of a scale, of the experiments asked for."""
-    from revealed.experiments.machine import ask_jax_for_one_thread
-
-    ask_jax_for_one_thread()  # before the experiments, which load JAX
-    from revealed.experiments import catalogue
-
-    plan = catalogue.plan_for(scale)
-    names = [name for text in only for name in text.replace(",", " ").split() or [text]]
-    for name in names:
-        if name not in plan:
-            raise InvalidOption("--only", f"one of {', '.join(plan)}", repr(name))
-    return {name: config for name, config in plan.items() if name in names or not names}
-
-
-def _run(plan: Mapping[str, Any], folder: Path, jobs: int | None, fresh: bool, scale: str) -> None:
-    from revealed.experiments.runner import run_plan
-    from revealed.parallel import cores
-
-    jobs = jobs or cores()
-    done, wanted = (0, _counts(plan, folder)[1]) if fresh else _counts(plan, folder)
-    experiments = "1 experiment" if len(plan) == 1 else f"{len(plan)} experiments"
-    _note_other_scale(folder, scale)
-    typer.echo(f"{experiments}, {wanted} cells ({done} done), {jobs} at a time, into {folder}")
-    run_plan(plan, folder, jobs, fresh=fresh, scale=scale)
-
-
-def _note_other_scale(folder: Path, scale: str) -> None:
-    from revealed.experiments.store import Store
-
-    before = Store(folder).read_run().get("scale", scale)
-    if before != scale:
-        typer.echo(f"{folder} has results at scale {before}: they are kept, but the report will be of scale {scale}.")
-
-
-def _counts(plan: Mapping[str, Any], folder: Path) -> tuple[int, int]:
-    """How many cells of a plan are done, and how many there are."""
-    from revealed.experiments.catalogue import EXPERIMENTS
-    from revealed.experiments.store import Store
-
-    store = Store(folder)
-    have = [store.has(plan[name], cell) for name in plan for cell in EXPERIMENTS[name].cells(plan[name])]
-    return sum(have), len(have)
-
-
-def _report(folder: Path, jobs: int | None = None) -> None:
-    from revealed.experiments.machine import ask_jax_for_one_thread
-
-    ask_jax_for_one_thread()
-    from revealed.findings import gather
-    from revealed.parallel import cores
-    from revealed.report import write_report
-
-    findings = gather(folder, jobs or cores())
-    page = write_report(findings)
-    _print_verdicts(findings)
-    typer.echo(f"Wrote {page}; also figures/, tables/ and table.csv there.")
-
-
-def _print_verdicts(findings: Findings) -> None:
-    """Claims by experiment, in the width of the terminal; then counts, and what went wrong."""
-    from itertools import groupby
-
-    from rich.console import Console
-
-    from revealed.report import COUNTED, count_verdicts
-
-    console = Console(highlight=False)
-    titles = {chapter.experiment.NAME: chapter.experiment.TITLE for chapter in findings.chapters}
-    for name, verdicts in groupby(findings.verdicts, key=lambda verdict: verdict.experiment):
-        console.print(_claims(titles.get(name, name), verdicts), "")
-    for chapter in findings.chapters:
-        if "aims" in chapter.shown.tables:
-            console.print(_seconds(chapter.shown.tables["aims"].frame), "")
-    counts = count_verdicts(findings.verdicts).items()
-    console.print("Claims: " + ", ".join(f"{n} {COUNTED[verdict]}" for verdict, n in counts) + ".", markup=False)
-    for line in _troubles(findings):
-        console.print(line, markup=False)
-
-
-def _claims(title: str, verdicts: Iterable[Verdict]) -> Table:
-    """Claim, verdict and statistic; long ones are wrapped, never cut."""
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=box.SIMPLE_HEAD, title=Text(title, style="bold"), title_justify="left", title_style="")
-    table.expand, table.show_lines, table.show_edge = True, True, False
-    table.add_column("claim", overflow="fold", ratio=5)
-    table.add_column("verdict", overflow="fold", width=13)
-    table.add_column("what came out", overflow="fold", ratio=6)
-    for one in verdicts:
-        table.add_row(Text(one.claim), Text(one.verdict, style=STYLES.get(one.verdict, "")), Text(one.statistic))
-    return table
-
-
-def _seconds(aims: Any) -> Table:
-    """The paper's seconds beside ours."""
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
-    title = Text("Training time: the paper's seconds, on its machine, beside ours (✓ aim reached)", style="bold")
-    table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", title_style="", show_edge=False)
-    shown = aims.drop(columns=["aim", "tighter [s]"])  # the report has them, too
-    for k, name in enumerate(shown.columns):
-        table.add_column(Text(str(name)), justify="left" if k < 2 else "right", overflow="fold", no_wrap=k < 2)
-    for row in shown.itertuples(index=False):
-        table.add_row(*(Text(str(cell)) for cell in row))
-    return table
-
-
-def _troubles(findings: Findings) -> list[str]:
-    """What a reader of the verdicts should know: cells that failed or are missing, and what could not be shown."""
-    lines = list(findings.notes)
-    for chapter in findings.chapters:
-        name = chapter.experiment.NAME
-        lines += [f"{name}: {text}" for text in chapter.shown.notes]
-        failed = chapter.results.failed
-        if len(failed):
-            lines.append(f"{name}: {len(failed)} cells failed; the same command tries them again.")
-            shown = failed.head(SHOWN_FAILURES).itertuples()
-            lines += [
-                f"  {row.method}, {row.setting}, size {row.size}, seed {row.seed}: {row.message}" for row in shown
-            ]
-    missing = findings.count("missing")
-    return lines + ([f"{missing} cells are missing; the same command as before goes on."] if missing else [])
-
-
-@contextmanager
-def _goes_on(plan: Mapping[str, Any], folder: Path) -> Iterator[None]:
-    """Ctrl-C, or a worker that was killed from outside: what was finished is kept, and one line says how to go on."""
-    from concurrent.futures.process import BrokenProcessPool
-
-    try:
-        yield
-    except KeyboardInterrupt:
-        _say(f"stopped: {_done(plan, folder)}; the same command goes on from there.")
-        raise typer.Exit(130) from None
-    except BrokenProcessPool:
-        remedy = "Often memory ran out: run it again, it goes on from there, with fewer --jobs"
-        _say(f"a worker process was killed from outside: {_done(plan, folder)}. {remedy}.")
-        raise typer.Exit(1) from None
-
-
-def _done(plan: Mapping[str, Any], folder: Path) -> str:
-    done, wanted = _counts(plan, folder)
-    return f"{done} of {wanted} cells are done and kept in {folder}"
-
-
-@contextmanager
-def _one_line() -> Iterator[None]:
-    """A mistake of the user's ends in one line on standard error and exit status 1; a bug keeps its traceback."""
-    try:
-        yield
-    except RevealedError as error:
-        _say(" ".join(str(error).split()))
-        raise typer.Exit(1) from None
-    except KeyboardInterrupt:
-        _say("stopped.")
-        raise typer.Exit(130) from None
-
-
-def _say(line: str) -> None:
-    typer.echo(f"revealed: {line}", err=True)
+for command in (fit, compare, predict, simulate, counterfactual, reproduce, report):
+    app.command()(command)

@@ -1,0 +1,178 @@
+"""`revealed predict`, `revealed simulate` and `revealed counterfactual`: questions to a saved fit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from revealed.commands.flags import Force, Json
+from revealed.commands.terminal import one_line, print_json, say, show, show_rows, tell
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from revealed.commands.tables import Names
+    from revealed.fit import Fit
+
+Saved = Annotated[Path, typer.Argument(metavar="FIT", help="The folder of a fit, or its fit.zip.")]
+Seed = Annotated[int, typer.Option(min=0, help="Of the random numbers.")]
+
+
+def predict(
+    saved: Saved,
+    state: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="LABEL", help="A state, or raw values that bins turn into one. May be given several times."
+        ),
+    ] = None,
+    states: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Many states: CSV or Parquet, columns called as in the data.")
+    ] = None,
+    period: Annotated[int, typer.Option(min=0, help="On a finite horizon: when, counted from 0.")] = 0,
+    deterministic: Annotated[
+        bool, typer.Option("--deterministic", help="Only the most likely action of each state.")
+    ] = False,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the table to a file, .csv or .parquet.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Probabilities of each action, by state.
+
+    All states, unless some are named. Labels are those of the data; of several columns they have commas between.
+
+    \b
+    Example:
+      revealed predict trips-fit --state airport --state centre
+    \b
+    Example: raw values of a fit with bins, from a file
+      revealed predict buses-fit --states odometers.csv --deterministic --out next.csv
+    """
+    with one_line():
+        from revealed.commands.folder import open_fit, target_file, write_frame
+        from revealed.commands.questions import choices_frame, find_states
+
+        target = None if out is None else target_file(out)
+        fit, names = _open(open_fit, saved)
+        chosen = find_states(fit, names, state or [], states, period)
+        frame = choices_frame(fit, names, chosen, deterministic)
+        if target is not None:
+            write_frame(target, frame)
+        if json:
+            print_json({"choices": frame.to_dict("records"), "files": _files(target)})
+        elif target is None:
+            _show_frame(frame)
+        else:
+            tell(f"Wrote {len(frame)} states to {target}.")
+
+
+def simulate(
+    saved: Saved,
+    n: Annotated[int, typer.Option("--n", min=1, help="Agents.")] = 100,
+    length: Annotated[int, typer.Option(min=1, help="Decisions of each, at most.")] = 50,
+    seed: Seed = 0,
+    initial: Annotated[
+        str | None, typer.Option(metavar="LABEL", help="Where all begin.  [default: where the data began]")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A file, .csv or .parquet.  [default: CSV on standard output]")
+    ] = None,
+) -> None:
+    """A panel of decisions drawn from a fit.
+
+    Its columns are called as those of the data were, so that revealed fit reads it again. States that were made of
+    bins come back as the centres of their bins.
+
+    \b
+    Example:
+      revealed simulate trips-fit --n 1000 --length 50 --seed 1 --out simulated.parquet
+    """
+    with one_line():
+        from revealed.commands.folder import open_fit, target_file, write_frame
+        from revealed.commands.questions import start_at
+        from revealed.commands.tables import panel_frame
+
+        target = None if out is None else target_file(out)
+        fit, names = _open(open_fit, saved)
+        demos = fit.simulate(n, length, seed=seed, initial=None if initial is None else start_at(fit, initial))
+        frame = panel_frame(fit, demos, names)
+        if target is None:
+            typer.echo(frame.to_csv(index=False, lineterminator="\n"), nl=False)
+        else:
+            write_frame(target, frame)
+            tell(f"Wrote {len(frame)} decisions of {n} agents to {target}.")
+
+
+def counterfactual(
+    saved: Saved,
+    change: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="CHANGE", help="A parameter: RC=12, price*1.2, price+1. May be given several times."
+        ),
+    ] = None,
+    discount: Annotated[float | None, typer.Option(min=0.0, max=1.0, help="Another discount factor.")] = None,
+    transitions: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Another table of transition probabilities.")
+    ] = None,
+    bands: Annotated[
+        str, typer.Option(metavar="KIND", help="delta, bootstrap, none, or auto: by the fit's own errors.")
+    ] = "auto",
+    reps: Annotated[int, typer.Option(min=2, help="Replications of the bootstrap.")] = 400,
+    seed: Seed = 0,
+    out: Annotated[Path | None, typer.Option(metavar="DIR", help="Folder for tables and a page.")] = None,
+    json: Json = False,
+    force: Force = False,
+) -> None:
+    """What agents would do if something changed.
+
+    Prints shares of actions and welfare before, after, and the change with its band. With --out it writes table.csv,
+    policy.csv, states.csv and counterfactual.html.
+
+    \b
+    Example:
+      revealed counterfactual buses-fit --set RC=12 --set "miles*1.2" --out dearer
+    \b
+    Example: more patient agents, in a world with other moves
+      revealed counterfactual trips-fit --discount 0.99 --transitions after.csv --json
+    """
+    with one_line():
+        from revealed.commands.folder import open_fit
+        from revealed.commands.questions import ask, claim_answer, describe_answer, write_answer
+
+        folder = None if out is None else claim_answer(out, force)
+        fit, names = _open(open_fit, saved)
+        answer = ask(fit, names, change or [], discount, transitions, bands, {"reps": reps, "seed": seed})
+        files = {} if folder is None else write_answer(answer, fit, names, folder)
+        if json:
+            print_json(describe_answer(answer) | {"files": files})
+            return
+        show(answer)
+        if folder is not None:
+            tell(f"Wrote {folder / 'counterfactual.html'}; also table.csv, policy.csv and states.csv there.")
+
+
+def _open(opener: Any, saved: Path) -> tuple[Fit, Names]:
+    """The fit; of one that did not converge it is said, since its answers are to be taken with care."""
+    fit, names = opener(saved)
+    if not fit.converged:
+        say(" ".join(f"note: the fit ended {fit.status.code}: {fit.status.message}".split()))
+    return fit, names
+
+
+def _files(target: Path | None) -> dict[str, str]:
+    return {} if target is None else {"table": str(target)}
+
+
+def _show_frame(frame: pd.DataFrame) -> None:
+    """Labels to the left, probabilities with four decimals to the right."""
+    numbers = [kind.kind == "f" for kind in frame.dtypes]
+    rows = [
+        [f"{cell:.4f}" if number else str(cell) for cell, number in zip(row, numbers, strict=True)]
+        for row in frame.itertuples(index=False)
+    ]
+    left = next((k for k, number in enumerate(numbers) if number), len(numbers))
+    show_rows([str(name) for name in frame.columns], rows, left)

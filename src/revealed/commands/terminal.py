@@ -1,0 +1,155 @@
+"""How a command speaks: one clear line on standard error where something is wrong, and an exit status that tells how.
+
+0 is well, 1 the user's mistake (a wrong word included), 3 that it ran but did not converge, 130 Ctrl-C. A bug keeps its
+traceback. What is printed takes the width of the terminal; where there is none, it has no colours and no bars.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any
+
+import typer
+from typer.core import TyperGroup
+
+from revealed.errors import RevealedError
+
+if TYPE_CHECKING:
+    from revealed.sheet import Printed
+
+WELL, MISTAKE, UNCONVERGED, INTERRUPTED = 0, 1, 3, 130
+NARROWEST, WIDEST = 60, 78  # characters of a table; one that needs more room takes it
+Misuse: type[Exception] = typer.BadParameter.__mro__[2]  # click's exceptions, wherever typer keeps click
+
+
+class Commands(TyperGroup):
+    """The commands of the program: a wrong word ends as any other mistake does."""
+
+    def main(self, *args: Any, standalone_mode: bool = True, **extra: Any) -> Any:
+        if not standalone_mode:
+            return super().main(*args, standalone_mode=False, **extra)
+        try:
+            status = super().main(*args, standalone_mode=False, **extra)
+        except Misuse as error:
+            _complain(error)
+            sys.exit(MISTAKE)
+        except typer.Abort:
+            say("stopped.")
+            sys.exit(INTERRUPTED)
+        sys.exit(status if isinstance(status, int) else WELL)
+
+
+def _complain(error: Any) -> None:
+    """What was wrong, with the nearest right word, and where to read on; with no words at all, the help."""
+    if type(error).__name__ == "NoArgsIsHelpError":
+        error.show()
+        return
+    context, words = getattr(error, "ctx", None), " ".join(error.format_message().split())
+    words = words.replace("Value error, ", "")
+    words += "" if words.endswith((".", "?", ")")) else "."
+    name = getattr(error, "option_name", None)
+    if name and context is not None and not words.endswith(("?", ")")):
+        known = [option for one in context.command.params for option in one.opts if option.startswith("--")]
+        near = get_close_matches(name, known, 1)
+        words += f" Did you mean {near[0]}?" if near else ""
+    say(f"{words} See {context.command_path if context is not None else 'revealed'} --help.")
+
+
+@contextmanager
+def one_line() -> Iterator[None]:
+    """A mistake of the user's ends in one line on standard error and exit status 1; a bug keeps its traceback."""
+    try:
+        yield
+    except RevealedError as error:
+        say(" ".join(str(error).split()))
+        raise typer.Exit(MISTAKE) from None
+    except KeyboardInterrupt:
+        say("stopped.")
+        raise typer.Exit(INTERRUPTED) from None
+    except MemoryError:
+        say("memory ran out. A smaller model, fewer bins, or a machine with more of it.")
+        raise typer.Exit(MISTAKE) from None
+    except OSError as error:
+        if error.errno != errno.EPIPE:
+            raise
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115  # who read it has gone
+        raise typer.Exit(MISTAKE) from None
+
+
+def say(line: str) -> None:
+    """One line on standard error."""
+    typer.echo(f"revealed: {line}", err=True)
+
+
+def take_any_letter() -> None:
+    """A pipe or console that lacks a Greek letter gets a question mark, not an exception."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def width() -> int:
+    """Columns of the terminal (or of COLUMNS); of a file or pipe, eighty."""
+    from shutil import get_terminal_size
+
+    return get_terminal_size((80, 24)).columns
+
+
+def show(result: Printed) -> None:
+    """Print a result in the width there is; a table is never cut, so that a very narrow terminal wraps it."""
+    typer.echo(result.text(min(WIDEST, max(40, width()))))
+
+
+def tell(text: str) -> None:
+    """A sentence, wrapped to the width there is."""
+    from textwrap import wrap
+
+    typer.echo("\n".join(wrap(text, max(40, min(width(), 100)), break_on_hyphens=False)))
+
+
+def show_rows(head: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> None:
+    """A plain table: the first `left` columns to the left, the others, which are numbers, to the right."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    for k, name in enumerate(head):
+        table.add_column(Text(name), justify="left" if k < left else "right", overflow="fold")
+    for row in rows:
+        table.add_row(*map(Text, row))
+    Console(highlight=False, width=None if sys.stdout.isatty() else max(40, width())).print(table)
+
+
+def as_json(value: Any) -> Any:
+    """What JSON can hold: NaN and infinities are null, labels of several columns lists, NumPy's numbers Python's."""
+    from math import isfinite
+
+    if isinstance(value, dict):
+        return {str(key): as_json(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [as_json(one) for one in value]
+    value = value.item() if hasattr(value, "item") else value
+    if isinstance(value, float):
+        return value if isfinite(value) else None
+    return value if isinstance(value, bool | int | str | None) else str(value)
+
+
+def print_json(value: Any) -> None:
+    """One JSON object on standard output."""
+    import json
+
+    typer.echo(json.dumps(as_json(value), ensure_ascii=False, indent=2))
+
+
+def as_typed(value: Any) -> str:
+    """An option as it was typed; a switch has no value."""
+    if isinstance(value, list | tuple):
+        return ", ".join(map(str, value))
+    return "the switch" if value is True else str(value)

@@ -1,0 +1,473 @@
+"""The commands as a user meets them: from files to answers, in a process of its own where that matters.
+
+What a command writes is what the library's own calls give; what goes wrong is one line and an exit status.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from rich.cells import cell_len
+from typer.testing import CliRunner
+
+import revealed as rv
+import trips as files
+from revealed import cli
+from revealed.commands.questions import parse_change
+from revealed.errors import InvalidOption
+
+TABLES = ("history.csv", "params.csv", "policy.csv", "states.csv")
+FILES = sorted([*TABLES, "config.toml", "fit.zip", "report.html", "summary.txt"])
+TRIPS = ("trips.csv", *files.FLAGS, "--features", "stations.csv", "--coordinates", "x,y", "--discount", "0.9")
+# Ctrl-C arrives while the third iterate is computed
+INTERRUPTED = """
+import os, signal
+from revealed import objective
+at, done = objective.Objective.at, []
+def interrupted(self, theta):
+    done.append(theta)
+    if len(done) == 3:
+        os.kill(os.getpid(), signal.SIGINT)
+    return at(self, theta)
+objective.Objective.at = interrupted
+from revealed.cli import app
+app(prog_name='revealed')
+"""
+
+
+def process(*command: object, **environment: str) -> subprocess.CompletedProcess[str]:
+    own = os.environ | {"COLUMNS": "80", "PYTHONIOENCODING": "utf-8"} | environment
+    return subprocess.run([str(word) for word in command], capture_output=True, encoding="utf-8", env=own)
+
+
+def installed(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
+    """The command as it is installed, beside this Python."""
+    return process(Path(sys.executable).with_name("revealed"), *arguments, **environment)
+
+
+def here(*arguments: object) -> Any:
+    """The command in this process; an exception that it lets through, and a user would see, is ours."""
+    done = CliRunner().invoke(cli.app, [str(argument) for argument in arguments])
+    if done.exception is not None and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    return done
+
+
+def well(*arguments: object) -> str:
+    done = here(*arguments)
+    assert (done.exit_code, done.stderr) == (0, "")
+    return done.stdout
+
+
+def one_line(done: Any) -> str:
+    """All that was said on standard error, which is one line and no traceback."""
+    (line,) = done.stderr.strip().splitlines()
+    assert line.startswith("revealed: ")
+    return line
+
+
+def exact(path: str, index_col: str | None = None) -> pd.DataFrame:
+    """A table with all the digits that its numbers have."""
+    return pd.read_csv(path, index_col=index_col, engine="python")
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    return files.write(tmp_path_factory.mktemp("data"))
+
+
+@pytest.fixture(scope="module")
+def fitted(data):
+    """The folder trips-fit, written by the installed command, and what it said."""
+    before = os.getcwd()
+    os.chdir(data)
+    try:
+        return installed("fit", *TRIPS, "--method", "npl", "--out", "trips-fit")
+    finally:
+        os.chdir(before)
+
+
+@pytest.fixture(autouse=True)
+def inside(data, fitted, monkeypatch):
+    monkeypatch.chdir(data)
+    monkeypatch.setenv("COLUMNS", "80")
+
+
+@pytest.fixture(scope="module")
+def own(fitted, data):
+    """The same estimate by the library's own calls."""
+    demos = rv.Demonstrations.from_frame(data / "trips.csv", **files.NAMES)
+    mdp = rv.MDP(rv.estimate_transitions(demos, unseen="infeasible"), discount=0.9)
+    reward = rv.LinearReward.from_frame(data / "stations.csv", state="station", columns=["shops", "green"])
+    return rv.NPL(reward).fit(mdp, demos)
+
+
+# fit
+
+
+def test_fit_prints_the_summary_and_writes_the_folder(fitted, own):
+    assert (fitted.returncode, fitted.stderr) == (0, "")
+    assert sorted(os.listdir("trips-fit")) == FILES
+    lines = fitted.stdout.splitlines()
+    assert "\x1b" not in fitted.stdout  # no colours where there is no terminal
+    assert all(cell_len(line) <= 80 for line in lines)
+    summary = str(own.summary()).splitlines()
+    told = [line for line in lines if "Seconds" not in line and not line.startswith("Wrote")]
+    assert told[: len(summary) - 1] == [line for line in summary if "Seconds" not in line]
+    assert Path("trips-fit/summary.txt").read_text().splitlines()[:6] == summary[:6]
+
+
+def test_the_tables_are_the_fit_s_to_the_last_digit(own):
+    params = exact("trips-fit/params.csv", index_col="parameter")
+    assert params["coef"].to_dict() == own.params.to_dict()
+    assert params["std_err"].to_dict() == own.bse.to_dict()
+    policy = exact("trips-fit/policy.csv")
+    table = policy.pivot(index="station", columns="choice", values="probability")
+    assert np.array_equal(table, own.table("policy"))
+    assert policy["visits"].sum() == own.nobs
+    states = exact("trips-fit/states.csv", index_col="station")
+    assert states["value"].to_dict() == own.table("value")["value"].to_dict()
+
+
+def test_the_fit_itself_is_in_the_folder(own):
+    loaded = rv.load("trips-fit")
+    assert np.array_equal(loaded.theta, own.theta)
+    assert loaded.converged
+
+
+def test_the_run_is_repeated_to_the_last_byte():
+    well("fit", "--config", "trips-fit/config.toml", "--out", "again")
+    for name in ("params.csv", "policy.csv", "states.csv", "config.toml"):
+        assert Path("again", name).read_bytes() == Path("trips-fit", name).read_bytes()
+
+
+def test_without_a_folder_nothing_is_written():
+    before = sorted(os.listdir())
+    assert "Nothing was written: --out DIR does." in well("fit", *TRIPS)
+    assert sorted(os.listdir()) == before
+
+
+def test_json_is_one_object_and_nothing_else(own):
+    done = installed("fit", *TRIPS, "--reward", "tabular", "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    found = json.loads(done.stdout)
+    assert found["converged"] is True
+    assert (found["nobs"], found["agents"], found["states"], found["actions"]) == (own.nobs, 40, 6, 3)
+    assert [one["parameter"] for one in found["params"]] == list(files.STATIONS)
+    assert found["params"][0]["std_err"] is None  # NaN is null: choices do not tell a single state's weight
+    assert found["files"] == {}
+
+
+def test_what_did_not_converge_is_written_with_its_reason_and_status_three():
+    done = here("fit", *TRIPS, "--max-iter", "1", "--out", "short", "--json")
+    assert done.exit_code == 3
+    assert "NFXP iteration_limit: 1 iterations" in one_line(done)
+    assert sorted(os.listdir("short")) == FILES
+    found = json.loads(done.stdout)
+    assert (found["converged"], found["status"]["code"]) == (False, "iteration_limit")
+    assert found["files"]["params"] == os.path.join("short", "params.csv")
+    assert found["params"][0]["coef"] == rv.load("short").theta[0]
+    asked = here("predict", "short", "--state", "zoo")
+    assert (asked.exit_code, "note: the fit ended iteration_limit" in one_line(asked)) == (0, True)
+
+
+def test_an_interrupt_keeps_what_was_reached():
+    done = process(sys.executable, "-c", INTERRUPTED, "fit", *TRIPS, "--out", "stopped")
+    assert done.returncode == 130, done.stderr
+    assert "what was reached is kept" in one_line(done)
+    assert rv.load("stopped").status.interrupted
+
+
+def test_what_nobody_chose_is_said():
+    panel = pd.read_csv("trips.csv")
+    never = (panel["station"] == "zoo") & (panel["choice"] == "stay")
+    panel[~never].to_csv("rare.csv", index=False)
+    told = " ".join(well("fit", "rare.csv", *TRIPS[1:], "--columns", "shops").split())
+    assert "1 of 18 pairs were never seen with their next state (first state 'zoo', action 'stay')" in told
+    assert "they are not offered" in told
+    assert "gap" in told  # the rows that are missing are told, too
+
+
+def test_a_folder_that_holds_other_things_is_left_alone():
+    os.makedirs("mine", exist_ok=True)
+    Path("mine/thesis.txt").write_text("years")
+    done = here("fit", *TRIPS, "--out", "mine")
+    assert done.exit_code == 1
+    assert "mine, which holds other things. Or add --force." in one_line(done)
+    assert os.listdir("mine") == ["thesis.txt"]
+    well("fit", *TRIPS, "--out", "mine", "--force")
+    assert sorted([*FILES, "thesis.txt"]) == sorted(os.listdir("mine"))
+
+
+def test_columns_of_narrow_terminals_are_respected(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    lines = well("fit", *TRIPS, "--columns", "shops").splitlines()
+    assert max(map(cell_len, lines)) <= 60
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("fit", *TRIPS, "--featurs", "x"), "--features"),
+        (("fit", *TRIPS, "--methd", "npl"), "--method"),
+        (("fit", *TRIPS, "--method", "nlp"), "'nlp' is not one of 'nfxp', 'mce-irl', 'ccp', 'npl'"),
+        (("fit", *TRIPS, "--discount", "high"), "--discount"),
+        (("fit", *TRIPS, "--discount", "1.5"), "`--discount`: expected a number in [0, 1]; got 1.5."),
+        (("fti",), "fit"),
+        (("fit", "nowhere.csv", *TRIPS[1:]), "a CSV or Parquet file that exists; got nowhere.csv."),
+        (("fit", "trips.csv", "--id", "rider"), "`--time`: expected column that says when"),
+        (("fit", *TRIPS, "--id", "ridr"), "got 'ridr'. Did you mean rider?"),
+        (("fit", *TRIPS, "--columns", "shop"), "got 'shop'. Did you mean shops?"),
+        (("fit", *TRIPS, "--coordinates", "x,z"), "'z'"),
+        (("fit", *TRIPS, "--out", "trips.csv"), "`--out`: expected a folder that can be written"),
+        (("fit", "--config", "stations.csv"), "`--config`: expected a TOML file; got stations.csv"),
+        (("compare", *TRIPS, "--method", "npl"), "No such option: --method"),
+        (("predict", "nowhere"), "nowhere, which does not exist"),
+        (("predict", "trips.csv"), "trips.csv, which is no zip file"),
+        (("predict", "trips-fit", "--state", "zo"), "got 'zo'. Did you mean zoo?"),
+        (("predict", "trips-fit", "--states", "stations.csv", "--state", "zoo"), "nothing beside --state"),
+        (("predict", "trips-fit", "--period", "1"), "`--period`: expected a whole number in 0…0; got 1."),
+        (("predict", "trips-fit", "--out", "table.txt"), "a file that ends in .csv or .parquet; got table.txt."),
+        (("simulate", "trips-fit", "--n", "0"), "--n"),
+        (("simulate", "trips-fit", "--initial", "moon"), "`--initial`: expected one of airport"),
+        (("counterfactual", "trips-fit"), "expected something that changes; got nothing. As in --set RC=12"),
+        (("counterfactual", "trips-fit", "--set", "shop=1"), "got 'shop'. Did you mean shops?"),
+        (("counterfactual", "trips-fit", "--set", "shops"), "what it becomes, as in RC=12"),
+        (("counterfactual", "trips-fit", "--set", "shops=much"), "a number after the sign"),
+        (("counterfactual", "trips-fit", "--set", "shops=1", "--bands", "wide"), "one of auto, delta, bootstrap, none"),
+    ],
+)
+def test_a_mistake_is_one_line_and_status_one(arguments, message):
+    done = here(*arguments)
+    assert done.exit_code == 1
+    assert message in one_line(done)
+    assert done.stdout == ""
+
+
+def test_a_mistake_in_a_process_of_its_own():
+    done = installed("fit", *TRIPS, "--state", "statio")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "Did you mean station?" in one_line(done)
+
+
+@pytest.mark.parametrize("command", ["fit", "compare", "predict", "simulate", "counterfactual"])
+def test_help_shows_a_full_example(command):
+    told = well(command, "--help")
+    assert "Example:\n" in told
+    assert f"  revealed {command} " in told
+
+
+def test_the_examples_of_help_name_options_that_exist():
+    import re
+
+    for command in ("fit", "compare", "predict", "simulate", "counterfactual"):
+        told = well(command, "--help")
+        example, listed = told.split("Options:")
+        assert set(re.findall(r"--[a-z][a-z-]*", example)) <= set(re.findall(r"--[a-z][a-z0-9-]*", listed))
+
+
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        ("revealed co", ["compare", "counterfactual"]),
+        ("revealed fit --fi", ["--first-step"]),
+        ("revealed fit --method n", ["nfxp", "npl"]),
+    ],
+)
+def test_the_shell_completes(line, offered):
+    words = line.split()
+    asked = {"COMP_WORDS": line, "COMP_CWORD": str(len(words) - 1), "_TYPER_COMPLETE_ARGS": line}
+    done = installed(_REVEALED_COMPLETE="complete_bash", **asked)
+    assert (done.returncode, done.stdout.split()) == (0, offered)
+
+
+def test_completion_can_be_shown_to_a_shell():
+    assert "_REVEALED_COMPLETE=complete_bash" in here("--show-completion", "bash").stdout
+
+
+# predict
+
+
+def test_predict_prints_the_policy(own):
+    rows = [line.split() for line in well("predict", "trips-fit").splitlines()]
+    assert rows[0] == ["station", *files.CHOICES]
+    table = own.table("policy")
+    assert [[row[0], *map(float, row[1:])] for row in rows[2:]] == [
+        [name, *row] for name, row in zip(table.index, table.round(4).to_numpy().tolist(), strict=True)
+    ]
+
+
+def test_predict_answers_for_the_states_asked_in_their_order(own):
+    pd.DataFrame({"station": ["park", "zoo", "park"]}).to_csv("asked.csv", index=False)
+    asked = [("--states", "asked.csv"), ("--state", "park", "--state", "zoo", "--state", "park")]
+    for words in asked:
+        found = json.loads(well("predict", "trips-fit", *words, "--json"))["choices"]
+        assert [one["station"] for one in found] == ["park", "zoo", "park"]
+        assert found[1]["stay"] == own.table("policy").loc["zoo", "stay"]
+
+
+def test_predict_names_the_most_likely_action(own):
+    assert well("predict", "trips-fit", "--deterministic", "--out", "best.csv") == "Wrote 6 states to best.csv.\n"
+    best = exact("best.csv", index_col="station")
+    assert best["choice"].to_dict() == own.table("policy").idxmax(axis=1).to_dict()
+    assert best["probability"].to_dict() == own.table("policy").max(axis=1).to_dict()
+
+
+def test_a_zip_by_itself_answers_too(tmp_path):
+    shutil.copy("trips-fit/fit.zip", tmp_path / "alone.zip")
+    told = well("predict", tmp_path / "alone.zip", "--state", "zoo")
+    assert told.split()[:2] == ["state", "back"]  # nobody tells what the columns were called
+
+
+# simulate
+
+
+def test_what_is_simulated_is_read_again_as_it_was_drawn():
+    told = well("simulate", "trips-fit", "--n", 30, "--length", 12, "--seed", 4, "--out", "drawn.parquet")
+    assert told == "Wrote 360 decisions of 30 agents to drawn.parquet.\n"
+    drawn = rv.load("trips-fit").simulate(30, 12, seed=4)
+    read = rv.Demonstrations.from_frame("drawn.parquet", **files.NAMES, states=files.STATIONS, actions=files.CHOICES)
+    assert np.array_equal(read.counts, drawn.counts)
+    assert np.array_equal(read.starts, drawn.starts)
+    printed = well("simulate", "trips-fit", "--n", 30, "--length", 12, "--seed", 4)
+    assert pd.read_csv(StringIO(printed)).equals(pd.read_parquet("drawn.parquet"))
+    well("fit", "drawn.parquet", "--config", "trips-fit/config.toml")
+
+
+def test_all_may_begin_in_one_state():
+    panel = pd.read_csv(StringIO(well("simulate", "trips-fit", "--n", 20, "--length", 3, "--initial", "park")))
+    assert set(panel.loc[panel["t"] == 0, "station"]) == {"park"}
+
+
+def test_bins_and_dates_survive_the_round_trip():
+    words = ("--id", "bus", "--time", "month", "--state", "miles", "--action", "decision", "--period", "month")
+    bins = ("--bins", "miles=edges:0,25,50,75,100", "--constants")
+    well("fit", "buses.csv", *words, *bins, "--out", "buses-fit")
+    fit = rv.load("buses-fit")
+    well("simulate", "buses-fit", "--n", 200, "--length", 30, "--out", "more.csv")
+    read = rv.Demonstrations.from_frame(
+        "more.csv", id="bus", time="month", state=fit.demonstrations.bins, action="decision", period="month"
+    )
+    assert np.array_equal(read.counts, fit.simulate(200, 30, seed=0).counts)
+    assert "gap" not in " ".join(read.notes)
+    well("fit", "more.csv", "--config", "buses-fit/config.toml")
+    asked = well("predict", "buses-fit", "--state", "60", "--state", "miles [50, 75)", "--json")
+    by_value = json.loads(asked)["choices"]
+    assert by_value[0] == by_value[1]
+    assert by_value[0]["replace"] == fit.policy[2, 1]
+    pd.DataFrame({"miles": [99.0, 0.5]}).to_csv("odometers.csv", index=False)
+    found = json.loads(well("predict", "buses-fit", "--states", "odometers.csv", "--json"))["choices"]
+    assert [one["keep"] for one in found] == [fit.policy[3, 0], fit.policy[0, 0]]
+    outside = here("predict", "buses-fit", "--state", "1e6")
+    assert "outer edges; got 1000000.0" in one_line(outside)
+    assert "or a number for miles; got 'far'" in one_line(here("predict", "buses-fit", "--state", "far"))
+
+
+def test_several_columns_and_an_end_survive_the_round_trip():
+    names = ("--id", "who", "--time", "t", "--state", "x", "--state", "y", "--action", "go")
+    more = ("--next-state", "x2", "--next-state", "y2", "--weight", "times", "--terminal", "2,2")
+    model = ("--reward", "tabular", "--discount", "1", "--method", "ccp", "--l2", "0.01")
+    well("fit", "grid.csv", *names, *more, *model, "--out", "grid-fit")
+    fit = rv.load("grid-fit")
+    well("simulate", "grid-fit", "--n", 50, "--length", 40, "--initial", "0,0", "--out", "walks.csv")
+    walks = pd.read_csv("walks.csv")
+    assert list(walks.columns) == list(pd.read_csv("grid.csv").columns)
+    assert not ((walks["x"] == 2) & (walks["y"] == 2)).any()
+    assert ((walks["x2"] == 2) & (walks["y2"] == 2)).any()
+    well("fit", "walks.csv", "--config", "grid-fit/config.toml")
+    (found,) = json.loads(well("predict", "grid-fit", "--state", "1,2", "--json"))["choices"]
+    assert (found["x"], found["y"]) == (1, 2)
+    assert found["e"] == fit.policy[fit.state_labels.index((1, 2)), 0]
+    assert "(2, 2), where everything ends" in one_line(here("predict", "grid-fit", "--state", "2,2"))
+
+
+def test_on_a_horizon_the_period_is_asked_for(own):
+    well("fit", *TRIPS, "--horizon", "25", "--out", "horizon")
+    fit = rv.load("horizon")
+    found = json.loads(well("predict", "horizon", "--period", 24, "--json"))["choices"]
+    assert {one["period"] for one in found} == {24}
+    assert all(one[name] == pytest.approx(1 / 3) for one in found for name in files.CHOICES)  # the end is near
+    first = json.loads(well("predict", "horizon", "--state", "zoo", "--json"))["choices"][0]
+    assert first["stay"] == fit.policy[5, 2]
+    panel = pd.read_csv(StringIO(well("simulate", "horizon", "--n", 3, "--length", 99)))
+    assert panel.groupby("rider")["t"].max().tolist() == [24] * 3
+    assert set(panel["station"]) <= set(files.STATIONS)
+
+
+# counterfactual
+
+
+def test_a_counterfactual_is_the_library_s():
+    fit = rv.load("trips-fit")
+    cf = fit.counterfactual(params={"shops": lambda x: 1.2 * x, "green": 0.0}, mdp=fit.mdp.replace(discount=0.8))
+    words = ("--set", "shops*1.2", "--set", "green=0", "--discount", "0.8")
+    assert well("counterfactual", "trips-fit", *words).splitlines() == str(cf).splitlines()
+    well("counterfactual", "trips-fit", *words, "--out", "answer")
+    assert sorted(os.listdir("answer")) == ["counterfactual.html", "policy.csv", "states.csv", "table.csv"]
+    table = exact("answer/table.csv", index_col="quantity")
+    assert np.array_equal(table, cf.table())
+    policy = exact("answer/policy.csv")
+    assert policy.loc[policy["choice"] == "on", "after"].tolist() == cf.after.policy[:, 1].tolist()
+
+
+def test_other_transitions_are_read_from_a_table():
+    found = json.loads(well("counterfactual", "trips-fit", "--transitions", "moves.csv", "--bands", "none", "--json"))
+    cf = rv.load("trips-fit").counterfactual(mdp=files.ring(), bands=None)
+    assert [one["after"] for one in found["table"]] == pytest.approx(cf.table()["after"].tolist(), abs=1e-12)
+    assert (found["bands"], found["table"][0]["se"]) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "at_two"),
+    [
+        ("a=3", "a", 3.0),
+        ("a = -3e1", "a", -30.0),
+        ("a*1.5", "a", 3.0),
+        (" a / 4 ", "a", 0.5),
+        ("a+1", "a", 3.0),
+        ("a-1", "a", 1.0),
+        ("a-1-1", "a-1", 1.0),
+        ("a*b=5", "a*b", 5.0),
+        ("a*b*2", "a*b", 4.0),
+    ],
+)
+def test_a_change_in_a_word(text, name, at_two):
+    found, rule = parse_change(text, ("a", "a-1", "a*b"))
+    assert (found, rule(2.0) if callable(rule) else rule) == (name, at_two)
+
+
+@pytest.mark.parametrize("text", ["a", "a=", "a/0", "=3", "", "a=nan", "a*x"])
+def test_a_change_that_says_nothing(text):
+    with pytest.raises((InvalidOption, ValueError), match="--set"):
+        parse_change(text, ("a", "b"))
+
+
+# compare
+
+
+def test_compare_is_every_method_side_by_side_and_the_advice():
+    out = well("compare", *TRIPS, "--out", "compared")
+    wanted = ["advice.txt", "ccp", "compare.csv", "compare.html", "config.toml", "nfxp", "npl"]
+    assert sorted(os.listdir("compared")) == wanted
+    table = exact("compared/compare.csv", index_col="parameter")
+    for method in ("nfxp", "ccp", "npl"):
+        assert table[f"{method.upper()} coef"].tolist() == rv.load(f"compared/{method}").theta.tolist()
+        assert f'method = "{method}"' in Path("compared", method, "config.toml").read_text()
+    assert np.allclose(table["NFXP coef"], table["NPL coef"], atol=1e-7)  # a settled NPL is the maximum
+    told = " ".join(out.split())
+    assert "MCE-IRL is NFXP under its other name" in told
+    assert "Use " in told
+    assert "Use " in Path("compared/advice.txt").read_text()
+
+
+def test_the_other_name_has_the_same_estimates():
+    found = [json.loads(well("fit", *TRIPS, "--method", method, "--json"))["params"] for method in ("nfxp", "mce-irl")]
+    assert found[0] == found[1]
