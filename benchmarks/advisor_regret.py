@@ -1,7 +1,8 @@
 """Is the advice any good? What its choice costs against always choosing one method, on the paper's environments.
 
     .venv/bin/python benchmarks/advisor_regret.py --quick              some minutes: small grids, few seeds
-    .venv/bin/python benchmarks/advisor_regret.py --jobs 2             the paper's sizes: an hour or two
+    .venv/bin/python benchmarks/advisor_regret.py --seeds 2            the paper's sizes, two seeds of each
+    .venv/bin/python benchmarks/advisor_regret.py                      the paper's sizes, all seeds: hours
     .venv/bin/python benchmarks/advisor_regret.py --quick --markdown   the tables as docs/choosing.md holds them
 
 For every environment, number of demonstrations and seed, CCP, NPL and NFXP are fitted with the options of the paper's
@@ -106,12 +107,12 @@ class Problem:
     options: dict[str, Any]
 
 
-def cells(scale: Scale, quick: bool, weighting: str, only: str | None) -> list[Cell]:
+def cells(scale: Scale, quick: bool, weighting: str, only: str | None, most: int) -> list[Cell]:
     return [
         Cell(environment, size, seed, weighting, quick)
         for environment, sizes in scale.sizes.items()
         if only in (None, environment)
-        for seed in range(FIRST, FIRST + scale.seeds[environment])
+        for seed in range(FIRST, FIRST + min(most, scale.seeds[environment]))
         for size in sizes
     ]
 
@@ -254,12 +255,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="small grids, few seeds")
     parser.add_argument("--only", choices=tuple(PROBLEMS), help="one environment")
+    parser.add_argument("--seeds", type=int, default=100, help="at most so many seeds per environment")
     parser.add_argument("--weighting", choices=("sample", "occupancy"), default="sample")
     parser.add_argument("--folder", default="results/advisor", help="where finished cells are kept")
     parser.add_argument("--jobs", type=int, default=1, help="cells at a time; more than the cores spoil the seconds")
     parser.add_argument("--markdown", action="store_true", help="print the tables as Markdown")
     given = parser.parse_args()
-    wanted = cells(QUICK if given.quick else PAPER, given.quick, given.weighting, given.only)
+    wanted = cells(QUICK if given.quick else PAPER, given.quick, given.weighting, given.only, given.seeds)
     found = run(wanted, prepare_folder(given.folder) / "cells.jsonl", given.jobs)
     if found:
         show(list(found.values()), given.markdown)
