@@ -14,16 +14,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
-from revealed.checks import as_floats, as_list, as_number, require_count, require_flag
-from revealed.episodes import is_foreign, read_episodes
+from revealed.checks import as_floats, as_list, as_number, require_count
 from revealed.errors import InvalidDemonstrations
 from revealed.mdp import MDP, Floats
 from revealed.naming import unrolled_labels
-from revealed.panels.columns import Roles, size_of
-from revealed.panels.memory import Panel, read_panel, write_panel
-from revealed.panels.where import Counted, count_where_it_lives
 from revealed.tables import sparse_table, sum_rows
-from revealed.trajectories import Steps, as_agents, as_pair, one_each, steps_of
+from revealed.trajectories import Steps, agent_table, as_agents, as_pair, one_each, steps_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,8 +31,7 @@ _OF_TRAJECTORIES = ("agent", "time", "state", "action", "next_state", "first")
 
 @dataclass(frozen=True, eq=False)
 class Demonstrations:
-    """Observed decisions. Build one with `from_trajectories`, `from_episodes`, `from_frame` or
-    `from_counts`.
+    """Observed decisions. Build one with `from_frame`, `from_trajectories`, `from_episodes` or `from_counts`.
 
     `counts` (S, A) visits; `by_agent` sparse (N, S*A); `starts` (S,) start states; `transition_counts` sparse
     (S*A, S) moves seen; `weights` (S, A) what enters the objective as ρ: the counts, or visits discounted by γ^t.
@@ -76,7 +71,7 @@ class Demonstrations:
             return self.by_agent
         steps = self._require_steps("Visits can be discounted")
         weight = self.step_weights * np.float64(self.visit_discount) ** steps.time
-        return _agent_table(steps, weight, self.n_agents, self.n_states, self.n_actions)
+        return agent_table(steps, weight, self.n_agents, self.n_states, self.n_actions)
 
     @property
     def n_agents(self) -> int:
@@ -109,9 +104,12 @@ class Demonstrations:
         `next_state` gives, per trajectory, where its last decision led, or one next state for every decision.
         Episodes of other libraries are read by `from_episodes`.
         """
+        from revealed.episodes import is_foreign
+
         if is_foreign(trajectories):
             return cls.from_episodes(trajectories, n_states=n_states, n_actions=n_actions, ids=ids)
-        n_states, n_actions = _size("n_states", n_states), _size("n_actions", n_actions)
+        require_count("n_states", n_states, error=InvalidDemonstrations)
+        require_count("n_actions", n_actions, error=InvalidDemonstrations)
         pairs = [as_pair(i, t, n_states, n_actions) for i, t in enumerate(as_list(trajectories) or ())]
         if not pairs:
             raise InvalidDemonstrations(
@@ -155,6 +153,8 @@ class Demonstrations:
         n_states, n_actions : sizes, where there is no model; by default what the data hold.
         ids : names of the episodes' agents; by default each episode has its own.
         """
+        from revealed.episodes import read_episodes
+
         read = read_episodes(episodes, mdp, n_states, n_actions, state_of, action_of)
         ids = read.ids if ids is None else ids
         demos = cls.from_trajectories(read.pairs, read.n_states, read.n_actions, ids, read.after)
@@ -203,26 +203,17 @@ class Demonstrations:
             default files and lazy frames of more than 5 million rows, and frames of distributed engines, are counted
             where they are, and only the counts come into memory.
         """
-        from revealed.frames import read_table
+        from revealed.panels.columns import Roles, size_of
+        from revealed.panels.where import read_frame
 
         others = {"id": id, "time": time, "weight": weight, "period": period, "gaps": gaps}
         roles = Roles.of(state, action, next_state, **others)
-        if keep_steps is not None:
-            require_flag("keep_steps", keep_steps)
-        found = count_where_it_lives(frame, roles, states, actions, first_time, keep_steps)
-        if found is None:
-            table = read_table(frame, error=InvalidDemonstrations, needed=roles.require)
-            found = read_panel(table, roles, states, actions, first_time)
+        found = read_frame(frame, roles, states, actions, first_time, keep_steps)
         S = size_of("state", n_states, found.state_labels, found.n_states)
         A = size_of("action", n_actions, found.action_labels, found.n_actions)
-        demos = cls._from_panel(found, S, A) if isinstance(found, Panel) else cls._from_counted(found, S, A)
-        demos = replace(
-            demos,
-            state_labels=found.state_labels,
-            action_labels=found.action_labels,
-            notes=found.notes,
-            bins=roles.bins,
-        )
+        demos = cls._from_panel(found, S, A) if hasattr(found, "row") else cls._from_counted(found, S, A)
+        labels = {"state_labels": found.state_labels, "action_labels": found.action_labels}
+        demos = replace(demos, notes=found.notes, bins=roles.bins, **labels)
         return demos._without_steps() if keep_steps is False else demos
 
     @classmethod
@@ -247,13 +238,13 @@ class Demonstrations:
         return cls(n_states, n_actions, sp.csr_array(table.reshape(1, -1)), first, none_seen, (0,))
 
     @classmethod
-    def _from_panel(cls, panel: Panel, n_states: int, n_actions: int) -> Demonstrations:
+    def _from_panel(cls, panel: Any, n_states: int, n_actions: int) -> Demonstrations:
         fields = (panel.agent, panel.time, panel.state, panel.action, panel.next_state, panel.starts_here)
         steps = Steps(*fields, panel.row, panel.weight)
         return cls._from_steps(steps, None, n_states, n_actions, panel.ids)
 
     @classmethod
-    def _from_counted(cls, found: Counted, n_states: int, n_actions: int) -> Demonstrations:
+    def _from_counted(cls, found: Any, n_states: int, n_actions: int) -> Demonstrations:
         """Counts that were made elsewhere; there are no steps."""
         by_agent = found.by_agent(n_states, n_actions)
         starts = sp.csr_array(found.starts_by_agent(n_states))
@@ -270,7 +261,7 @@ class Demonstrations:
         seen = steps.next_state >= 0
         pair = steps.state * n_actions + steps.action
         moves = sparse_table(often[seen], pair[seen], steps.next_state[seen], (n_states * n_actions, n_states))
-        by_agent = _agent_table(steps, often, len(ids), n_states, n_actions)
+        by_agent = agent_table(steps, often, len(ids), n_states, n_actions)
         if starts is None:
             starts = np.bincount(steps.state[steps.first], often[steps.first], n_states).astype(np.float64)
         return cls(n_states, n_actions, by_agent, starts, moves, ids, steps)
@@ -317,6 +308,8 @@ class Demonstrations:
         it counts. Times count each agent's periods from 0; of several trajectories of one agent each begins after a
         gap in time.
         """
+        from revealed.panels.memory import write_panel
+
         steps = self._require_steps("A frame can be made")
         names = {"agent": id, "time": time, "state": state, "action": action, "next_state": next_state}
         steps = replace(steps, weight=self.step_weights)
@@ -405,12 +398,3 @@ class Demonstrations:
                 "demonstrations", "trajectories", "plain counts", remedy=f"{what} only where the times are known."
             )
         return self.steps
-
-
-def _agent_table(steps: Steps, weight: Floats, n_agents: int, n_states: int, n_actions: int) -> sp.csr_array:
-    return sparse_table(weight, steps.agent, steps.state * n_actions + steps.action, (n_agents, n_states * n_actions))
-
-
-def _size(name: str, value: Any) -> int:
-    require_count(name, value, error=InvalidDemonstrations)
-    return int(value)

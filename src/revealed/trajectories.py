@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
 
 from revealed.checks import Floats, Ints, as_list, is_index
 from revealed.errors import InvalidDemonstrations
+from revealed.tables import sparse_table
 
 
 @dataclass(frozen=True)
@@ -106,3 +108,8 @@ def as_agents(agents: Any, n: int) -> Ints:
         expected = f"indices, a mask or a slice of {n} agents, none twice"
         raise InvalidDemonstrations("agents", expected, repr(agents)[:60])
     return chosen
+
+
+def agent_table(steps: Steps, often: Floats, n_agents: int, n_states: int, n_actions: int) -> sp.csr_array:
+    """Sparse (N, S*A): how often each agent took each action in each state."""
+    return sparse_table(often, steps.agent, steps.state * n_actions + steps.action, (n_agents, n_states * n_actions))

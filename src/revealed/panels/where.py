@@ -1,25 +1,40 @@
-"""Panels that are counted where they are: files by DuckDB, out of core; lazy frames by their own engine.
+"""Where a panel is read: into memory, or counted where it is, files by DuckDB out of core, lazy frames by their engine.
 
-What travels is small: how often each agent took each action in each state, where trajectories begin, and the moves
-(s, a, s'). The counts are those of the same panel in memory, to the last one.
+What travels from there is small: how often each agent took each action in each state, where trajectories begin, and
+the moves (s, a, s'). The counts are those of the same panel in memory, to the last one.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from revealed.errors import InvalidInput
-from revealed.frames import as_narwhals, relation_of
+from revealed.checks import require_flag
+from revealed.errors import InvalidDemonstrations, InvalidInput
+from revealed.frames import as_narwhals, read_table, relation_of
 from revealed.panels.columns import Roles
 from revealed.panels.groups import Counted
 from revealed.panels.in_duckdb import count_relation
 from revealed.panels.in_engine import count_lazy
+from revealed.panels.memory import Panel, read_panel
 
 MOST_STEPS = 5_000_000  # rows up to which the single decisions of a file or a local lazy frame are kept
 LOCAL = ("polars", "duckdb")  # engines of lazy frames in this process; the others may be spread over machines
 
 
-def count_where_it_lives(
+def read_frame(
+    frame: Any, roles: Roles, states: Any, actions: Any, first_time: int | None, keep_steps: bool | None
+) -> Panel | Counted:
+    """Single decisions, or counts of them; `Demonstrations.from_frame` explains the arguments."""
+    if keep_steps is not None:
+        require_flag("keep_steps", keep_steps)
+    found = _count_where_it_lives(frame, roles, states, actions, first_time, keep_steps)
+    if found is not None:
+        return found
+    table = read_table(frame, error=InvalidDemonstrations, needed=roles.require)
+    return read_panel(table, roles, states, actions, first_time)
+
+
+def _count_where_it_lives(
     frame: Any, roles: Roles, states: Any, actions: Any, first_time: int | None, keep_steps: bool | None
 ) -> Counted | None:
     """The counts, or None where the frame is better read into memory: it is there already, or it is small."""
