@@ -2,8 +2,6 @@
 
 import html
 import re
-import shutil
-import subprocess
 from dataclasses import replace
 from html.parser import HTMLParser
 from itertools import pairwise
@@ -14,8 +12,8 @@ import numpy as np
 import pytest
 
 import revealed as rv
+from browser import chromium, console
 from models import corridor, counts, draw, loop, random_mdp, shuffled
-from plugin_required import BROWSERS
 from revealed.errors import InvalidInput
 from revealed.estimates import Estimates
 from revealed.fit_report import build_fit_report, python_lines, shell_lines, write_fit_report
@@ -370,20 +368,11 @@ def test_labels_in_figures_are_one_line_of_known_signs(label, shown):
 # in a browser
 
 
-def chromium(folder: Path, page: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    browser = next(found for name in BROWSERS if (found := shutil.which(name)))
-    flags = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"]
-    quiet = ["--disable-background-networking", "--disable-component-update", "--disable-sync"]
-    logs = ["--enable-logging=stderr", "--v=0", f"--user-data-dir={folder / 'profile'}", "--virtual-time-budget=5000"]
-    command = [browser, *flags, *quiet, *logs, *options, "--dump-dom", page.as_uri()]
-    return subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace", timeout=120)
-
-
 @pytest.mark.chromium
 def test_a_browser_shows_harmful_names_as_text_and_runs_nothing(written, tmp_path):
-    done = chromium(tmp_path, written)
+    done = chromium(tmp_path, written, "--dump-dom")
     assert done.returncode == 0, done.stderr
-    assert [line for line in done.stderr.splitlines() if "CONSOLE" in line] == []
+    assert console(done) == []
     dom = Page(done.stdout)
     for label in (SCRIPT, IMAGE, FORMULA):
         assert label in dom.text("main")
@@ -402,6 +391,6 @@ def test_on_a_phone_the_page_is_no_wider_than_the_window(written, tmp_path):
         "said.textContent = `widths ${page.scrollWidth} ${page.clientWidth}`; }</script>",
         encoding="utf-8",
     )
-    said = re.search(r"widths (\d+) (\d+)", chromium(tmp_path, frame, "--window-size=1600,1000").stdout)
+    said = re.search(r"widths (\d+) (\d+)", chromium(tmp_path, frame, "--dump-dom", "--window-size=1600,1000").stdout)
     assert said is not None
     assert int(said[1]) <= int(said[2]) <= 320

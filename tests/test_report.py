@@ -5,7 +5,6 @@ import html
 import json
 import re
 import shutil
-import subprocess
 from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
@@ -15,7 +14,7 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from plugin_required import BROWSERS
+from browser import chromium, console
 from revealed import findings
 from revealed.errors import RevealedError
 from revealed.experiments import obstacleworld
@@ -300,21 +299,7 @@ def test_time_in_words(seconds, words):
     assert duration(seconds) == words
 
 
-# In a browser. The page's own policy forbids every request, and a request that is forbidden is an error on the
-# console; hence a silent console also says that nothing was asked for.
-
-
-def chromium(folder: Path, page: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    browser = next(found for name in BROWSERS if (found := shutil.which(name)))
-    flags = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"]
-    quiet = ["--disable-background-networking", "--disable-component-update", "--disable-sync"]
-    logs = ["--enable-logging=stderr", "--v=0", f"--user-data-dir={folder / 'profile'}", "--virtual-time-budget=5000"]
-    command = [browser, *flags, *quiet, *logs, *options, page.as_uri()]
-    return subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace", timeout=120)
-
-
-def console(done: subprocess.CompletedProcess[str]) -> list[str]:
-    return [line for line in done.stderr.splitlines() if "CONSOLE" in line]
+# in a browser
 
 
 @pytest.mark.chromium
