@@ -265,7 +265,9 @@ def import_rows() -> Iterator[Row]:
         ours.append(seconds("revealed as rv; rv.MDP, rv.Demonstrations, rv.LinearReward, rv.NFXP"))
         theirs.append(seconds("numpy, scipy.sparse.linalg"))
     note = f"{in_words(min(ours), 's')} over {in_words(min(theirs), 's')} for numpy and scipy.sparse.linalg"
-    yield Row("import revealed, and load the model, data and estimators", min(ours) / min(theirs), 1.3, unit="×", note=note)
+    yield Row(
+        "import revealed, and load the model, data and estimators", min(ours) / min(theirs), 1.3, unit="×", note=note
+    )
 
 
 def add_dense(world: Grid64, rows: list[Row]) -> str:

@@ -23,7 +23,6 @@ from bench_core import Row, machine, print_markdown, print_table  # first: it se
 import numpy as np
 
 PERIODS = 1000
-AT_ONCE = 2000  # agents written at a time
 COUNT = """
 import resource, sys, time
 import revealed as rv
@@ -37,28 +36,21 @@ print(seconds, peak, demos.n_agents, demos.by_agent.nnz, demos.n_decisions, demo
 
 
 def write_panel(path: Path, rows: int, seed: int = 0) -> None:
-    """A shuffled panel, written some agents at a time; agents are shuffled within a piece, rows over all of it."""
+    """A panel whose rows are shuffled from the first to the last."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    rng, writer = np.random.default_rng(seed), None
-    agents = max(1, rows // PERIODS)
-    for first in range(0, agents, AT_ONCE):
-        n = min(AT_ONCE, agents - first)
-        base = rng.integers(0, 50, n)[:, None]
-        state = (base + np.cumsum(rng.integers(0, 3, (n, PERIODS)), axis=1) % 40).astype(np.int32)
-        columns = {
-            "id": np.repeat(np.arange(first, first + n), PERIODS),
-            "t": np.tile(np.arange(PERIODS, dtype=np.int32), n),
-            "s": state.reshape(-1),
-            "a": (rng.random(n * PERIODS) < 0.1).astype(np.int32),
-        }
-        order = rng.permutation(n * PERIODS)
-        table = pa.table({name: values[order] for name, values in columns.items()})
-        writer = pq.ParquetWriter(path, table.schema) if writer is None else writer
-        writer.write_table(table)
-    if writer is not None:
-        writer.close()
+    rng, agents = np.random.default_rng(seed), max(1, rows // PERIODS)
+    base = rng.integers(0, 50, agents, dtype=np.int32)[:, None]
+    state = base + np.cumsum(rng.integers(0, 3, (agents, PERIODS), dtype=np.int32), axis=1, dtype=np.int32) % 40
+    columns = {
+        "id": np.repeat(np.arange(agents, dtype=np.int32), PERIODS),
+        "t": np.tile(np.arange(PERIODS, dtype=np.int32), agents),
+        "s": state.reshape(-1),
+        "a": (rng.random(agents * PERIODS, dtype=np.float32) < 0.1).astype(np.int32),
+    }
+    order = rng.permutation(agents * PERIODS)
+    pq.write_table(pa.table({name: values[order] for name, values in columns.items()}), path)
 
 
 def count(path: Path, how: str) -> tuple[float, float, list[str]]:

@@ -22,9 +22,9 @@ ORDER: list[str] = [
     "transitions",
     "linear_solvers", "gymnasium_trial", "gymnasium_table", "transition_tables", "model_checks",
     "mdp", "chain", "bellman",
-    "panels.columns", "panels.memory", "panels.groups", "panels.in_duckdb", "panels.in_engine", "panels.where",
-    "panels",
-    "trajectories", "episodes", "demonstrations", "kernels", "seen_moves", "smooth_transitions",
+    "panels.columns", "panels.memory", "panels.groups", "panels.sql", "panels.in_duckdb", "panels.in_engine",
+    "panels.where", "panels",
+    "trajectories", "step_forms", "episodes", "demonstrations", "kernels", "seen_moves", "smooth_transitions",
     "transition_models", "matching", "simulation",
     "rewards.base", "rewards.feature_table", "rewards.linear", "rewards.tabular", "rewards.neural", "rewards.torch",
     "rewards",
@@ -32,7 +32,7 @@ ORDER: list[str] = [
     "inference", "bootstrap", "reestimation", "hypotheses", "identification", "uncertainty",
     "plots", "band_plots", "long_run", "behaviour", "doubt", "scenario", "counterfactual", "demand",
     "estimates", "summary", "comparison",
-    "saving", "labelled", "fit", "estimation", "estimators", "loading",
+    "saving", "labelled", "fit", "estimation", "estimators", "loaded_checks", "loading",
     "reward_distances", "metrics",
     "environments", "datasets", "routes",
     "montecarlo_folder", "montecarlo_table", "montecarlo",
@@ -41,7 +41,7 @@ ORDER: list[str] = [
     "findings", "report",
     "fit_report.choices", "fit_report.places", "fit_report.figures", "fit_report.material", "fit_report.chapters",
     "fit_report.whole", "fit_report",
-    "description", "recipe", "commands", "cli",
+    "typed", "description", "recipe", "commands", "cli",
 ]
 # fmt: on
 

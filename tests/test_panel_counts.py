@@ -82,19 +82,25 @@ def test_a_frame_read_into_memory_is_the_same_from_every_library(engine):
     assert_same_counts(kept, read(panel(), state="name"))
 
 
-def test_a_distributed_frame_is_not_collected():
-    """Only groups come back: the frame itself would fail if it were computed in one piece."""
-    frame = dd.from_pandas(panel(), npartitions=4)
-    whole: list[int] = []
+def test_of_a_distributed_frame_only_counts_travel(monkeypatch):
+    """Whatever is computed has the size of the counts, never that of the panel."""
+    once = panel(0, 4)
+    table = pd.concat([once.assign(month=once.month + 100 * k) for k in range(20)], ignore_index=True)
+    travelled: list[int] = []
+    compute = dd.DataFrame.compute
 
-    def watch(part):
-        whole.append(len(part.columns))
-        return part
+    def watch(self, **options):
+        found = compute(self, **options)
+        travelled.append(len(found))
+        return found
 
-    demos = read(frame.map_partitions(watch, meta=frame._meta))
+    monkeypatch.setattr(dd.DataFrame, "compute", watch)
+    demos = read(dd.from_pandas(table, npartitions=4))
     assert demos.steps is None
-    assert_same_counts(demos, read(panel()))
-    assert len(whole) >= 4  # its partitions were read where they are
+    assert travelled
+    assert max(travelled) < len(table) / 5
+    monkeypatch.undo()
+    assert_same_counts(demos, read(table))
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
@@ -156,6 +162,104 @@ def test_values_outside_the_bins_are_refused_everywhere(engine):
         read(ENGINES[engine](table), state=bins, keep_steps=False)
 
 
+def test_each_of_several_paths_must_exist(tmp_path):
+    panel().to_csv(tmp_path / "part.csv", index=False)
+    for absent in (tmp_path / "nope.csv", f"{tmp_path}/nope-*.csv"):
+        with pytest.raises(InvalidInput, match="nope"):
+            read([tmp_path / "part.csv", absent])
+
+
+def test_a_folder_of_csv_files_is_a_panel(tmp_path):
+    for k in range(2):
+        panel().iloc[k::2].to_csv(tmp_path / f"part{k}.csv", index=False)
+    assert_same_counts(read(tmp_path), read(panel()))
+
+
+def test_categories_without_an_order_are_sorted_and_those_with_one_keep_it(tmp_path):
+    text = read(panel(), state="name")
+    plain, order = panel(), list("vzxwyu")
+    for cast in (
+        plain.astype({"name": "category"}),
+        pl.from_pandas(plain).with_columns(pl.col("name").cast(pl.Categorical)),
+    ):
+        assert_same_counts(read(cast, state="name"), text)
+    ordered = read(plain, state="name", states=order)
+    enum = pl.from_pandas(plain).with_columns(pl.col("name").cast(pl.Enum(order)))
+    listed = ", ".join(f"'{label}'" for label in order)
+    stored = duckdb.from_df(plain).project(f"* EXCLUDE (name), CAST(name AS ENUM({listed})) AS name")
+    declared = plain.astype({"name": pd.CategoricalDtype(order, ordered=True)})
+    for frame in (declared, enum, enum.lazy(), stored):
+        for keep in (None, False):
+            assert_same_counts(read(frame, state="name", keep_steps=keep), ordered)
+
+
+def test_ids_beyond_sixty_four_bits_stay_apart(tmp_path):
+    table = panel()
+    table["bus"] = [f"123456789012345678901{text[-2:]}" for text in table.bus]
+    table.to_csv(tmp_path / "panel.csv", index=False)
+    for keep in (None, False):
+        assert_same_counts(read(tmp_path / "panel.csv", keep_steps=keep), read(table))
+
+
+def test_zoned_times_do_not_depend_on_where_the_machine_stands(tmp_path, monkeypatch):
+    table = panel()
+    table["date"] = table.date.dt.tz_localize("UTC") + pd.Timedelta(hours=3)
+    table.to_parquet(tmp_path / "panel.parquet")
+    monkeypatch.setenv("TZ", "America/New_York")
+    for keep in (None, False):
+        got = read(tmp_path / "panel.parquet", time="date", period="month", keep_steps=keep)
+        assert_same_counts(got, read(panel(), time="date", period="month"))
+
+
+@pytest.mark.parametrize("kind", ["int8", "uint8", "float64"])
+def test_the_type_of_whole_times_does_not_matter(kind):
+    table = panel().assign(month=lambda t: (t.month + (100 if kind == "int8" else 0)).astype(kind))
+    for keep in (True, False):
+        got = read(duckdb.from_df(table), keep_steps=keep)
+        assert_same_counts(got, read(panel()))
+
+
+@pytest.mark.parametrize("period", ["month", "year"])
+def test_periods_written_as_numbers(period):
+    table = panel()
+    written = table.month if period == "month" else table.month + 1990
+    numbers = 202411 + written + 88 * (written >= 2) + 88 * (written >= 14) if period == "month" else written
+    for keep in (True, False):
+        got = read(duckdb.from_df(table.assign(month=numbers)), period=period, keep_steps=keep)
+        assert_same_counts(got, read(table))
+
+
+def test_next_states_of_several_columns_that_are_partly_missing_are_missing():
+    table = broken(y=[0, 0, 1, 1, 0], to=[1, 1, None, 0, 2], to_y=[0, None, 1, 0, None])
+    roles: dict[str, Any] = {"state": ["x", "y"], "next_state": ["to", "to_y"]}
+    plain = read(table, **roles)
+    assert plain.transition_counts.sum() == 3
+    for engine in (duckdb.from_df, lambda t: pl.from_pandas(t).lazy()):
+        assert_same_counts(read(engine(table), keep_steps=False, **roles), plain)
+
+
+def test_where_no_row_follows_another_that_is_said():
+    table = broken(month=[0, 2, 4, 1, 3])
+    for frame, keep in ((table, None), *((engine(table), False) for engine in ENGINES.values())):
+        notes = read(frame, keep_steps=keep).notes
+        assert notes[0].startswith("3 gaps in time")
+        assert notes[1].startswith("no two rows of an id are one period apart")
+
+
+def test_dates_without_a_period_are_said_not_to_show_gaps():
+    for keep in (True, False):
+        notes = read(duckdb.from_df(panel()), time="date", keep_steps=keep).notes
+        assert any("gaps in time were not looked for" in note for note in notes)
+
+
+@pytest.mark.parametrize("written", ["12:3{}", "2024-03-1{}"])
+def test_text_that_looks_like_dates_or_hours_may_name_states(tmp_path, written):
+    table = panel().assign(x=lambda t: t.x.map(written.format))
+    table.to_csv(tmp_path / "panel.csv", index=False)
+    for keep in (None, False):
+        assert_same_counts(read(tmp_path / "panel.csv", keep_steps=keep), read(table))
+
+
 def test_a_fit_from_counts_is_the_fit_from_steps():
     world = rv.environments.rust_bus(bins=20, RC=4.0)
     frame = world.demonstrate(n=30, length=60, seed=1).to_frame()
@@ -183,13 +287,40 @@ BAD = {
     "gap": (broken(month=[0, 1, 3, 0, 1]), {"gaps": "error"}, "time", r"expected no gaps; got 1.*'a'", "row 2"),
     "missing": (broken(x=[0, 1, None, 3, 0]), {}, "state", "1 missing", "row 2"),
     "contradiction": (broken(to=[1, 0, 2, 0, 1]), {"next_state": "to"}, "next_state", "0", "row 1"),
-    "negative": (broken(x=[0, 1, 2, -3, 0]), {}, "state", "indices from 0; got -3", "row 3"),
+    "negative": (broken(x=[0, 1, 2, -3, 0]), {}, "state", "indices from 0 to 100000000; got -3", "row 3"),
     "unknown": (broken(x=list("pqrps")), {"states": list("pqr")}, "state", r"one of p, q, r; got 's'", "row 4"),
     "short": (broken(bus=list("abcde")), {}, "time", "two periods of some id", "row 0"),
     "weight": (broken(w=[1.0, 1.0, -2.0, 1.0, 1.0]), {"weight": "w"}, "weight", ">= 0.*-2", "row 2"),
     "weightless": (broken(w=[0.0] * 5), {"weight": "w"}, "weight", "all zero", ""),
-    "uneven": (broken(month=["t1", "t2", "t10", "t1", "t2"]), {}, "time", "letter by letter", "row 2"),
-    "period": (broken(), {"period": "month"}, "period", "not dates", ""),
+    "uneven": (broken(month=["2024-01", "2024-02", "2024-3", "2024-01", "2024-02"]), {}, "time", "alike", "row 2"),
+    "months": (
+        broken(month=["Mar 2018", "Apr 2018", "May 2018", "Mar 2018", "Apr 2018"]),
+        {},
+        "time",
+        "April",
+        "row 0",
+    ),
+    "period": (broken(), {"period": "month"}, "period", "not dates; got 'month'. Leave it out", ""),
+    "unknown period": (broken(), {"period": "fortnight"}, "period", "one of second", ""),
+    "first unknown": (broken(x=list("zqcqq")), {"states": ["q"]}, "state", "got 'z'", "row 0"),
+    "unknown next": (
+        broken(x=list("pqppq"), to=["q", "p", "p", "q", "y"]),
+        {"states": ["p", "q"], "next_state": "to"},
+        "next_state",
+        "got 'y'",
+        "row 4",
+    ),
+    "holed next": (
+        broken(x=list("pqppq"), to=[None, None, "z", "q", None]),
+        {"states": ["p", "q"], "next_state": "to"},
+        "next_state",
+        "got 'z'",
+        "row 2",
+    ),
+    "large": (broken(x=[0, 1, 2, 10**9, 0]), {}, "state", "got 1000000000.*states=", "row 3"),
+    "infinite": (broken(w=[1.0, np.inf, 1.0, 1.0, 1.0]), {"weight": "w"}, "weight", "got inf", "row 1"),
+    "NUL": (broken(x=["p", "p\0", "p", "q", "p"]), {}, "state", "NUL", ""),
+    "gaps": (broken(month=[0.0, 1.5, 2.0, 0.0, 1.0]), {"gaps": "error"}, "gaps", "whole-number times or a period", ""),
     "real": (broken(x=[0.5, 1.0, 2.0, 3.0, 4.0]), {}, "state", "rv.discretize", ""),
     "empty": (broken().iloc[:0], {}, "frame", "at least one row", ""),
 }
@@ -206,7 +337,17 @@ def test_bad_data_are_named_with_the_first_row(what, engine):
     assert row in str(caught.value)
 
 
-@pytest.mark.parametrize("what", [name for name in BAD if name not in ("uneven",)])
+NOT_LAZY = (
+    "uneven",
+    "months",
+    "no month",
+    "gaps",
+    "infinite",
+    "first unknown",
+)  # there is no first row, nor an order of text
+
+
+@pytest.mark.parametrize("what", [name for name in BAD if name not in NOT_LAZY])
 def test_bad_data_in_a_lazy_frame_are_named_too(what):
     table, options, argument, match, _ = BAD[what]
     with pytest.raises(InvalidInput, match=match) as caught:

@@ -50,7 +50,8 @@ def test_time_need_not_begin_at_zero():
 
 def test_every_kind_of_clock_orders_the_rows():
     dates = pd.Timestamp("1974-12-01") + pd.to_timedelta(frame().month * 30, unit="D")
-    for clock in (dates, frame().month * 0.5, frame().month.astype("uint8"), frame().month.map("abcdefg".__getitem__)):
+    texts = (frame().month + 1).map("2024-03-0{}".format)
+    for clock in (dates, frame().month * 0.5, frame().month.astype("uint8"), frame().month * 1.0, texts):
         assert_same(read(frame(month=clock).sample(frac=1.0, random_state=1)), expected())
 
 

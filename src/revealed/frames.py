@@ -11,7 +11,7 @@ import os
 import tempfile
 import uuid
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from glob import escape, glob, has_magic
 from pathlib import Path
 from typing import Any
@@ -19,24 +19,23 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from revealed.checks import Floats, as_list
+from revealed.checks import Floats
 from revealed.errors import InvalidInput, MissingDependency
 from revealed.labels import near, plain
 
 Column = npt.NDArray[Any]
 MEMORY = "1GB"  # that DuckDB may use before it works on disk
+SUFFIXES = ("parquet", "csv")  # that are looked for in a folder
 ACCEPTED = "a data frame or the path of a CSV or Parquet file"
 FRAME_REMEDY = "Drop or fill those rows."
 
 
 @dataclass(frozen=True)
 class Table:
-    """Named columns in memory. `error` is the class in which complaints are raised; `ordered` has the labels of
-    categorical columns in their own order (pandas, Polars' Enum)."""
+    """Named columns in memory. `error` is the class in which complaints are raised."""
 
     columns: dict[str, Column]
     error: type[InvalidInput] = InvalidInput
-    ordered: dict[str, list[Any]] = field(default_factory=dict)
 
     @property
     def names(self) -> list[str]:
@@ -78,24 +77,70 @@ def read_table(
     argument: str = "frame",
     error: type[InvalidInput] = InvalidInput,
     needed: Callable[[Sequence[str]], Sequence[str]] = list,
+    as_text: Sequence[str] = (),
 ) -> Table:
-    """A frame or file as a table in memory; `needed` picks from the names of all columns, or complains."""
+    """A frame or file as a table in memory; `needed` picks from the names of all columns, or complains. In the columns
+    `as_text` dates are labels."""
     relation = relation_of(frame, argument)
     if relation is not None:
         names = needed(relation.columns)
-        return Table(fetch(relation.project(", ".join(map(quoted, dict.fromkeys(names)))), argument), error)
+        chosen = relation.project(", ".join(map(quoted, dict.fromkeys(names))))
+        return Table(fetch(tamed(chosen, as_text), argument), error)
     table = as_narwhals(frame, argument)
     names = list(dict.fromkeys(needed(table.collect_schema().names())))
     if hasattr(table, "collect"):
         table = table.select(*names).collect()
-    columns = {name: table.get_column(name) for name in names}
-    ordered = {name: labels for name, column in columns.items() if (labels := _categories(column)) is not None}
-    return Table({name: column.to_numpy() for name, column in columns.items()}, error, ordered)
+    return Table({name: to_numpy(table.get_column(name), name) for name in names}, error)
 
 
-def _categories(column: Any) -> list[Any] | None:
-    known = getattr(getattr(column.to_native(), "dtype", None), "categories", None)
-    return None if known is None else as_list(known)
+def to_numpy(column: Any, name: str) -> Column:
+    """A column of narwhals; text with a NUL in it as objects, since NumPy's own text would lose one at the end."""
+    import narwhals as nw
+
+    try:
+        texts = column.cast(nw.String) if column.dtype in (nw.String, nw.Categorical, nw.Enum) else None
+        if texts is not None and texts.str.contains("\0", literal=True).any():
+            return np.array(texts.to_list(), dtype=object)
+        return column.to_numpy()
+    except Exception as error:  # a type that NumPy lacks; every library says so in its own way
+        raise InvalidInput(f"column {name!r}", "numbers, dates or text", str(column.dtype)) from error
+
+
+def declared_order(frame: Any, name: Any) -> list[Any] | None:
+    """The labels of a column that declares them in an order (Enum, ordered categories); None for other columns."""
+    import narwhals as nw
+
+    relation = relation_of(frame) if not is_path(frame) else None
+    if relation is not None:
+        kinds = dict(zip(relation.columns, relation.types, strict=True))
+        return list(kinds[name].children[0][1]) if name in kinds and kinds[name].id == "enum" else None
+    schema = {} if is_path(frame) else as_narwhals(frame).collect_schema()
+    kind = schema.get(name)
+    return list(kind.categories) if isinstance(kind, nw.Enum) else None
+
+
+def tamed(relation: Any, as_text: Sequence[str] = ()) -> Any:
+    """The relation with plain types only, the same on every machine: zoned times in UTC, whole numbers beyond 64 bits
+    and enumerations as text; dates in the columns `as_text`, whose values are labels, as text too."""
+    columns = [_tamed(relation, name, kind, name in as_text) for name, kind in zip(relation.columns, relation.types)]
+    return relation.project(", ".join(f"{sql} AS {quoted(name)}" for name, sql in columns))
+
+
+_DATES = dict.fromkeys(("timestamp", "timestamp with time zone"), "%Y-%m-%d %H:%M:%S") | {"date": "%Y-%m-%d"}
+
+
+def _tamed(relation: Any, name: str, kind: Any, label: bool) -> tuple[str, str]:
+    x, text = quoted(name), f"CAST({quoted(name)} AS VARCHAR)"
+    if kind.id == "timestamp with time zone":
+        x = f"({x} AT TIME ZONE 'UTC')"
+    if label and kind.id in _DATES:  # a plain cast may give the text of the file, or not, as the optimiser pleases
+        return name, f"strftime({x}, '{_DATES[kind.id]}')"
+    if kind.id in ("enum", "time", "uuid"):
+        return name, text
+    if kind.id in ("hugeint", "uhugeint") or (kind.id == "decimal" and dict(kind.children)["scale"] == 0):
+        large = relation.aggregate(f"max(abs({x})) > 9223372036854775807").fetchall()[0][0]
+        return name, text if large else f"CAST({x} AS BIGINT)"
+    return name, x
 
 
 def quoted(name: str) -> str:
@@ -140,16 +185,33 @@ def _relation_over(paths: Any, argument: str) -> Any:
     try:
         if kind == "parquet":
             return connection.read_parquet(files, union_by_name=len(files) > 1)
-        return connection.read_csv(files, header=True, sample_size=-1, union_by_name=len(files) > 1)
+        return _read_csv(connection, files)
     except duckdb.Error as error:
         raise unreadable(argument, files, error) from error
 
 
+def _read_csv(connection: Any, files: list[str]) -> Any:
+    """All rows decide on the types. Times of day stay the text they are: nothing here reckons with them, and as labels
+    they should come back as they were written."""
+    options: dict[str, Any] = {"header": True, "sample_size": -1, "union_by_name": len(files) > 1}
+    found = connection.read_csv(files, **options)
+    hours = [name for name, kind in zip(found.columns, found.types, strict=True) if kind.id == "time"]
+    return connection.read_csv(files, dtype=dict.fromkeys(hours, "VARCHAR"), **options) if hours else found
+
+
 def unreadable(argument: str, files: Any, error: Exception) -> InvalidInput:
     names = ", ".join(Path(f).name for f in files[:3]) + (", …" if len(files) > 3 else "")
-    lines = [line for line in str(error).splitlines() if line.strip()][:2] or [type(error).__name__]
+    lines = [line for line in str(error).splitlines() if line.strip()][:3] or [type(error).__name__]
     reason = " ".join(lines).partition("Error: ")[2] or " ".join(lines)
-    return InvalidInput(argument, "a CSV or Parquet file that can be read", f"{names}: {reason.rstrip('.')}")
+    remedy = next((advice for sign, advice in _REMEDIES.items() if sign in str(error)), None)
+    expected = "a CSV or Parquet file that can be read"
+    return InvalidInput(argument, expected, f"{names}: {reason.rstrip('.')}", remedy=remedy)
+
+
+_REMEDIES = {
+    "utf-8": "Save it as UTF-8 (Excel: “CSV UTF-8”).",
+    "sniffing": "Does every row have as many cells as the header?",
+}
 
 
 def _duckdb() -> Any:
@@ -163,9 +225,11 @@ def _duckdb() -> Any:
 def _files(paths: Any, argument: str) -> tuple[list[str], str]:
     """The files meant, in order, and their kind."""
     given = list(paths) if isinstance(paths, list | tuple) else [paths]
-    files = [file for path in given for file in _expand(str(path))]
-    if not files:
-        raise InvalidInput(argument, "a CSV or Parquet file that exists", ", ".join(map(str, given)))
+    found = [_expand(str(path)) for path in given]
+    for path, some in zip(given, found, strict=True):
+        if not some:
+            raise InvalidInput(argument, "a CSV or Parquet file that exists", str(path))
+    files = [file for some in found for file in some]
     for file in files:
         if os.path.getsize(file) == 0:
             raise unreadable(argument, [file], ValueError("it is empty"))
@@ -180,7 +244,10 @@ def _expand(path: str) -> list[str]:
     if os.path.isfile(path):  # a name with brackets in it may be a plain file
         return [path]
     if os.path.isdir(path):
-        return sorted(glob(os.path.join(escape(path), "**", "*.parquet"), recursive=True))
+        inside = {
+            kind: sorted(glob(os.path.join(escape(path), "**", f"*.{kind}"), recursive=True)) for kind in SUFFIXES
+        }
+        return next((files for files in inside.values() if files), [])
     return sorted(file for file in glob(path, recursive=True) if os.path.isfile(file)) if has_magic(path) else []
 
 
@@ -213,6 +280,8 @@ def _unmasked(values: Any) -> Column:
 def require_column(argument: str, name: Any, known: Sequence[str]) -> None:
     if not isinstance(name, str) or name not in known:
         remedy = near(name, known) if isinstance(name, str) else None
+        if len(known) == 1 and any(sign in known[0] for sign in ",;|\t"):
+            remedy = "It was read as one column: does every row have as many cells as the header?"
         expected = f"the name of a column among {', '.join(map(repr, known))}"
         raise InvalidInput(argument, expected, repr(name), remedy=remedy)
 
@@ -255,12 +324,20 @@ def _of_one_kind(argument: str, values: Column, error: type[InvalidInput]) -> Co
         truth = kind == bool | np.bool_
         if all(isinstance(v, kind) and (truth or not isinstance(v, bool | np.complexfloating)) for v in values):
             try:
-                return values.astype(dtype)
+                return _without_nul(argument, values, error) if kind is str else values.astype(dtype)
             except OverflowError as problem:
                 raise error(argument, "numbers of moderate size", str(problem)) from problem
     odd = next((i for i, v in enumerate(values) if type(v) is not type(values[0])), 0)
     got = f"{type(values[0]).__name__} and {type(values[odd]).__name__}" if odd else type(values[0]).__name__
     raise error(argument, "one kind of values: numbers, dates or text", got, f"row {odd}")
+
+
+def _without_nul(argument: str, values: Column, error: type[InvalidInput]) -> Column:
+    """Text as NumPy's, which would lose a NUL at the end."""
+    bad = next((row for row, text in enumerate(values) if "\0" in text), None)
+    if bad is not None:
+        raise error(argument, "text without NUL characters", repr(values[bad]), f"row {bad}")
+    return values.astype(np.str_)
 
 
 def kind_of(values: Column) -> str:

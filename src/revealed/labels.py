@@ -12,6 +12,7 @@ from revealed.checks import Ints
 from revealed.errors import InvalidInput
 
 SHOWN = 8
+MOST_INDEX = 10**8  # states or actions that are numbered, not named: beyond, it is a name such as a postcode
 
 
 def plain(label: Any) -> Any:
@@ -24,7 +25,12 @@ def plain(label: Any) -> Any:
 def spell(label: Any) -> str:
     """The text by which labels are matched: 3 and "3" are the same state, and so are np.int64(3) and 3."""
     value = plain(label)
-    return f"({', '.join(map(spell, value))})" if isinstance(value, tuple) else str(value)
+    if not isinstance(value, tuple):
+        return str(value)
+    parts = [spell(part) for part in value]
+    return (
+        f"({', '.join(repr(part) if ', ' in part else part for part in parts)})"  # ("a, b", "c") is not ("a", "b, c")
+    )
 
 
 def listed(known: Sequence[Any]) -> str:

@@ -110,5 +110,7 @@ def _who(demos: Demonstrations, s: int, a: int) -> str:
     """Whose decision it was, where trajectories are known."""
     if demos.steps is None:
         return ""
-    i = int(np.flatnonzero((demos.steps.state == s) & (demos.steps.action == a))[0])
-    return f", agent {demos.ids[demos.steps.agent[i]]!r}, time {demos.steps.time[i]}"
+    here = np.flatnonzero((demos.steps.state == s) & (demos.steps.action == a))
+    i = int(here[0] if demos.steps.row is None else here[demos.steps.row[here].argmin()])
+    row = "" if demos.steps.row is None else f", row {demos.steps.row[i]}"
+    return f", agent {demos.ids[demos.steps.agent[i]]!r}, time {demos.steps.time[i]}{row}"

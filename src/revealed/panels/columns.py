@@ -6,6 +6,7 @@ make labels that are tuples. The same rules hold wherever a panel is counted.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -15,13 +16,13 @@ import numpy as np
 from revealed.checks import Ints, as_list, require_count, require_option
 from revealed.errors import InvalidDemonstrations, InvalidInput
 from revealed.frames import Column, kind_of, require_column
-from revealed.labels import listed, near, plain, spell
+from revealed.labels import MOST_INDEX, listed, near, plain, spell
 
 if TYPE_CHECKING:
     from revealed.bins import Bins
 
-MOST_INDEX = 2**31 - 2
 GAPS = ("break", "error")
+ISO = r"\d{4}-\d{2}(-\d{2}([ T]\d{2}:\d{2}(:\d{2}(\.\d+)?)?)?)?"
 SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400}
 MONTHS = {"month": 1, "quarter": 3, "year": 12}
 PERIODS = (*SECONDS, "week", *MONTHS)
@@ -77,11 +78,15 @@ def _names(role: str, given: Any) -> tuple[Any, ...]:
 
 
 def in_periods(clock: Column, period: str | None) -> Column:
-    """Times as whole numbers of periods since 1970, where a period was named; else as they are."""
+    """Times as whole numbers of periods since 1970, where a period was named; whole numbers as such, dates as dates."""
     if clock.dtype.kind in "UT":
-        clock = _text_times(clock, parse=period is not None)
+        clock = _dates_of(clock)
+    if clock.dtype.kind == "f" and np.all(clock == np.round(clock)):
+        clock = clock.astype(np.int64)
     if period is None:
         return clock
+    if clock.dtype.kind in "iu":
+        return numbered_periods(clock, period)
     require_dates(period, clock)
     if period in SECONDS:
         return clock.astype("datetime64[s]").astype(np.int64) // SECONDS[period]
@@ -91,34 +96,56 @@ def in_periods(clock: Column, period: str | None) -> Column:
     return months // MONTHS[period]
 
 
+def numbered_periods(clock: Column, period: str) -> Column:
+    """Whole numbers that stand for periods: years, or months written as 202407; others are no dates."""
+    if period == "year" and np.all((clock >= 1000) & (clock <= 9999)):
+        return clock
+    month = clock % 100
+    if period in MONTHS and np.all((month >= 1) & (month <= 12) & (clock >= 100001) & (clock <= 999912)):
+        return (clock // 100 * 12 + month - 1) // MONTHS[period]
+    raise no_dates(period)
+
+
 def require_dates(period: str, clock: Column) -> None:
-    if clock.dtype.kind in "iufb":
-        raise InvalidInput("period", "None, where times are not dates", repr(period))
+    if clock.dtype.kind != "M":
+        raise no_dates(period)
 
 
-def _text_times(clock: Column, parse: bool) -> Column:
-    """Text orders rows only if it sorts as time does: dates, or texts of one length."""
-    if not parse:
-        return _of_one_length(clock)
+def no_dates(period: str) -> InvalidInput:
+    remedy = "Leave it out: whole numbers count periods already."
+    return InvalidInput("period", "None, where times are not dates", repr(period), remedy=remedy)
+
+
+def _dates_of(clock: Column) -> Column:
+    """Dates written as text, which must be such that they sort as time does."""
+    texts, place = np.unique(clock, return_inverse=True)
+    odd = [text for text in texts.tolist() if not re.fullmatch(ISO, text) or len(text) != len(texts[0])]
+    dates = [None if text in odd else _date(text) for text in texts.tolist()]
+    if None in dates:
+        wrong = [text for text, date in zip(texts.tolist(), dates, strict=True) if date is None]
+        row = int(np.flatnonzero(np.isin(clock, wrong))[0])
+        raise no_order(str(clock[row]), row)
+    return np.array(dates, dtype="datetime64[us]")[place]
+
+
+def _date(text: str) -> np.datetime64 | None:
     try:
-        return clock.astype("datetime64[s]")
-    except ValueError as error:
-        raise InvalidDemonstrations("time", "dates such as 2024-07-31", f"{str(clock[0])!r}", "row 0") from error
+        return np.datetime64(text)
+    except ValueError:  # such as month 13
+        return None
 
 
-def _of_one_length(clock: Column) -> Column:
-    lengths = np.strings.str_len(clock)
-    odd = np.flatnonzero(lengths != lengths[0])
-    if odd.size:
-        raise uneven_times(str(clock[0]), str(clock[odd[0]]), f"row {odd[0]}")
-    return clock
+def no_order(text: str, row: int) -> InvalidDemonstrations:
+    remedy = "Other text has an order of its own, letter by letter: 't10' before 't2', April before March."
+    expected = "numbers, or dates such as 2024-07-31, all written alike"
+    return InvalidDemonstrations("time", expected, repr(text), f"row {row}", remedy)
 
 
-def uneven_times(one: str, other: str, where: str) -> InvalidDemonstrations:
-    remedy = "Text sorts letter by letter, 't10' before 't2': make the times numbers or dates."
-    return InvalidDemonstrations(
-        "time", "numbers, dates, or texts of one length", f"{one!r} and {other!r}", where, remedy
-    )
+def in_words(when: Any) -> str:
+    """A time as it is read: dates without their midnight."""
+    if isinstance(when, np.datetime64):
+        return str(when.astype("datetime64[s]")).replace("T00:00:00", "").replace("T", " ")
+    return str(when.item() if hasattr(when, "item") else when).replace(" 00:00:00", "")
 
 
 def require_kind(role: str, columns: Sequence[Column], labelled: bool) -> None:
@@ -145,8 +172,13 @@ def as_indices(role: str, column: Column) -> Ints:
     bad = (column < 0) | (column > MOST_INDEX)
     if bad.any():
         row = int(np.flatnonzero(bad)[0])
-        raise InvalidDemonstrations(role, "indices from 0", int(column[row]), f"row {row}")
+        raise no_index(role, int(column[row]), row)
     return column.astype(np.intp)
+
+
+def no_index(role: str, value: int, row: int) -> InvalidDemonstrations:
+    remedy = f"Where numbers are names, pass {role}s=, the list of them." if value > MOST_INDEX else None
+    return InvalidDemonstrations(role, f"indices from 0 to {MOST_INDEX}", value, f"row {row}", remedy)
 
 
 def distinct_rows(blocks: Sequence[Sequence[Column]]) -> tuple[list[Column], list[Ints]]:
@@ -163,11 +195,12 @@ def distinct_rows(blocks: Sequence[Sequence[Column]]) -> tuple[list[Column], lis
 
 
 def index_of_ranks(
-    role: str, known: Any, distinct: Sequence[Column], where: Callable[[int], str]
+    role: str, known: Any, distinct: Sequence[Column], first: Callable[[Ints], tuple[int, str, str]]
 ) -> tuple[tuple[Any, ...], Ints]:
-    """The labels, and the index of each distinct row; `where` tells where a row of that rank is met first.
+    """The labels, and the index of each distinct row.
 
-    Labels that are `known` come in that order; else in their own.
+    Labels that are `known` come in that order; else in their own. Of the ranks that are not known `first` tells which
+    is met first, in which role, and where.
     """
     texts = [column.astype(str) if column.dtype.kind == "b" else column for column in distinct]
     rows = [plain(row) for row in zip(*texts, strict=True)]
@@ -179,9 +212,9 @@ def index_of_ranks(
     codes = np.array([place.get(spell(label), -1) for label in seen], dtype=np.intp)
     lost = np.flatnonzero(codes < 0)
     if lost.size:
-        label = seen[int(lost[0])]
-        remedy = near(label, labels)
-        raise InvalidDemonstrations(role, f"one of {listed(labels)}", repr(label), where(int(lost[0])), remedy)
+        rank, role, where = first(lost)
+        label, remedy = seen[rank], near(seen[rank], labels)
+        raise InvalidDemonstrations(role, f"one of {listed(labels)}", repr(label), where, remedy)
     return labels, codes
 
 
@@ -204,9 +237,27 @@ def note_singles(n: float, of: int, first: str) -> str:
     return f"{what} a single period, of {of} (first {first}): their decisions count, but show no move."
 
 
-def twice(one: Any, when: Any, row: int) -> InvalidDemonstrations:
-    got = f"id {one!r} twice at time {when}"
+def note_unlooked() -> str:
+    """What to say of dates whose period nobody named."""
+    return "gaps in time were not looked for: the times are dates, and their period was not given (period=)."
+
+
+def twice(one: Any, when: Any, row: int, period: str | None = None) -> InvalidDemonstrations:
+    within = "" if period is None else f" within a {period}"
+    got = f"id {one!r} twice at time {in_words(when)}{within}"
     return InvalidDemonstrations("time", "one row per id and time", got, f"row {row}")
+
+
+def note_only_gaps() -> str:
+    """What to say where no row follows another."""
+    return "no two rows of an id are one period apart: do times count periods 0, 1, 2, …, or is period= too short?"
+
+
+def unchecked_gaps() -> InvalidInput:
+    remedy = "Name the period of the dates (period=), or make the times whole numbers."
+    return InvalidInput(
+        "gaps", 'whole-number times or a period, with "error"', "times that may lie anyhow", remedy=remedy
+    )
 
 
 def contradiction(got: str, row: int) -> InvalidDemonstrations:

@@ -11,6 +11,9 @@ import scipy.sparse as sp
 from revealed.checks import Floats, Ints
 from revealed.tables import sparse_table
 
+# what the short names of columns stand for, wherever a panel is counted
+ROLES = {"i": "id", "t": "time", "s": "state", "a": "action", "n": "next_state", "z": "next_state", "w": "weight"}
+
 
 @dataclass(frozen=True)
 class Coding:

@@ -7,12 +7,13 @@ errors name id and time.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from revealed.errors import InvalidDemonstrations
-from revealed.frames import Column, as_plain
+from revealed.errors import InvalidDemonstrations, InvalidInput, RevealedError
+from revealed.frames import Column, as_plain, to_numpy
 from revealed.panels.columns import (
     GAPS_REMEDY,
     MISSING_REMEDY,
@@ -23,14 +24,15 @@ from revealed.panels.columns import (
     as_indices,
     distinct_rows,
     index_of_ranks,
+    no_dates,
     note_gaps,
+    note_only_gaps,
     note_singles,
     out_of_bins,
-    require_dates,
     require_kind,
     too_short,
 )
-from revealed.panels.groups import Coding, Counted, Groups
+from revealed.panels.groups import ROLES, Coding, Counted, Groups
 from revealed.progress import Progress
 
 IN_MEMORY = "Pass keep_steps=True to read the frame into memory."
@@ -38,6 +40,16 @@ IN_MEMORY = "Pass keep_steps=True to read the frame into memory."
 
 def count_lazy(frame: Any, roles: Roles, states: Any, actions: Any) -> Counted:
     """The counts of a lazy frame of narwhals."""
+    try:
+        return _count(frame, roles, states, actions)
+    except RevealedError:
+        raise
+    except Exception as error:  # every engine fails in its own way
+        reason = f"{type(error).__name__}: {error}".splitlines()[0]
+        raise InvalidInput("frame", "a frame that its engine can count", reason, remedy=IN_MEMORY) from error
+
+
+def _count(frame: Any, roles: Roles, states: Any, actions: Any) -> Counted:
     with Progress("Counting the panel", total=4) as bar:
         count = _Count(frame, roles)
         count.require_values()
@@ -47,11 +59,12 @@ def count_lazy(frame: Any, roles: Roles, states: Any, actions: Any) -> Counted:
         starts = count.grouped(count.beginnings(), ["i", *count.state])
         bar.update("moves")
         moves = count.moves()
-    ids, notes = count.judge(decisions, starts)
+    ids, notes = count.judge(decisions, starts, moves)
     seen = [[table[c] for c in count.state] for table in (decisions, starts, moves)]
     led = [moves[f"z{j}"] for j in range(len(count.state))]
-    state, (s, at, frm, to) = _code("state", states, [*seen, led], roles.bins)
-    action, (a, by) = _code("action", actions, [[table[c] for c in count.action] for table in (decisions, moves)])
+    state, (s, at, frm, to) = _code("state", states, [*seen, led], roles.bins, count.first_of)
+    blocks = [[table[c] for c in count.action] for table in (decisions, moves)]
+    action, (a, by) = _code("action", actions, blocks, None, count.first_of)
     agent, began = (np.searchsorted(ids, table["i"]) for table in (decisions, starts))
     groups = Groups((agent, s, a, _floats(decisions)), (began, at, _floats(starts)), (frm, by, to, _floats(moves)))
     return Counted(groups, tuple(ids.tolist()), state, action, notes)
@@ -60,18 +73,21 @@ def count_lazy(frame: Any, roles: Roles, states: Any, actions: Any) -> Counted:
 def collect(frame: Any) -> dict[str, Column]:
     """A small result in memory."""
     table = frame.collect()
-    return {name: _settled(table.get_column(name).to_numpy()) for name in table.columns}
+    columns = {name: to_numpy(table.get_column(name), name) for name in table.columns}
+    return {name: _settled(ROLES.get(name[0]) or name, values) for name, values in columns.items()}
 
 
-def _settled(values: Column) -> Column:
-    return as_plain("frame", values) if values.size and values.dtype == object else values
+def _settled(role: str, values: Column) -> Column:
+    return as_plain(role, values, InvalidDemonstrations) if values.size and values.dtype == object else values
 
 
 def _floats(table: dict[str, Column]) -> Any:
     return table["often"].astype(np.float64)
 
 
-def _code(role: str, known: Any, blocks: list[list[Column]], bins: Any = None) -> tuple[Coding, list[Any]]:
+def _code(
+    role: str, known: Any, blocks: list[list[Column]], bins: Any, first_of: Callable[[str, list[Any]], str | None]
+) -> tuple[Coding, list[Any]]:
     """How values become indices, and the indices of each block; the blocks share their labels."""
     sizes = np.cumsum([len(block[0]) for block in blocks])[:-1]
     columns = [np.concatenate([part for part in parts if part.size]) for parts in zip(*blocks, strict=True)]
@@ -82,7 +98,13 @@ def _code(role: str, known: Any, blocks: list[list[Column]], bins: Any = None) -
     if are_indices(known, [columns]):
         return Coding(None, None), np.split(as_indices(role, columns[0]), sizes)
     distinct, (ranks,) = distinct_rows([columns])
-    labels, codes = index_of_ranks(role, known, distinct, lambda k: f"label {k} of {len(distinct[0])}")
+
+    def first(lost: Any) -> tuple[int, str, str]:
+        rank = int(lost[0])
+        where = first_of(role, [column[rank].item() for column in distinct])
+        return (rank, f"next_{role}", "") if where is None else (rank, role, where)
+
+    labels, codes = index_of_ranks(role, known, distinct, first)
     return Coding(labels, None), np.split(codes[ranks], sizes)
 
 
@@ -118,7 +140,7 @@ class _Count:
         t, kind = nw.col(name), self.schema[name]
         if kind.is_integer():
             if period is not None:
-                require_dates(period, np.zeros(1, dtype=np.int64))
+                raise no_dates(period)
             return t.cast(nw.Int64)
         if not kind.is_temporal() or period is None:
             expected = "whole numbers of periods, or dates with period="
@@ -187,6 +209,16 @@ class _Count:
         found = collect(self.base.filter(test).select("i", "t").head(1))
         return f"id {found['i'].tolist()[0]!r}, time {found['t'].tolist()[0]}" if found["i"].size else None
 
+    def first_of(self, role: str, values: list[Any]) -> str | None:
+        """Where a value of the states or actions is met; None where it is only a next state."""
+        import narwhals as nw
+
+        test: Any = None
+        for short, value in zip(getattr(self, role), values, strict=True):
+            here = nw.col(short) == value
+            test = here if test is None else test & here
+        return self._first(test)
+
     def beginnings(self) -> Any:
         """Rows whose id has none one period before."""
         import narwhals as nw
@@ -202,6 +234,9 @@ class _Count:
         ahead = [nw.col(s).alias(f"f{j}") for j, s in enumerate(self.state)]
         following = self.base.select("i", (nw.col("t") - 1).alias("t"), *ahead)
         joined = self.base.join(following, on=["i", "t"], how="left")
+        if len(self.after) > 1:  # where one of several is missing, the next state is
+            there = ~nw.any_horizontal(*(nw.col(n).is_null() for n in self.after), ignore_nulls=False)
+            joined = joined.with_columns(*(nw.when(there).then(nw.col(n)).alias(n) for n in self.after))
         if self.after:
             self._require_agreement(joined)
             led = [nw.coalesce(nw.col(n), nw.col(f"f{j}")).alias(f"z{j}") for j, n in enumerate(self.after)]
@@ -222,7 +257,9 @@ class _Count:
                 got, where = f"{said!r} where {seen!r} follows", f"id {one!r}, time {when}"
                 raise InvalidDemonstrations("next_state", "the state of the following row", got, where)
 
-    def judge(self, decisions: dict[str, Column], starts: dict[str, Column]) -> tuple[Column, tuple[str, ...]]:
+    def judge(
+        self, decisions: dict[str, Column], starts: dict[str, Column], moves: dict[str, Column]
+    ) -> tuple[Column, tuple[str, ...]]:
         """The ids in order, and notes on gaps and single periods."""
         ids, agent = np.unique(decisions["i"], return_inverse=True)
         rows = np.bincount(agent, decisions["rows"])
@@ -236,6 +273,7 @@ class _Count:
             if self.roles.gaps == "error":
                 raise InvalidDemonstrations("time", "no gaps", f"{gaps}, {first}", remedy=GAPS_REMEDY)
             notes.append(note_gaps(gaps, first))
+            notes += [] if moves["rows"].size else [note_only_gaps()]
         if alone.size and not self.after:
             notes.append(note_singles(alone.size, ids.size, repr(ids[alone[0]].item())))
         return ids, tuple(notes)

@@ -26,12 +26,16 @@ from revealed.panels.columns import (
     contradiction,
     distinct_rows,
     in_periods,
+    in_words,
     index_of_ranks,
     note_gaps,
+    note_only_gaps,
     note_singles,
+    note_unlooked,
     require_kind,
     too_short,
     twice,
+    unchecked_gaps,
 )
 
 if TYPE_CHECKING:
@@ -69,27 +73,17 @@ class Panel:
 
 def read_panel(table: Table, roles: Roles, states: Any, actions: Any, first_time: int | None) -> Panel:
     """Sort, check and code the columns of a table in memory."""
-    columns = {
-        role: as_plain(role, table.raw(role, name), table.error, MISSING_REMEDY) for role, name in _single(roles)
-    }
-    ids, agent = np.unique(columns["id"], return_inverse=True)
-    clock = in_periods(columns["time"], roles.period)
-    order = np.lexsort((clock, agent))
-    agent, clock = agent[order], clock[order]
-    same = agent[1:] == agent[:-1]
-    _require_distinct_times(ids, agent, clock, order, same)
-    followed, position = _positions(agent, clock, same, first_time)
+    rows = _Rows.of(_values(table, "id", roles.id), _values(table, "time", roles.time), roles)
+    followed, position = rows.positions(first_time)
     labels, state, given = _code_states(table, roles, states)
     action_labels, action = _code_actions(table, roles, actions)
-    state = state[order]
-    following = np.full(agent.size, -1, dtype=np.intp)
+    order, state = rows.row, state[rows.row]
+    following = np.full(order.size, -1, dtype=np.intp)
     following[:-1][followed] = state[1:][followed]
     if given is not None:
         following = _given_next(given[order], following, followed, order, labels)
-    elif not same.any():
-        raise too_short(len(ids))
     return Panel(
-        agent=agent,
+        agent=rows.agent,
         time=position,
         state=state,
         action=action[order],
@@ -97,29 +91,90 @@ def read_panel(table: Table, roles: Roles, states: Any, actions: Any, first_time
         starts_here=np.concatenate([[True], ~followed]),
         row=order,
         weight=None if roles.weight is None else _weights(table, roles.weight)[order],
-        ids=tuple(ids.tolist()),
+        ids=tuple(rows.ids.tolist()),
         state_labels=labels,
         action_labels=action_labels,
-        notes=_notes(roles, ids, agent, columns["time"][order], order, same, followed),
+        notes=rows.notes(followed),
     )
 
 
-def _single(roles: Roles) -> list[tuple[str, str]]:
-    return [("id", roles.id), ("time", roles.time)]
+@dataclass(frozen=True)
+class _Rows:
+    """Rows in the order of agents and times: whose, when (`clock` counts periods, `shown` is as it was written), where
+    in the frame, and which are followed by a row of the same agent."""
+
+    roles: Roles
+    ids: Column
+    agent: Ints
+    clock: Column
+    shown: Column
+    row: Ints
+    same: npt.NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, id: Column, time: Column, roles: Roles) -> _Rows:
+        ids, agent = np.unique(id, return_inverse=True)
+        clock = in_periods(time, roles.period)
+        order = np.lexsort((clock, agent))
+        agent, clock, shown = agent[order], clock[order], time[order]
+        same = agent[1:] == agent[:-1]
+        again = same & (clock[1:] == clock[:-1])
+        if again.any():
+            i = _first(again) + 1
+            raise twice(ids[agent[i]].item(), shown[i], int(order[i]), roles.period)
+        if not same.any() and not roles.next_state:
+            raise too_short(len(ids))
+        if clock.dtype.kind not in "iu" and roles.gaps == "error":
+            raise unchecked_gaps()
+        return cls(roles, ids, agent, clock, shown, order, same)
+
+    def positions(self, first_time: int | None) -> tuple[npt.NDArray[np.bool_], Ints]:
+        """Which rows are followed by the next one, and each row's time since `first_time`, or since its agent's first.
+
+        Whole-number times that skip a period break the trajectory there: the next state is not known.
+        """
+        agent, clock = self.agent, self.clock
+        first = np.concatenate([[0], np.flatnonzero(~self.same) + 1])
+        if clock.dtype.kind not in "iu":
+            if first_time is not None:
+                raise InvalidInput("first_time", "None, where times are not whole numbers", repr(first_time))
+            return self.same, (np.arange(agent.size) - first[agent]).astype(np.intp)
+        clock = clock.astype(np.int64)  # small types would wrap around
+        if first_time is not None and (not is_index(first_time) or first_time > clock.min()):
+            expected = f"a whole number, at most {clock.min()}, the first time seen"
+            raise InvalidInput("first_time", expected, repr(first_time))
+        position = clock - (clock[first][agent] if first_time is None else first_time)
+        return self.same & (np.diff(clock) == 1), position.astype(np.intp)
+
+    def notes(self, followed: npt.NDArray[np.bool_]) -> tuple[str, ...]:
+        """What a reader of the counts should know; a gap is an error where the user wants it so."""
+        notes, gap = [], self.same & ~followed
+        if gap.any():
+            i = _first(gap)
+            between = f"{in_words(self.shown[i])} and {in_words(self.shown[i + 1])}"
+            first = f"the first of id {self.ids[self.agent[i]].item()!r} between {between}, row {self.row[i + 1]}"
+            if self.roles.gaps == "error":
+                raise InvalidDemonstrations("time", "no gaps", f"{int(gap.sum())}, {first}", remedy=GAPS_REMEDY)
+            notes.append(note_gaps(int(gap.sum()), first))
+            notes += [] if followed.any() else [note_only_gaps()]
+        if self.clock.dtype.kind == "M":
+            notes.append(note_unlooked())
+        alone = np.flatnonzero(np.bincount(self.agent) == 1)
+        if alone.size and not self.roles.next_state:
+            notes.append(note_singles(alone.size, len(self.ids), repr(self.ids[alone[0]].item())))
+        return tuple(notes)
 
 
 def _code_states(table: Table, roles: Roles, known: Any) -> tuple[tuple[Any, ...] | None, Ints, Ints | None]:
     """Labels, the state of every row, and its next state where there is a column for it (−1: missing there)."""
     block = [_values(table, "state", name) for name in roles.state]
-    if known is None and len(roles.state) == 1 and not roles.next_state:
-        known = table.ordered.get(roles.state[0])
     if not roles.next_state:
         labels, (state,) = code("state", known, [block], roles.bins)
         return labels, state, None
     raw = [table.raw("next_state", name) for name in roles.next_state]
     there = np.flatnonzero(~np.logical_or.reduce([missing_in(column) for column in raw]))
     after = [_whole_again(as_plain("next_state", column[there], table.error)) for column in raw] if there.size else []
-    labels, codes = code("state", known, [block, after] if after else [block], roles.bins)
+    labels, codes = code("state", known, [block, after] if after else [block], roles.bins, there)
     given = np.full(table.n_rows, -1, dtype=np.intp)
     given[there] = codes[1] if after else 0
     return labels, codes[0], given
@@ -135,16 +190,19 @@ def _values(table: Table, role: str, name: str) -> Column:
 
 
 def _code_actions(table: Table, roles: Roles, known: Any) -> tuple[tuple[Any, ...] | None, Ints]:
-    if known is None and len(roles.action) == 1:
-        known = table.ordered.get(roles.action[0])
     labels, (action,) = code("action", known, [[_values(table, "action", name) for name in roles.action]])
     return labels, action
 
 
 def code(
-    role: str, known: Any, blocks: Sequence[Sequence[Column]], bins: Bins | None = None
+    role: str,
+    known: Any,
+    blocks: Sequence[Sequence[Column]],
+    bins: Bins | None = None,
+    there: Ints | None = None,
 ) -> tuple[tuple[Any, ...] | None, list[Ints]]:
-    """Blocks of columns as indices, and the labels behind them, which the blocks share."""
+    """Blocks of columns as indices, and the labels behind them, which the blocks share; the second, if any, is of next
+    states, whose rows are `there`."""
     if bins is not None:
         return bins.labels, [bins.code(*block) for block in blocks]
     for columns in zip(*blocks, strict=True):
@@ -152,8 +210,14 @@ def code(
     if are_indices(known, blocks):
         return None, [as_indices(role, block[0]) for block in blocks]
     distinct, ranks = distinct_rows(blocks)
-    flat = np.concatenate(ranks)
-    labels, codes = index_of_ranks(role, known, distinct, lambda k: f"row {_first(flat == k) % len(ranks[0])}")
+
+    def first(lost: Ints) -> tuple[int, str, str]:
+        met = [(k, np.flatnonzero(np.isin(rank, lost))) for k, rank in enumerate(ranks)]
+        rows = [(int(there[at[0]]) if k and there is not None else int(at[0]), k, at[0]) for k, at in met if at.size]
+        row, k, at = min(rows)
+        return int(ranks[k][at]), f"next_{role}" if k else role, f"row {row}"
+
+    labels, codes = index_of_ranks(role, known, distinct, first)
     return labels, [codes[rank] for rank in ranks]
 
 
@@ -169,57 +233,6 @@ def _weights(table: Table, name: str) -> Floats:
     if not weight.sum() > 0.0:
         raise InvalidDemonstrations("weight", "some weight above 0", "all zero")
     return weight
-
-
-def _require_distinct_times(ids: Column, agent: Ints, clock: Column, order: Ints, same: npt.NDArray[np.bool_]) -> None:
-    again = same & (clock[1:] == clock[:-1])
-    if again.any():
-        i = _first(again) + 1
-        raise twice(ids[agent[i]].item(), clock[i], int(order[i]))
-
-
-def _positions(
-    agent: Ints, clock: Column, same: npt.NDArray[np.bool_], first_time: int | None
-) -> tuple[npt.NDArray[np.bool_], Ints]:
-    """Which rows are followed by the next one, and each row's time since `first_time`, or since its agent's first.
-
-    Whole-number times that skip a period break the trajectory there: the next state is not known.
-    """
-    first = np.concatenate([[0], np.flatnonzero(~same) + 1])
-    if clock.dtype.kind not in "iu":
-        if first_time is not None:
-            raise InvalidInput("first_time", "None, where times are not whole numbers", repr(first_time))
-        return same, (np.arange(agent.size) - first[agent]).astype(np.intp)
-    clock = clock.astype(np.int64)  # small types would wrap around
-    if first_time is not None and (not is_index(first_time) or first_time > clock.min()):
-        raise InvalidInput(
-            "first_time", f"a whole number, at most {clock.min()}, the first time seen", repr(first_time)
-        )
-    position = clock - (clock[first][agent] if first_time is None else first_time)
-    return same & (np.diff(clock) == 1), position.astype(np.intp)
-
-
-def _notes(
-    roles: Roles,
-    ids: Column,
-    agent: Ints,
-    clock: Column,
-    order: Ints,
-    same: npt.NDArray[np.bool_],
-    followed: npt.NDArray[np.bool_],
-) -> tuple[str, ...]:
-    """What a reader of the counts should know; a gap is an error where the user wants it so."""
-    notes, gap = [], same & ~followed
-    if gap.any():
-        i = _first(gap)
-        first = f"the first of id {ids[agent[i]].item()!r} between {clock[i]} and {clock[i + 1]}, row {order[i + 1]}"
-        if roles.gaps == "error":
-            raise InvalidDemonstrations("time", "no gaps", f"{int(gap.sum())}, {first}", remedy=GAPS_REMEDY)
-        notes.append(note_gaps(int(gap.sum()), first))
-    alone = np.flatnonzero(np.bincount(agent) == 1)
-    if alone.size and not roles.next_state:
-        notes.append(note_singles(alone.size, len(ids), repr(ids[alone[0]].item())))
-    return tuple(notes)
 
 
 def _given_next(

@@ -10,7 +10,7 @@ from typing import Any
 
 from revealed.checks import require_flag
 from revealed.errors import InvalidDemonstrations, InvalidInput
-from revealed.frames import as_narwhals, read_table, relation_of
+from revealed.frames import as_narwhals, declared_order, read_table, relation_of
 from revealed.panels.columns import Roles
 from revealed.panels.groups import Counted
 from revealed.panels.in_duckdb import count_relation
@@ -27,11 +27,19 @@ def read_frame(
     """Single decisions, or counts of them; `Demonstrations.from_frame` explains the arguments."""
     if keep_steps is not None:
         require_flag("keep_steps", keep_steps)
+    states = _declared(frame, roles.state, states) if roles.bins is None and not roles.next_state else states
+    actions = _declared(frame, roles.action, actions)
     found = _count_where_it_lives(frame, roles, states, actions, first_time, keep_steps)
     if found is not None:
         return found
-    table = read_table(frame, error=InvalidDemonstrations, needed=roles.require)
+    labels = () if roles.bins is not None else (*roles.state, *roles.next_state)
+    table = read_table(frame, "frame", InvalidDemonstrations, roles.require, (*labels, *roles.action))
     return read_panel(table, roles, states, actions, first_time)
+
+
+def _declared(frame: Any, names: tuple[Any, ...], known: Any) -> Any:
+    """Labels as given, else in the order that the column itself declares."""
+    return declared_order(frame, names[0]) if known is None and len(names) == 1 else known
 
 
 def _count_where_it_lives(

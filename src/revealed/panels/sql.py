@@ -1,0 +1,168 @@
+"""A panel as one sub-query of DuckDB with short names, and what must hold of its single rows.
+
+Columns are i (id), t (time), u (the time as it was written), s0… (state), a0… (action), n0… (next state, where there is
+a column for it) and w (weight).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from revealed.errors import InvalidDemonstrations
+from revealed.frames import Column, as_plain, fetch, quoted, tamed
+from revealed.panels.columns import ISO, MISSING_REMEDY, MONTHS, SECONDS, Roles, no_dates, no_order
+from revealed.panels.groups import ROLES
+
+VIEW = "revealed_panel"  # a name within the query; the user's catalogue does not see it
+FROM = f"FROM {VIEW}"
+WHOLE = ("tinyint", "smallint", "integer", "bigint", "utinyint", "usmallint", "uinteger", "ubigint")
+REAL = ("float", "double", "decimal")
+
+
+class Source:
+    """The panel: `base` is the sub-query, `whole_times` tells whether times count periods."""
+
+    def __init__(self, relation: Any, roles: Roles) -> None:
+        labels = () if roles.bins is not None else (*roles.state, *roles.next_state)
+        self.relation, self.roles = tamed(relation, (*labels, *roles.action)), roles
+        self.types = dict(zip(self.relation.columns, (kind.id for kind in self.relation.types), strict=True))
+        width = 1 if roles.bins is not None else len(roles.state)
+        self.state = [f"s{j}" for j in range(width)]
+        self.action = [f"a{j}" for j in range(len(roles.action))]
+        self.after = [f"n{j}" for j in range(width)] if roles.next_state else []
+        self.often = "count(*)" if roles.weight is None else "sum(w)"
+        self.base = f"(SELECT {', '.join(self._columns())} {FROM})"
+        self.whole_times = self.kind("t") in "iu"
+
+    def fetch(self, sql: str) -> dict[str, Column]:
+        return fetch(self.relation.query(VIEW, sql))
+
+    def holds(self, test: str, name: str) -> bool:
+        """Whether a test holds of every value of a column that is not missing."""
+        sql = f"SELECT count(*) AS n {FROM} WHERE {quoted(name)} IS NOT NULL AND NOT ({test})"
+        return int(self.fetch(sql)["n"][0]) == 0
+
+    def one(self, column: str) -> Column:
+        """One value of a column, or none: enough to know what it holds."""
+        found = self.fetch(f"SELECT {column} AS x FROM {self.base} WHERE {column} IS NOT NULL LIMIT 1")["x"]
+        return as_plain(self.role_of(column), found, InvalidDemonstrations) if found.size else found
+
+    def kind(self, column: str) -> str:
+        return self.one(column).dtype.kind
+
+    def role_of(self, short: str) -> str:
+        return ROLES[short[0]]
+
+    def first_row(self, test: str) -> int:
+        """The first row of the panel for which a test holds."""
+        return int(self.fetch(f"SELECT min(r) AS r FROM ({self.numbered()}) WHERE {test}")["r"][0])
+
+    def numbered(self) -> str:
+        return f"SELECT row_number() OVER () - 1 AS r, * FROM {self.base}"
+
+    # columns
+
+    def _columns(self) -> list[str]:
+        roles = self.roles
+        found = [f"{quoted(roles.id)} AS i", f"{self._time()} AS t", f"{quoted(roles.time)} AS u"]
+        if roles.bins is not None:
+            found += [f"{roles.bins.sql(roles.state)} AS s0"]
+            found += [f"{roles.bins.sql(roles.next_state)} AS n0"] if roles.next_state else []
+        else:
+            found += [f"{quoted(name)} AS {short}" for name, short in zip(roles.state, self.state, strict=True)]
+            found += [f"{sql} AS {short}" for sql, short in zip(self._next_states(), self.after, strict=True)]
+        found += [f"{quoted(name)} AS {short}" for name, short in zip(roles.action, self.action, strict=True)]
+        return found + ([] if roles.weight is None else [f"CAST({quoted(roles.weight)} AS DOUBLE) AS w"])
+
+    def _next_states(self) -> list[str]:
+        """Next states; those of several columns are missing where one of them is, and whole numbers that missing ones
+        made floats are whole again."""
+        names, found = self.roles.next_state, []
+        there = " AND ".join(f"{quoted(name)} IS NOT NULL" for name in names)
+        for name, own in zip(names, self.roles.state, strict=False):
+            x = quoted(name)
+            whole = self.types[name] in REAL and self.types[own] in WHOLE and self.holds(f"{x} = round({x})", name)
+            x = f"CAST({x} AS BIGINT)" if whole else x
+            found.append(f"CASE WHEN {there} THEN {x} END" if len(names) > 1 else x)
+        return found
+
+    def _time(self) -> str:
+        """Times as `in_periods` makes them."""
+        name, period = self.roles.time, self.roles.period
+        t, kind = quoted(name), self.types[name]
+        if kind == "varchar":
+            t, kind = self._dates(name), "timestamp"
+        if kind in REAL and self.holds(f"{t} = round({t})", name):
+            kind = "bigint"
+        if kind in WHOLE:
+            t = f"CAST({t} AS BIGINT)"
+            return t if period is None else self._numbered_periods(t, name, period)
+        if period is None:
+            return t
+        if kind in REAL:
+            raise no_dates(period)
+        t = f"CAST({t} AS TIMESTAMP)"
+        if period in SECONDS:
+            return f"CAST(floor(epoch({t}) / {SECONDS[period]}) AS BIGINT)"
+        if period == "week":
+            return f"CAST(floor((floor(epoch({t}) / 86400) + 3) / 7) AS BIGINT)"
+        return f"CAST(floor(((year({t}) - 1970) * 12 + month({t}) - 1) / {MONTHS[period]}) AS BIGINT)"
+
+    def _numbered_periods(self, t: str, name: str, period: str) -> str:
+        if period == "year" and self.holds(f"{t} BETWEEN 1000 AND 9999", name):
+            return t
+        written = f"{t} % 100 BETWEEN 1 AND 12 AND {t} BETWEEN 100001 AND 999912"
+        if period in MONTHS and self.holds(written, name):
+            return f"(({t} // 100 * 12 + {t} % 100 - 1) // {MONTHS[period]})"
+        raise no_dates(period)
+
+    def _dates(self, name: str) -> str:
+        """Dates written as text, all alike."""
+        x = quoted(name)
+        length = self.fetch(f"SELECT max(length({x})) AS n {FROM}")["n"][0]
+        day = "" if length and int(length) > len("2024-07") else " || '-01'"
+        good = f"regexp_full_match({x}, '{ISO}') AND length({x}) = {length or 0}"
+        good += f" AND TRY_CAST({x}{day} AS TIMESTAMP) IS NOT NULL"
+        if not self.holds(good, name):
+            rows = f"SELECT row_number() OVER () - 1 AS r, {x} AS x {FROM}"
+            bad = good.replace(x, "x")
+            found = self.fetch(f"SELECT r, x FROM ({rows}) WHERE x IS NOT NULL AND NOT ({bad}) ORDER BY r LIMIT 1")
+            raise no_order(str(found["x"][0]), int(found["r"][0]))
+        return f"CAST({x}{day} AS TIMESTAMP)"
+
+    # what must hold of single rows
+
+    def require_values(self) -> None:
+        """No missing values, and weights that are weights."""
+        if not self.fetch(f"SELECT count(*) AS n {FROM}")["n"][0]:
+            raise InvalidDemonstrations("frame", "at least one row", "no rows")
+        shorts = ["i", "t", *self.state, *self.action, *(["w"] if self.roles.weight else [])]
+        absent = {short: self._absent(short) for short in shorts}
+        counts = ", ".join(f"count(*) FILTER (WHERE {test}) AS {short}" for short, test in absent.items())
+        found = self.fetch(f"SELECT {counts} FROM {self.base}")
+        for short, test in absent.items():
+            if found[short][0]:
+                got, where = f"{int(found[short][0])} missing", f"row {self.first_row(test)}"
+                raise InvalidDemonstrations(self.role_of(short), "no missing values", got, where, MISSING_REMEDY)
+        if self.roles.weight is not None:
+            self._require_weights()
+
+    def _absent(self, short: str) -> str:
+        return f"{short} IS NULL OR isnan({short})" if self.kind(short) == "f" else f"{short} IS NULL"
+
+    def _require_weights(self) -> None:
+        bad = "w < 0 OR NOT isfinite(w)"
+        found = self.fetch(f"SELECT count(*) FILTER (WHERE {bad}) AS n, sum(w) AS total FROM {self.base}")
+        if found["n"][0]:
+            row = self.first_row(bad)
+            value = self.fetch(f"SELECT w FROM ({self.numbered()}) WHERE r = {row}")["w"][0]
+            raise InvalidDemonstrations("weight", "numbers >= 0: how often a row counts", value, f"row {row}")
+        if not float(found["total"][0]) > 0.0:
+            raise InvalidDemonstrations("weight", "some weight above 0", "all zero")
+
+
+def as_ids(values: Column) -> Column:
+    """Ids as they are kept, in order."""
+    return as_plain("id", values, InvalidDemonstrations) if values.dtype == object else np.asarray(values)
