@@ -59,6 +59,17 @@ def test_coverage_is_the_share_of_occupancy_where_visits_suffice_by_hand():
     assert found.by == "estimated occupancy"
 
 
+def test_occupancy_is_under_frequencies_with_a_visit_of_doubt_whatever_the_first_step():
+    mdp, demos, reward = a_small_world(3)
+    n, A = demos.counts, mdp.n_actions
+    policy = (n + 1.0 / A) / (n.sum(axis=1, keepdims=True) + 1.0)
+    by_hand = rv.Chain(mdp, policy).occupancy(mdp.initial)
+    for step in ("frequency", "logit"):
+        found, by = expert_occupancy(a_run(mdp, demos, reward, first_step=step))
+        np.testing.assert_allclose(found, by_hand, rtol=1e-10)
+        assert by == "estimated occupancy"
+
+
 def test_states_without_a_choice_do_not_count():
     T = np.full((3, 2, 3), 1 / 3)
     mdp = rv.MDP(T, discount=0.5, feasible=np.array([[True, True], [True, False], [True, True]]))
@@ -226,15 +237,29 @@ def told(ccp: Any, npl: Any = SAME, nfxp: Any = SAME) -> Replications:
     [
         ((1, 3, 9), 0.95, 0.3, SAME, "CCP"),  # rule 1: alike, and cheap
         ((1, 3, 1.5), 0.95, 0.3, SAME, "NFXP"),  # … but for a saving
+        ((0.2, 3, 0.8), 0.95, 0.3, SAME, "CCP"),  # … of half a second
+        ((0.2, 3, 0.6), 0.95, 0.3, SAME, "NFXP"),  # … and no less
+        ((3, 0.2, 1.5), 0.95, 0.3, SAME, "NPL"),  # … of a second with NPL
+        ((3, 0.2, 0.9), 0.95, 0.3, SAME, "NFXP"),
+        ((0.4, 0.2, 1.0), 0.95, 0.3, SAME, "CCP"),  # … the cheapest of those that save enough
         ((1, 3, 9), 0.95, 0.3, SAME + 0.5, "NPL"),  # rule 2: worse, so the cheaper of the others
         ((1, 8, 9), 0.95, 0.3, SAME + 0.5, "NFXP"),
         ((1, 3, 9), 0.50, 0.3, SAME + [0.5, -0.4, 0.2], "NFXP"),  # rule 3: undecided, features known
         ((1, 3, 9), 0.50, 0.8, SAME + [0.5, -0.4, 0.2], "CCP"),  # … no better known than the policy
+        ((1, 3, 9), 0.05, 0.8, SAME + [0.5, -0.4, 0.2], "NFXP"),  # … and the policy is guesswork
         ((1, 3, 9), 0.95, 0.3, SAME + [0.5, -0.4, 0.2], "CCP"),  # … the policy is known
     ],
 )
 def test_each_rule(seconds, share, ratio, ccp, expected):
     assert decide(evidence(seconds, share, ratio, told(ccp)))[0] == expected
+
+
+@pytest.mark.parametrize("load", [(1, 1, 1), (1, 1, 4), (1, 4, 1), (6, 1, 1), (6, 4, 4)])
+def test_milliseconds_do_not_decide(load):
+    """A machine under load may take several times as long over any of the fits, and the advice stays what it is."""
+    seconds = tuple(s * times for s, times in zip((0.005, 0.03, 0.08), load, strict=True))
+    for ccp in (SAME, SAME + [0.5, -0.4, 0.2]):
+        assert decide(evidence(seconds, 0.95, 0.3, told(ccp)))[0] == "NFXP"
 
 
 def test_what_one_agent_left_out_tells_little_where_it_has_not_been():

@@ -9,6 +9,7 @@ import revealed as rv
 from models import random_mdp
 from revealed.behaviour import QUANTITIES
 from revealed.counterfactual import Counterfactual, counterfactual
+from revealed.demand import demand_curve
 from revealed.errors import InvalidInput, InvalidOption, InvalidReward
 from scenarios import COV, THETA, estimate, fleet, fleet_demos, fleet_fit
 
@@ -237,6 +238,33 @@ def wrong(**arguments: Any) -> Any:
 def test_questions_that_make_no_sense_are_refused_with_a_reason(bus, match, error, arguments):
     with pytest.raises(error, match=match):
         counterfactual(bus, **arguments)
+
+
+@pytest.mark.parametrize(
+    ("options", "remedy"),
+    [
+        ({"discount": 0.5}, "It belongs to the model: fit.counterfactual(mdp=fit.mdp.replace(discount=0.5))."),
+        ({"discount": 0.5, "params": {"RC": 1.0}}, "fit.counterfactual(mdp=fit.mdp.replace(discount=0.5))."),
+        ({"terminal": np.zeros(40)}, "fit.counterfactual(mdp=fit.mdp.replace(terminal=...))."),
+        ({"RC": 12.0}, "It is a parameter of the reward: params={'RC': 12.0}."),
+        ({"parms": {"RC": 12.0}}, "Did you mean params?"),
+        ({"params": {"RC": 12.0}, "bands": "bootstrap", "rep": 10}, "Did you mean reps?"),
+    ],
+)
+def test_an_argument_that_is_not_known_gets_its_remedy(bus, options, remedy):
+    with pytest.raises(InvalidOption, match="`counterfactual`: expected arguments among params, mdp, reward") as found:
+        counterfactual(bus, **options)
+    assert str(found.value).endswith(remedy)
+
+
+def test_a_model_that_is_replaced_as_told_is_another_discount(bus):
+    cf = counterfactual(bus, mdp=bus.mdp.replace(discount=0.5))
+    assert cf.words == "discount 0.99 → 0.5"
+
+
+def test_demand_curves_refuse_what_they_do_not_know(bus):
+    with pytest.raises(InvalidOption, match=r"`demand_curve`: .* got 'leevl'\. Did you mean level\?"):
+        demand_curve(bus, "RC", [1.0, 2.0], action=1, leevl=0.9)
 
 
 def test_frames_ask_for_an_action_and_a_known_quantity(bus):

@@ -91,6 +91,7 @@ def flat(n: int = 1, **parts: Any) -> Transitions:
 
 
 hot = np.eye(4)
+LED = [(STATES[t], ACTIONS[t], 0.5, STATES[t + 1]) for t in range(3)]  # obs, action, reward, next_obs
 SAME: dict[str, Any] = {
     "minari": [episode(np.array(STATES), np.array(ACTIONS))],
     "imitation": [Trajectory(np.array(STATES), np.array(ACTIONS))],
@@ -106,6 +107,14 @@ SAME: dict[str, Any] = {
     "a dict of arrays": [episode({"observation": np.array(STATES)}, ACTIONS)],
     "imitation's dicts": [Trajectory(DictObs({"observation": np.array(STATES)}), ACTIONS)],
     "a tuple of arrays": [episode((np.array(STATES),), ACTIONS)],
+    "keys of Minari": [{"observations": np.array(STATES), "actions": np.array(ACTIONS)}],
+    "keys of imitation": [{"obs": STATES, "acts": ACTIONS, "terminal": False}],
+    "one dict alone": {"observations": STATES, "actions": ACTIONS, "rewards": np.zeros(3)},
+    "flat keys": {"obs": STATES[:3], "acts": ACTIONS, "next_obs": STATES[1:], "dones": [False, False, True]},
+    "next_obs, done, info": [(*step, k == 2, {}) for k, step in enumerate(LED)],
+    "next_obs, done": [(*step, k == 2) for k, step in enumerate(LED)],
+    "next_obs and flags": [(*step, k == 2, False) for k, step in enumerate(LED)],
+    "next_obs, flags, info": [[(*step, np.False_, k == 2, {}) for k, step in enumerate(LED)]],
 }
 
 
@@ -211,6 +220,32 @@ def test_steps_of_a_loop_are_cut_where_an_episode_ends():
 # how episodes end
 
 
+@pytest.mark.parametrize("info", [(), ({},)], ids=["plain", "info"])
+@pytest.mark.parametrize("flags", [1, 2], ids=["done", "terminated and truncated"])
+def test_steps_without_the_next_observation_are_cut_at_their_flags(flags, info):
+    ends = [(0, 1, 0.0, False), (1, 0, 1.0, True), (2, 1, 0.0, False), (3, 1, 0.0, False)]
+    written = [(*step, *[False] * (flags - 1), *info) for step in ends]
+    demos = rv.Demonstrations.from_episodes(written, n_states=4, n_actions=2)
+    assert steps_of(demos) == steps_of(rv.Demonstrations.from_trajectories([([0, 1], [1, 0]), ([2, 3], [1, 1])], 4, 2))
+
+
+def test_steps_that_do_not_follow_each_other_are_broken_and_it_is_said():
+    demos = rv.Demonstrations.from_episodes([(0, 1, 0.0, 1, False), (2, 1, 0.0, 3, False)], n_states=4, n_actions=2)
+    assert steps_of(demos) == steps_of(rv.Demonstrations.from_trajectories([([0, 1], [1]), ([2, 3], [1])], 4, 2))
+    assert "1 transitions do not begin where the one before led" in demos.notes[0]
+
+
+@pytest.mark.parametrize("info", [{}, {"TimeLimit.truncated": True}])
+def test_a_time_limit_is_no_end_where_done_says_both(info):
+    """An ended episode led to the end that the model appended, a truncated one to what was seen."""
+    mdp = ending()
+    ended = rv.Demonstrations.from_episodes([(2, 1, 0.0, 2, True, info)], mdp)
+    plain = rv.Demonstrations.from_episodes([episode([2, 2], [1], ended=not info, cut=bool(info))], mdp)
+    assert steps_of(ended) == steps_of(plain)
+    assert ended.steps is not None
+    assert ended.steps.next_state.tolist() == [2 if info else 3]
+
+
 def ending() -> rv.MDP:
     """A corridor of three cells; stepping right out of the last ends, in a state that was appended."""
     T = np.zeros((4, 2, 4))
@@ -278,7 +313,18 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "actions": ([episode(STATES, [0.5, 1, 1])], r"`actions`: .* got 0.5 \(first at episode 0, time 0\).*action_of="),
     "bad actions": ([episode(STATES, [0, 1, 2])], r"`actions`: expected indices in 0…1; got 2 \(.*time 2"),
     "lengths": ([episode([0, 1], ACTIONS)], r"got 2 observations and 3 actions \(first at episode 0"),
-    "pairs": ([episode(STATES, ACTIONS), (STATES, ACTIONS)], r"got tuple \(first at episode 1\).*from_trajectories"),
+    "pairs": ([episode(STATES, ACTIONS), (STATES, ACTIONS)], r"a tuple of 2: list, list \(.* 1\).*from_trajectories"),
+    "a dict of others": ([{"s": STATES, "a": ACTIONS}], r"a dict with the keys s, a \(.* 0\). A dict is an episode if"),
+    "a dict alone": ({"s": STATES, "a": ACTIONS}, r"a dict with the keys s, a\. A dict is an episode if it has obs"),
+    "what step returns": ([(1, 0.0, False, False, {})], r"a tuple of 5: int, float, bool, bool, dict .* the action"),
+    "what step returned": ([(1, 0.0, False, {})], r"a tuple of 4: int, float, bool, dict \(.*\). What env.step"),
+    "flags that are numbers": ([(0, 1, 0.0, 1, 0, {})], r"a tuple of 6: int, int, float, int, int, dict .*True or"),
+    "a step of another kind": ([(0, 1, 0.0, False), (1, 1, 0.0)], r"\(obs, action, reward, done\); got a tuple of 3"),
+    "a flat dict": ({"observations": STATES, "actions": ACTIONS, "terminals": [0, 1, 0]}, "arrays with `terminals`"),
+    "two in one dict": (
+        {"observations": STATES, "actions": ACTIONS, "terminations": [False, True, False]},
+        r"`terminations`: expected an end at the last step alone; got one before \(first at episode 0, time 1\)",
+    ),
     "no episode": (3, "`episodes`: expected Minari"),
     "none": ([], "at least one"),
 }  # fmt: skip

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import revealed as rv
@@ -19,7 +20,7 @@ from revealed.estimates import Estimates
 from revealed.fit_report import build_fit_report, python_lines, shell_lines, write_fit_report
 from revealed.fit_report import material as fit_material
 from revealed.fit_report.chapters import MOST_COEFFICIENTS, most_telling
-from revealed.fit_report.figures import drawable
+from revealed.fit_report.figures import drawable, states_figure
 from revealed.page import tag
 
 SCRIPT, IMAGE, FORMULA = "<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', r"$\frac{"
@@ -294,6 +295,61 @@ def test_maps_are_drawn_where_states_have_places(evil, quick):
         assert ("left out: 1 state." in page.text()) == bool(np.isnan(xy).any())
     with pytest.raises(InvalidInput, match="`coordinates`"):
         build_fit_report(evil, coordinates=[[0, 1]])
+
+
+def ticks(figure: Any) -> tuple[str, list[float], list[str]]:
+    """What stands below the last panel: its name, where the ticks are, and what they are called."""
+    ax = figure.axes[-1]
+    return ax.get_xlabel(), ax.get_xticks().tolist(), [tick.get_text() for tick in ax.get_xticklabels()]
+
+
+def test_bins_of_one_column_are_called_by_their_centres():
+    bins = rv.discretize(pd.DataFrame({"odometer": np.linspace(195.1, 64_805.5, 50)}), "odometer", bins=30)
+    bars = {"reward": np.arange(30.0)}
+    name, places, shown = ticks(states_figure(bins.labels, bars, np.arange(30.0), ("odometer", bins.centres[0])))
+    assert name == "odometer, centres of bins"
+    assert not any("…" in text for text in shown)
+    assert places[0] == 0
+    assert len(places) == len(shown) == 10
+    np.testing.assert_allclose([float(text) for text in shown], bins.centres[0][np.array(places, int)], atol=0.5)
+    plain = ticks(states_figure(["a", "b"], {"reward": np.zeros(2)}, np.zeros(2)))
+    assert plain == ("state", [0, 1], ["a", "b"])
+
+
+@pytest.mark.parametrize(
+    ("centres", "shown"),
+    [
+        ([-0.375, 0.125, 0.625], ["−0.38", "0.12", "0.62"]),
+        ([5000.0, 15000.0], ["5000", "15000"]),
+        ([1e15, 3e15], ["1×10¹⁵", "3×10¹⁵"]),
+        ([2.5], ["2.50"]),
+    ],
+)
+def test_centres_have_as_many_decimals_as_tell_them_apart(centres, shown):
+    zeros = np.zeros(len(centres))
+    assert ticks(states_figure(centres, {"reward": zeros}, zeros, ("x", np.array(centres))))[2] == shown
+
+
+def test_the_report_of_a_binned_fit_names_the_column(monkeypatch):
+    """As it is called: from the door to the figure."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"id": np.repeat(range(20), 10), "t": np.tile(range(10), 20), "miles": rng.random(200)})
+    frame["act"] = rng.integers(0, 2, 200)
+    bins = rv.discretize(frame, "miles", bins=5)
+    demos = rv.Demonstrations.from_frame(frame, id="id", time="t", state=bins, action="act")
+    fit = rv.CCP(rv.LinearReward(bins.features), l2=0.1).fit(
+        rv.MDP(rv.estimate_transitions(demos, smoothing=1.0)), demos
+    )
+    given = []
+
+    def spy(labels: Any, rewards: Any, value: Any, along: Any = None) -> Any:
+        given.append(along)
+        return states_figure(labels, rewards, value, along)
+
+    monkeypatch.setattr("revealed.fit_report.chapters.states_figure", spy)
+    rv.build_fit_report(fit)
+    assert given[0][0] == "miles"
+    np.testing.assert_array_equal(given[0][1], bins.centres[0])
 
 
 def test_sections_are_added_text_escaped_and_elements_kept(evil, blind):

@@ -228,6 +228,31 @@ def test_an_unknown_label_is_named_with_what_is_near(fit, obs, message):
         fit.predict(obs)
 
 
+CONDITIONS = (("good", "young"), ("good", "old"), ("bad", "young"), ("bad", "old"))
+
+
+@pytest.mark.parametrize(
+    ("labels", "obs", "message"),
+    [
+        (CONDITIONS, ("good", "yong"), r"got \('good', 'yong'\). Did you mean \(good, young\)\?"),
+        (CONDITIONS, [("good", "yong")], r"got \('good', 'yong'\). Did you mean \(good, young\)\?"),
+        (CONDITIONS, [("bad", "old"), ("bod", "old")], r"got \('bod', 'old'\) \(first at label 1\). Did you mean \("),
+        (((0, 0), (0, 1), (1, 0), (1, 1)), (1, 2), r"one of \(0, 0\).*got \(1, 2\)"),  # not the states 1 and 2
+    ],
+)
+def test_a_misspelt_tuple_is_named_as_a_whole(labels, obs, message):
+    fit = rv.NFXP(REWARD).fit(model(labels), draw(model(labels)))
+    with pytest.raises(rv.errors.InvalidInput, match=message):
+        fit.predict(obs)
+
+
+def test_tuples_and_lists_of_tuples_are_as_many_labels():
+    fit = rv.NFXP(REWARD).fit(model(CONDITIONS), draw(model(CONDITIONS)))
+    for several in (CONDITIONS[:2], list(CONDITIONS[:2])):  # as long as one label, but of labels
+        assert fit.predict(several, deterministic=True)[0].shape == (2,)
+    assert fit.predict([0, 1], deterministic=True)[0].shape == (2,)
+
+
 def test_a_terminal_state_is_named():
     mdp = model(terminal=[False, False, False, True])
     fit = rv.CCP(REWARD, l2=0.1, first_step="smoothed").fit(mdp, draw(mdp))

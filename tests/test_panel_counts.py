@@ -244,6 +244,8 @@ def test_where_no_row_follows_another_that_is_said():
         notes = read(frame, keep_steps=keep).notes
         assert notes[0].startswith("3 gaps in time")
         assert notes[1].startswith("no two rows of an id are one period apart")
+    with pytest.raises(InvalidDemonstrations, match="no two rows of an id are one period apart"):
+        rv.estimate_transitions(read(table))
 
 
 def test_dates_without_a_period_are_said_not_to_show_gaps():

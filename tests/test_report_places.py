@@ -8,9 +8,9 @@ import pandas as pd
 import pytest
 
 import revealed as rv
-from models import corridor
+from models import corridor, random_mdp
 from revealed.errors import InvalidInput
-from revealed.fit_report.places import find_places
+from revealed.fit_report.places import along_a_column, find_places
 
 
 def fit_like(mdp: rv.MDP, labels: Any = None, bins: Any = None) -> Any:
@@ -96,3 +96,18 @@ def test_on_a_horizon_states_lie_where_their_base_states_do_or_by_period():
     assert by_period.names[0] == "period"
     assert by_period.index.tolist() == list(range(12))  # nobody acts in the last layer
     np.testing.assert_array_equal(by_period.xy[7], [2, 1])  # state 7 is state 1 in period 2
+
+
+def test_bins_of_one_column_lie_along_it_also_in_another_order():
+    bins = rv.discretize(pd.DataFrame({"odometer": np.linspace(195.1, 64_000.0, 50)}), "odometer", bins=4)
+    mdp = random_mdp(4, 2)
+    found = along_a_column(fit_like(mdp, bins.labels, bins))
+    assert found is not None
+    assert found[0] == "odometer"
+    np.testing.assert_array_equal(found[1], bins.centres[0])
+    mixed = along_a_column(fit_like(mdp, tuple(bins.labels[k] for k in (2, 0, 3, 1)), bins))
+    assert mixed is not None
+    np.testing.assert_array_equal(mixed[1], bins.centres[0][[2, 0, 3, 1]])
+    assert along_a_column(fit_like(mdp, tuple("abcd"), bins)) is None
+    assert along_a_column(fit_like(mdp)) is None
+    assert along_a_column(fit_like(mdp.unroll(2), None, bins)) is None

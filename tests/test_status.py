@@ -27,6 +27,24 @@ def test_npl_that_circles_says_so(seed):
     assert rv.NFXP(reward).fit(mdp, demos).converged
 
 
+@pytest.mark.parametrize("method", [rv.NFXP, rv.CCP, rv.NPL])
+@pytest.mark.parametrize("reward", [rv.LinearReward(np.arange(6.0).reshape(3, 2, 1)), rv.TabularReward(3)])
+@pytest.mark.parametrize("l2", [0.0, 0.1])
+def test_a_fit_in_which_nobody_had_a_choice_says_so(method, reward, l2):
+    """State 2 offers a choice, but nobody was there; a single decision in it is enough to say something."""
+    T = np.zeros((3, 2, 3))
+    T[np.arange(3), :, [1, 2, 0]] = 1.0
+    mdp = rv.MDP(T, 0.9, feasible=np.array([[True, False], [True, False], [True, True]]))
+    blind = rv.Demonstrations.from_trajectories([([0, 1], [0, 0])] * 5, 3, 2)
+    status = method(reward, l2=l2).fit(mdp, blind).status
+    assert status.notes[0].startswith(
+        "nobody had a choice: every state in which decisions count offers a single action"
+    )
+    assert status.code == ("unidentified" if l2 == 0.0 and reward.n_params == 1 else "converged")
+    seeing = rv.Demonstrations.from_trajectories([([0, 1, 2], [0, 0, 1]), ([2], [0])], 3, 2)
+    assert not any("nobody had a choice" in note for note in method(reward, l2=l2).fit(mdp, seeing).status.notes)
+
+
 def test_npl_that_settles_slowly_is_not_called_circling():
     mdp, reward, demos = small(134)
     npl = rv.NPL(reward, updates=200).fit(mdp, demos)

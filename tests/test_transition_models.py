@@ -4,12 +4,14 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import revealed as rv
 from models import random_mdp, random_policy
+from revealed.bootstrap import draw_weights
 from revealed.environments.kernel_transitions import Places, kernel_transitions
 from revealed.environments.rust_bus import bus_transitions
 from revealed.errors import InvalidDemonstrations, InvalidInput, InvalidMask, InvalidTransitions
@@ -254,6 +256,62 @@ def test_a_pair_that_was_taken_cannot_be_called_infeasible():
     with pytest.raises(InvalidDemonstrations, match=r"1 pairs that were taken 1 times.*state 0, action 1.*next_state="):
         rv.estimate_transitions(demos, unseen="infeasible")
     assert rv.MDP(rv.estimate_transitions(demos, unseen="infeasible", smoothing=1.0)).feasible[0].all()
+
+
+LAST = 30
+
+
+def lives(**more: Any) -> Any:
+    """Everybody decides from 25 to 30 and is not seen any more: where the decisions at 30 led is not known."""
+    rng = np.random.default_rng(0)
+    columns: Any = {
+        "id": np.repeat(np.arange(12), 6),
+        "t": np.tile(np.arange(6), 12),
+        "age": np.tile(range(25, 31), 12),
+    }
+    columns["act"] = np.where(rng.random(72) < 0.3, "rest", "work")
+    frame = pd.DataFrame(columns | {"to": columns["age"] + 1})
+    end = LAST + 1 if "next_state" in more else LAST
+    named: Any = {"id": "id", "time": "t", "state": "age", "action": "act", "states": range(25, end + 1)}
+    return rv.Demonstrations.from_frame(frame, **named | more)
+
+
+def fit_lives(demos: Any, **options: Any) -> Any:
+    mdp = rv.MDP(rv.estimate_transitions(demos, **options), discount=0.9)
+    return rv.NFXP(rv.LinearReward(np.tile([[1.0], [0.0]], (mdp.n_states, 1, 1)), names=["rest"])).fit(mdp, demos)
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 1.0])
+@pytest.mark.parametrize("unseen", ["error", "infeasible"])
+def test_smoothing_is_no_remedy_for_a_state_that_was_never_left(unseen, smoothing):
+    with pytest.raises(InvalidInput) as found:
+        rv.MDP(rv.estimate_transitions(lives(), unseen=unseen, smoothing=smoothing))
+    told = str(found.value)
+    assert "(first at state 30, action 'rest'). Nobody was seen to leave state 30, so that smoothing cannot" in told
+    assert "smoothing=1.0" not in told
+    for remedy in ('unseen="stay"', "next_state=", "coordinates="):
+        assert remedy in told
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 1.0])
+def test_what_is_advised_for_such_a_state_works(smoothing):
+    stay = fit_lives(lives(), unseen="stay", smoothing=smoothing)
+    assert stay.converged
+    assert stay.mdp.transitions.matrix.toarray()[10:, 5].tolist() == [1.0, 1.0]
+    told = fit_lives(lives(next_state="to"), unseen="infeasible", smoothing=smoothing)
+    assert told.converged
+    assert [told.mdp.state_labels[s] for s in np.flatnonzero(told.mdp.terminal)] == [31]
+    ages = np.arange(6)
+    ending = rv.Demonstrations.from_trajectories([(ages, np.arange(5) % 2), (ages, np.arange(1, 6) % 2)], 6, 2)
+    left_out = fit_lives(ending, unseen="infeasible", smoothing=smoothing)
+    assert left_out.converged
+    assert np.flatnonzero(left_out.mdp.terminal).tolist() == [5]
+
+
+def test_a_kernel_fills_a_state_that_was_never_left():
+    nearby = fit_lives(lives(), coordinates=np.arange(6.0), bandwidth=1.0)
+    assert nearby.converged
+    np.testing.assert_allclose(nearby.mdp.transitions.matrix.toarray()[10:].sum(axis=1), 1.0)
 
 
 @pytest.mark.parametrize(
@@ -553,3 +611,42 @@ def test_a_kernel_that_would_fill_T_is_refused(monkeypatch):
     monkeypatch.setattr("revealed.kernels.MOST_NEIGHBOURS", 100)
     with pytest.raises(InvalidInput, match="T must stay sparse"):
         rv.estimate_transitions(drives(3), coordinates=np.arange(12.0), bandwidth=50.0)
+
+
+# -- bands of counterfactuals -----------------------------------------------------------------------------------------
+
+
+def test_bootstrap_bands_of_a_counterfactual_estimate_a_smooth_T_anew(smooth_fit):
+    """Draw by draw: T from the agents that were drawn, θ of the same draw, both worlds solved."""
+    other = smooth_fit.mdp.replace(discount=0.5)
+    found = smooth_fit.counterfactual(mdp=other, bands="bootstrap", reps=12, seed=3, jobs=1, progress=False)
+    draws = smooth_fit.bootstrap(reps=12, seed=3, jobs=1, progress=False)
+    T = [smooth_fit.mdp.estimated.reweighted(draw_weights(20, 3, int(r))) for r in draws.index]
+    for side, model in ((found.before, smooth_fit.mdp), (found.after, other)):
+        solved = [
+            rv.solve(model.replace(transitions=t), smooth_fit.reward_model.value(theta))
+            for t, theta in zip(T, draws.theta, strict=True)
+        ]
+        np.testing.assert_allclose(side.se.value, np.std([one.value for one in solved], axis=0, ddof=1), rtol=1e-6)
+        low = np.quantile([one.policy for one in solved], 0.025, axis=0)
+        np.testing.assert_allclose(side.lower.policy, low, rtol=1e-6)
+    fixed = [rv.solve(other, smooth_fit.reward_model.value(theta)).value for theta in draws.theta]
+    assert np.abs(found.after.se.value - np.std(fixed, axis=0, ddof=1)).max() > 1e-3
+    assert not found.notes
+
+
+def test_a_demand_curve_follows_a_smooth_T_too(smooth_fit):
+    options: Any = {"bands": "bootstrap", "reps": 6, "seed": 3, "jobs": 1, "progress": False}
+    at = float(smooth_fit.theta[1])
+    curve = smooth_fit.demand_curve("replace", [at, at + 1.0], action=1, **options)
+    whole = smooth_fit.counterfactual(params={"replace": at + 1.0}, **options)
+    np.testing.assert_allclose(curve.se[1], whole.after.se.frequencies[1], rtol=1e-6)
+
+
+def test_bands_say_where_transitions_are_not_drawn_with_the_agents():
+    demos = drives(20, 30)
+    estimated = rv.estimate_transitions(counted_only(demos), unseen="stay", smoothing=0.5)
+    reward = rv.LinearReward(np.tile([[0.0], [1.0]], (BINS, 1, 1)), names=["replace"])
+    fit = rv.NFXP(reward).fit(rv.MDP(estimated, discount=0.9), demos)
+    found = fit.counterfactual(params={"replace": 0.0}, bands="bootstrap", reps=4, jobs=1, progress=False)
+    assert found.notes == ("bands take the transitions as known: they do not come from the agents that were drawn.",)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from revealed.demonstrations import Demonstrations
     from revealed.estimators import CCP, MCEIRL, NFXP, NPL
     from revealed.fit import Fit
+    from revealed.fit_report import build_fit_report, write_fit_report
     from revealed.hypotheses import difference_test, likelihood_ratio_test
     from revealed.loading import load
     from revealed.mdp import MDP
@@ -57,6 +58,7 @@ _LATE = {
     "TabularReward": "revealed.rewards.tabular",
     "TorchReward": "revealed.rewards.torch",
     "advise": "revealed.advisor",
+    "build_fit_report": "revealed.fit_report",
     "compare_fits": "revealed.comparison",
     "datasets": "revealed.datasets",
     "difference_test": "revealed.hypotheses",
@@ -74,6 +76,7 @@ _LATE = {
     "simulate": "revealed.simulation",
     "solve": "revealed.bellman",
     "solve_hard": "revealed.bellman",
+    "write_fit_report": "revealed.fit_report",
 }
 
 
@@ -107,6 +110,7 @@ __all__ = [
     "TorchReward",
     "__version__",
     "advise",
+    "build_fit_report",
     "compare_fits",
     "datasets",
     "difference_test",
@@ -124,4 +128,5 @@ __all__ = [
     "simulate",
     "solve",
     "solve_hard",
+    "write_fit_report",
 ]

@@ -242,19 +242,9 @@ class SoftBellman:
     def _optimum(self, point: _Point, newton: int, chord: int, chain: Chain | None) -> SoftOptimum:
         value, policy, log_policy = soft_maximum(point.Q)
         relative = point.size / max(point.scale, EPS)
-        return SoftOptimum(
-            value=value,
-            q=point.Q,
-            policy=policy,
-            log_policy=log_policy,
-            residual=relative,
-            newton_steps=newton,
-            chord_steps=chord,
-            mdp=self.mdp,
-            _near=chain,
-            _solver=self.solver,
-            _work=self.work,
-        )
+        found = {"value": value, "q": point.Q, "policy": policy, "log_policy": log_policy, "residual": relative}
+        how: dict[str, Any] = {"mdp": self.mdp, "_near": chain, "_solver": self.solver, "_work": self.work}
+        return SoftOptimum(**found, newton_steps=newton, chord_steps=chord, **how)
 
 
 def _steps_to_rounding(point: _Point, trial: _Point) -> float:

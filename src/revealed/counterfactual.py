@@ -17,7 +17,7 @@ import numpy as np
 from revealed.band_plots import plot_bands, plot_marks
 from revealed.behaviour import OVERALL, QUANTITIES, Banded, Behaviour, Derivatives, Quantities, Solved
 from revealed.checks import Floats, as_number, is_index, require_option
-from revealed.doubt import IN_WORDS, Doubt, doubt, over_draws
+from revealed.doubt import IN_WORDS, Doubt, doubt, over_draws, require_known
 from revealed.errors import InvalidInput
 from revealed.inference import MOST_NUMBERS
 from revealed.labels import spell
@@ -197,6 +197,8 @@ def counterfactual(
     errors; a model given as `mdp` follows if its transitions are the estimated ones (`fit.mdp.replace(discount=...)`),
     and stays as it is otherwise. Welfare p₀·V* is in units of the shocks (scale 1) and for centred shocks.
     """
+    own = ("params", "mdp", "reward", "bands", "level", "initial")
+    require_known("counterfactual", bootstrap, own, fit.reward_model.names)
     before, after, words = sides(fit, params, mdp, reward, initial)
     now, then = before.at(fit.theta), after.at(fit.theta)
     doubts = doubt(fit, bands, level, bootstrap)

@@ -14,7 +14,7 @@ import numpy as np
 
 from revealed.band_plots import plot_demand
 from revealed.checks import Floats, as_floats, as_number
-from revealed.doubt import IN_WORDS, Doubt, doubt, over_draws
+from revealed.doubt import IN_WORDS, Doubt, doubt, over_draws, require_known
 from revealed.errors import InvalidInput, InvalidOption
 from revealed.labels import plain
 from revealed.plots import own_axes
@@ -133,6 +133,7 @@ def demand_curve(
     world and tells nothing about what the data say of them. Bands hold at each value by itself. `bands`, `level`,
     `initial` and the options of the bootstrap are those of `fit.counterfactual`.
     """
+    require_known("demand_curve", bootstrap, ("parameter", "values", "action", "per", "bands", "level", "initial"))
     k = find_parameter(parameter, tuple(fit.reward_model.names), "parameter")
     points = _as_values(values)
     a = find_action(fit.mdp, action)

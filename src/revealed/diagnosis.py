@@ -20,6 +20,9 @@ RUN_AWAY = 15.0  # log-odds: odds of three million to one
 STAND_OUT = 16  # weights among which run-away ones are looked for, where there are very many
 
 
+CODES = ("converged", "iteration_limit", "separated", "unidentified", "inner_solve_failed", "cycling")
+
+
 @dataclass(frozen=True)
 class Status:
     """How a fit ended. `code` is one of converged, iteration_limit, separated, unidentified, inner_solve_failed,
@@ -33,6 +36,12 @@ class Status:
 
     def __str__(self) -> str:
         return f"{self.code}: {self.message}" + "".join(f" Note: {note}" for note in self.notes)
+
+
+def nobody_chose(objective: Objective) -> bool:
+    """Whether every state that counts offers a single action, so that what was done tells nothing of the reward."""
+    choice = (case.mdp.feasible.sum(axis=1) > 1 for case in objective.cases)
+    return not any(bool(np.any(where & (case.rho_state > 0.0))) for where, case in zip(choice, objective.cases))
 
 
 def invisible_directions(point: Evaluation) -> Floats:

@@ -6,20 +6,24 @@ its slope; with draws, every quantity is computed anew for each of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from revealed.bootstrap import Bootstrap, draw_weights
 from revealed.checks import Floats, as_number, require_option
 from revealed.diagnosis import describe_directions
 from revealed.errors import InvalidInput, InvalidOption, RevealedError, SolverFailed, ValueDoesNotExist
 from revealed.inference import MOST_NUMBERS
+from revealed.labels import near
+from revealed.mdp import ARGUMENTS
 from revealed.parallel import each
 from revealed.progress import Progress
 
 BANDS = ("auto", "delta", "bootstrap")
+DRAWING = ("reps", "seed", "jobs", "progress")  # options of a bootstrap
 IN_WORDS = {"delta": "delta method", "bootstrap": "bootstrap percentiles"}
 ROUNDING = 1e-10  # a slope so small, relative to what it is made of, is none
 NEGATIVE = 1e-8  # a variance so far below zero, relative to what it is made of, is not rounding
@@ -27,10 +31,26 @@ MOST_WORDS = 3  # directions that are named one by one
 
 
 @dataclass(frozen=True, eq=False)
+class Recounts:
+    """(R, C): how often each class of moves was seen in the draws `index` (R,) of a bootstrap. Rows are counted when
+    they are asked for: all of them together may be more than memory holds."""
+
+    by_agent: Any
+    seed: int
+    index: Any
+
+    def __getitem__(self, piece: Any) -> Floats:
+        n, classes = self.by_agent.shape
+        rows = [self.by_agent.T @ draw_weights(n, self.seed, int(r)) for r in self.index[piece]]
+        return np.asarray(rows, dtype=np.float64).reshape(-1, classes)
+
+
+@dataclass(frozen=True, eq=False)
 class Doubt:
     """`kind` is "delta" with a covariance `cov` (M, M) over (θ, ψ), the directions `hidden` (n, M) that it knows
     nothing of, and the parameters' own standard errors `own` (M,); or "bootstrap" with draws `theta` (R, K) and `psi`
-    (R, L); None where nothing is known. `notes` say why."""
+    (R, L), or counts (R, C) of what was seen where transitions have no ψ; None where nothing is known. `notes` say
+    why."""
 
     kind: str | None
     level: float
@@ -38,7 +58,7 @@ class Doubt:
     hidden: Floats | None = field(repr=False, default=None)
     own: Floats | None = field(repr=False, default=None)
     theta: Floats | None = field(repr=False, default=None)
-    psi: Floats | None = field(repr=False, default=None)
+    psi: Floats | Recounts | None = field(repr=False, default=None)
     progress: bool | None = None
     jobs: int | None = None
     notes: tuple[str, ...] = ()
@@ -70,6 +90,22 @@ class Doubt:
         moves = np.abs(flat @ self.hidden.T) > ROUNDING * scale * (np.abs(self.hidden) @ size)
         var[moves.any(axis=1) | (var < -NEGATIVE * made_of)] = np.nan
         return np.sqrt(np.maximum(var, 0.0)).reshape(G.shape[:-1])
+
+
+def require_known(call: str, given: dict[str, Any], arguments: Sequence[str], parameters: Sequence[str] = ()) -> None:
+    """What a call does not know is an error with its remedy: the model's own things are changed in the model, and
+    `parameters` of the reward, where they can be changed, in `params`."""
+    known = (*arguments, *DRAWING)
+    for name, value in given.items():
+        if name in DRAWING:
+            continue
+        shown = repr(value) if len(repr(value)) <= 40 else "..."
+        remedy = near(name, known)
+        if name in ARGUMENTS:
+            remedy = f"It belongs to the model: fit.counterfactual(mdp=fit.mdp.replace({name}={shown}))."
+        elif name in parameters:
+            remedy = f"It is a parameter of the reward: params={{{name!r}: {shown}}}."
+        raise InvalidOption(call, f"arguments among {', '.join(known)}", repr(name), remedy=remedy)
 
 
 def doubt(fit: Any, bands: Any, level: Any, options: dict[str, Any]) -> Doubt:
@@ -108,7 +144,18 @@ def _bootstrap(fit: Any, level: float, options: dict[str, Any], asked: bool) -> 
         notes.append(f"the bootstrap was interrupted: {len(draws.theta)} draws of {draws.asked}.")
     if fit.status.code == "unidentified":
         notes.append("choices do not tell all parameters; of those that fit alike, the smallest are shown.")
-    return Doubt("bootstrap", level, theta=draws.theta, psi=draws.psi, notes=tuple(notes), **how)
+    psi = _draws_of_T(fit, draws, notes)
+    return Doubt("bootstrap", level, theta=draws.theta, psi=psi, notes=tuple(notes), **how)
+
+
+def _draws_of_T(fit: Any, draws: Bootstrap, notes: list[str]) -> Floats | Recounts:
+    """What T follows in each draw: ψ; where it has none, the counts of the moves of the agents that were drawn."""
+    estimated = fit.mdp.estimated
+    if estimated is not None and estimated.ids != fit.demonstrations.ids:
+        notes.append("bands take the transitions as known: they do not come from the agents that were drawn.")
+    elif estimated is not None and estimated.psi.size == 0:
+        return Recounts(estimated.by_agent, draws.seed, draws.index)
+    return draws.psi
 
 
 def _delta(fit: Any, level: float) -> Doubt:
@@ -151,7 +198,8 @@ def _words(hidden: Floats, fit: Any) -> str:
 
 def over_draws(title: str, function: Callable[[Floats, Floats], Any], doubts: Doubt, notes: list[str]) -> list[Any]:
     """`function(theta, psi)` for every draw of a bootstrap, in their order; draws without a value are left out."""
-    theta, psi = np.asarray(doubts.theta), np.asarray(doubts.psi)
+    theta, psi = np.asarray(doubts.theta), doubts.psi
+    assert psi is not None
     pieces = np.array_split(np.arange(len(theta)), min(len(theta), 40))  # several draws each, so that starts are warm
     found: dict[int, list[Any]] = {}
     with Progress(title, doubts.progress, total=len(theta)) as bar:

@@ -1,15 +1,15 @@
 """Other people's episodes → states and actions: Minari, imitation, Gymnasium loops. None of them is imported.
 
 What counts is what an episode has: observations (one more than actions) and actions, under the names of Minari
-(`observations`, `actions`, `terminations`) or of imitation (`obs`, `acts`, `terminal`); flat transitions with `dones`;
-or a list of steps as loops write them. An observation becomes a state if it says which: a whole number, also as a float
-or in an array of one element, a one-hot vector, a label of the model, a dict with one such entry. For all others there
-is `state_of`, a function of one observation.
+(`observations`, `actions`, `terminations`) or of imitation (`obs`, `acts`, `terminal`), as attributes or as keys of a
+dict; flat transitions with `dones`; or a list of steps as loops write them (`step_forms.py`). An observation becomes a
+state if it says which: a whole number, also as a float or in an array of one element, a one-hot vector, a label of the
+model, a dict with one such entry. For all others there is `state_of`, a function of one observation.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, NoReturn
@@ -21,9 +21,21 @@ from revealed.errors import InvalidDemonstrations, InvalidInput
 from revealed.labels import plain, spell
 from revealed.mdp import MDP, require_mdp
 from revealed.naming import in_words, state_in_words
+from revealed.step_forms import (
+    PAIRS,
+    STEP,
+    Step,
+    as_flat,
+    as_step,
+    form_of,
+    from_dict,
+    looks_like,
+    remedy_for,
+    was_cut,
+)
 
-STEP = "(obs, action, reward, terminated, truncated, info)"
-FORMS = f"Minari episodes, imitation trajectories or transitions, or lists of steps {STEP}"
+FLAT = ("dones", "terminals", "timeouts", "next_observations", "next_obs")  # of arrays that may hold several episodes
+FORMS = f"Minari episodes, imitation trajectories or transitions, dicts of both kinds, or lists of steps {STEP}"
 Function = Callable[[Any], Any]
 
 
@@ -102,43 +114,47 @@ def read_episodes(
 
 def is_foreign(given: Any) -> bool:
     """Whether these are other people's episodes rather than (states, actions) pairs."""
-    if _is_transitions(given) or hasattr(given, "iterate_episodes") or _is_episode(given):
+    if hasattr(given, "iterate_episodes") or _is_read(from_dict(given)):
         return True
     first = next(iter(given), None) if isinstance(given, Sequence) else None
-    return _is_episode(first) or _is_step(first) or (isinstance(first, list) and bool(first) and _is_step(first[0]))
+    return _is_read(from_dict(first)) or _is_step(first) or _is_steps(first)
 
 
 # ------------------------------------------------------------------------------------------------- whatever it comes in
 
+Found = tuple[list[Episode], tuple[str, ...]]
 
-def as_episodes(given: Any) -> tuple[list[Episode], tuple[str, ...]]:
+
+def as_episodes(given: Any) -> Found:
     """A list of episodes, and what is to be said of them."""
-    if _is_transitions(given):
-        return _cut(given)
-    if _is_episode(given):
-        return [_as_episode(0, given)], ()
+    if _is_read(from_dict(given)):
+        return _each(0, given)
     listed = as_list(given.iterate_episodes() if hasattr(given, "iterate_episodes") else given)
-    if listed is None:
-        raise InvalidDemonstrations("episodes", FORMS, type(given).__name__)
+    if listed is None or isinstance(given, str | Mapping):
+        raise InvalidDemonstrations("episodes", FORMS, looks_like(given), remedy=remedy_for(given))
     if listed and _is_step(listed[0]):
-        return list(_from_steps(listed)), ()
-    return [one for i, item in enumerate(listed) for one in _each(i, item)], ()
+        return _from_steps(listed)
+    found = [_each(i, item) for i, item in enumerate(listed)]
+    said = dict.fromkeys(note for _, notes in found for note in notes)
+    return [one for episodes, _ in found for one in episodes], tuple(said)
 
 
-def _each(i: int, item: Any) -> Iterable[Episode]:
-    if _is_episode(item):
-        return [_as_episode(i, item)]
-    if isinstance(item, list | tuple) and item and _is_step(item[0]):
+def _each(i: int, item: Any) -> Found:
+    read = from_dict(item)
+    if _is_transitions(read):
+        return _cut(read)
+    if _is_read(read):
+        if read is not item:
+            _require_one(i, read)
+        return [_as_episode(i, read)], ()
+    if _is_steps(item):
         return _from_steps(list(item))
-    remedy = None
-    if isinstance(item, tuple | list) and len(item) == 2:
-        remedy = "Pairs (states, actions) go to Demonstrations.from_trajectories."
-    raise InvalidDemonstrations("episodes", FORMS, type(item).__name__, f"episode {i}", remedy)
+    raise InvalidDemonstrations("episodes", FORMS, looks_like(item), f"episode {i}", remedy_for(item))
 
 
-def _is_episode(item: Any) -> bool:
-    names = (("observations", "actions"), ("obs", "acts"))
-    return any(all(hasattr(item, name) for name in both) for both in names) and not _is_transitions(item)
+def _is_read(item: Any) -> bool:
+    """Whether it has what an episode has, or flat transitions."""
+    return any(all(hasattr(item, name) for name in both) for both in PAIRS)
 
 
 def _is_transitions(item: Any) -> bool:
@@ -146,9 +162,11 @@ def _is_transitions(item: Any) -> bool:
 
 
 def _is_step(item: Any) -> bool:
-    """(obs, action, reward, terminated, truncated, info); the flags tell it from anything else of six parts."""
-    flags = bool | np.bool_
-    return isinstance(item, tuple | list) and len(item) == 6 and all(isinstance(item[k], flags) for k in (3, 4))
+    return form_of(item) is not None
+
+
+def _is_steps(item: Any) -> bool:
+    return isinstance(item, list | tuple) and len(item) > 0 and _is_step(item[0])
 
 
 def _as_episode(i: int, item: Any) -> Episode:
@@ -164,23 +182,40 @@ def _as_episode(i: int, item: Any) -> Episode:
     return Episode(item.obs, item.acts, rewards, np.array([ended and not cut]), np.array([cut]))
 
 
+def _require_one(i: int, item: Any) -> None:
+    """A dict whose arrays hold several episodes says so by flags of its own, or by an end before the last step."""
+    flat = [name for name in FLAT if hasattr(item, name)]
+    if flat:
+        remedy = "Flat arrays need obs, acts, next_obs and dones; else pass one dict per episode."
+        raise InvalidDemonstrations("episodes", "one episode", f"arrays with `{flat[0]}`", f"episode {i}", remedy)
+    for name in ("terminations", "truncations"):
+        early = np.flatnonzero(np.atleast_1d(np.asarray(getattr(item, name, False)))[:-1])
+        if early.size:
+            where = f"episode {i}, time {int(early[0])}"
+            raise InvalidDemonstrations(name, "an end at the last step alone", "one before", where, "Cut there.")
+
+
 def _was_cut(infos: Any) -> bool:
-    """Stable-Baselines3's mark of an episode that a time limit ended."""
-    last = infos[-1] if infos is not None and len(infos) else None
-    return isinstance(last, Mapping) and bool(last.get("TimeLimit.truncated", False))
+    return was_cut(infos[-1] if infos is not None and len(infos) else None)
 
 
-def _from_steps(steps: list[Any]) -> Iterator[Episode]:
-    """Steps one after the other, cut where an episode ended; what the last of each led to was not written down."""
-    begin = 0
-    for k, step in enumerate(steps):
-        if not _is_step(step):
-            raise InvalidDemonstrations("episodes", f"steps {STEP}", repr(step)[:60], f"step {k}")
-        if step[3] or step[4] or k == len(steps) - 1:
-            part = steps[begin : k + 1]
-            observed, acts, rewards, terminated, truncated, _ = (list(column) for column in zip(*part, strict=True))
-            yield Episode(observed, acts, np.asarray(rewards, float), np.array(terminated), np.array(truncated))
-            begin = k + 1
+def _from_steps(given: list[Any]) -> Found:
+    """Steps one after the other, cut where an episode ended; often what the last of each led to was not written
+    down."""
+    form = form_of(given[0])
+    assert form is not None
+    steps = [as_step(k, item, form) for k, item in enumerate(given)]
+    if "next_obs" in form:
+        return _cut(as_flat(steps))
+    ends = [k + 1 for k, step in enumerate(steps) if step.terminated or step.truncated or k == len(steps) - 1]
+    return [_episode_of(steps[i:j]) for i, j in pairwise([0, *ends])], ()
+
+
+def _episode_of(steps: list[Step]) -> Episode:
+    observed, acts, rewards, terminated, truncated = (
+        [getattr(step, name) for step in steps] for name in ("obs", "action", "reward", "terminated", "truncated")
+    )
+    return Episode(observed, acts, np.asarray(rewards, float), np.array(terminated), np.array(truncated))
 
 
 def _cut(flat: Any) -> tuple[list[Episode], tuple[str, ...]]:

@@ -20,6 +20,7 @@ from revealed.diagnosis import (
     describe_directions,
     invisible_directions,
     is_separated,
+    nobody_chose,
     suspects,
     without,
 )
@@ -184,7 +185,8 @@ class Run:
     def _diagnose(self, found: Search) -> tuple[Evaluation, Status]:
         """The truth about a search (theory I1, I2): what makes an estimate meaningless, then what qualifies it."""
         told = impossible_moves(self.mdp, self.demos), getattr(self.reward_model, "left_out", "")
-        notes = [note for note in told if note]
+        notes = [_NO_CHOICE] if nobody_chose(self.objective) else []
+        notes += [note for note in told if note]
         notes += [*self._transition_notes(), *self.demos.notes]
         if found.interrupted:
             message = f"{found.reason}; what was reached is kept."
@@ -305,6 +307,10 @@ def _as_start(start: Any, reward: Reward) -> Floats:
 _SEPARATED = (
     "the likelihood has no maximum: some weights run away because they explain the few choices perfectly. "
     "Add a penalty (l2=1e-3), more data, or fewer features."
+)
+_NO_CHOICE = (
+    "nobody had a choice: every state in which decisions count offers a single action, so that they tell nothing of "
+    "the reward. Is `feasible` right, and were other actions seen (unseen=)?"
 )
 _UNSEEN = "what choices cannot see of this reward stays where the search started."
 _NEARLY = "features all but move together along {words}: read these weights with care."

@@ -120,8 +120,9 @@ class Fit(Uncertain):
         `obs` is a state index or an array of them, and so are the actions. Where the fit has labels, `obs` may be a
         label or a sequence of them (tuples for labels of several columns), and the actions are labels then. Whole
         numbers are always indices: labels that are whole numbers themselves go in as text ("20"). Actions are drawn
-        from the estimated policy, or are its most likely ones with `deterministic=True`. `state` and `episode_start`
-        are passed through: behaviour is Markov.
+        from the estimated policy, anew in every call unless `seed` is given, or are its most likely ones with
+        `deterministic=True`. `state` and `episode_start` are passed through: behaviour is Markov. Probabilities are in
+        `fit.policy`, by label in `fit.table("policy").loc["park"]`.
         """
         states, by_label = find_states(self.mdp, obs)
         require_going_on(self.mdp, states)

@@ -110,12 +110,13 @@ def declared_order(frame: Any, name: Any) -> list[Any] | None:
     """The labels of a column that declares them in an order (Enum, ordered categories); None for other columns."""
     import narwhals as nw
 
-    relation = relation_of(frame) if not is_path(frame) else None
+    if is_path(frame) or not isinstance(name, str):
+        return None
+    relation = relation_of(frame)
     if relation is not None:
         kinds = dict(zip(relation.columns, relation.types, strict=True))
         return list(kinds[name].children[0][1]) if name in kinds and kinds[name].id == "enum" else None
-    schema = {} if is_path(frame) else as_narwhals(frame).collect_schema()
-    kind = schema.get(name)
+    kind = as_narwhals(frame).collect_schema().get(name)
     return list(kind.categories) if isinstance(kind, nw.Enum) else None
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from revealed.checks import Ints, require_option
 from revealed.errors import InvalidInput
+from revealed.labels import spell
 from revealed.mdp import MDP, Floats
 from revealed.naming import Labels, action_index, is_label, label_array, places, state_in_words, state_index
 
@@ -47,9 +48,9 @@ def find_states(mdp: MDP, obs: Any) -> tuple[Ints, bool]:
     Whole numbers are indices. A text or, where labels are tuples, a tuple is one label; a sequence of them several.
     """
     labels = mdp.state_labels
-    if is_label(obs, labels):
+    if _is_one(obs, labels):
         return places("obs", [obs], labels, mdp.n_states).reshape(()), True
-    tuples = isinstance(obs, list | tuple) and len(obs) > 0 and all(is_label(one, labels) for one in obs)
+    tuples = isinstance(obs, list | tuple) and len(obs) > 0 and all(_is_one(one, labels) for one in obs)
     array = np.zeros(0) if tuples else _as_array(obs)
     if not tuples and (array.dtype.kind in "iu" or labels is None):
         return _indices(mdp, array), False
@@ -58,6 +59,16 @@ def find_states(mdp: MDP, obs: Any) -> tuple[Ints, bool]:
         raise InvalidInput("obs", "state indices or labels", repr(obs)[:60])
     found = places("obs", wanted, labels, mdp.n_states)
     return found.reshape(len(wanted) if tuples else array.shape), True
+
+
+def _is_one(obs: Any, labels: Labels) -> bool:
+    """Whether this is one label, or one that was misspelt: where all labels are tuples, a tuple as long as they are
+    whose parts are no labels themselves."""
+    if is_label(obs, labels) or labels is None or not isinstance(obs, tuple):
+        return is_label(obs, labels)
+    alike = all(isinstance(label, tuple) and len(label) == len(obs) for label in labels)
+    known = set(map(spell, labels)) if alike else set()
+    return alike and not any(isinstance(part, list | tuple) or spell(part) in known for part in obs)
 
 
 def _as_array(obs: Any) -> np.ndarray[Any, Any]:

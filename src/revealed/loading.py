@@ -20,17 +20,13 @@ import scipy.sparse as sp
 from revealed import estimators
 from revealed.archive import Arrays, read_archive, unreadable
 from revealed.bootstrap import Bootstrap, Replication
-from revealed.demonstrations import Demonstrations
 from revealed.errors import InvalidInput, InvalidReward, RevealedError
 from revealed.estimation import Options
 from revealed.fit import Fit
+from revealed.loaded_checks import SAME, require_consistent, require_model
 from revealed.mdp import MDP
 from revealed.rewards.base import Reward, align_reward, is_linear, lift_reward, require_reward
 from revealed.saving import ESTIMATORS, FILE, KNOWN, MADE_AGAIN
-
-Shape = tuple[int, ...]
-
-SAME = 1e-6  # relative difference of two reward tables that is rounding, on any machine
 
 
 def load(path: str | os.PathLike[str], reward: Reward | None = None) -> Fit:
@@ -110,7 +106,7 @@ class _Decoder:
             _require_names(self.given, self._saved_names(node["reward_model"]))
             parts["reward_model"] = align_reward(self.given, parts["mdp"])
         fit = Fit(**parts, estimator=estimator)
-        _require_consistent(fit)
+        require_consistent(fit)
         if self.given is not None or is_linear(fit.reward_model):  # of a network it would cost a compilation
             _require_table(fit)
         return fit
@@ -181,6 +177,7 @@ def _make(kind: str, fields: dict[str, Any]) -> Any:
     if kind == "MDP":
         _require_fields(fields, MDP.__annotations__)
         made.__setstate__(fields)  # frozen, as every MDP is
+        require_model(made)
     else:
         vars(made).update(fields)
     return made
@@ -219,60 +216,6 @@ def _numpy_time(number: int, dtype: str) -> Any:
     if np.dtype(dtype).kind not in "mM":
         raise ValueError(f"{dtype} is no type of dates")
     return np.array(number, dtype=np.int64).view(np.dtype(dtype))[()]
-
-
-def _require_consistent(fit: Fit) -> None:
-    """Shapes that must agree do: checksums tell that parts are as they were written, not that they belong together."""
-    mdp, demos = fit.mdp, fit.demonstrations
-    if not isinstance(mdp, MDP) or not isinstance(demos, Demonstrations):
-        raise TypeError("model or demonstrations are missing")
-    S, A, K = mdp.n_states, mdp.n_actions, int(fit.reward_model.n_params)
-    _require_shape("theta", fit.theta, (K,))
-    for name in ("policy", "log_policy", "reward", "q", "pi_tilde"):
-        _require_shape(name, getattr(fit, name), (S, A))
-    _require_shape("value", fit.value, (S,))
-    for name, shape in _model_shapes(mdp).items():
-        _require_shape(f"mdp.{name}", getattr(mdp, name), shape)
-    _require_shape("mdp.transitions", mdp.transitions.matrix, (S * A, S))
-    for name, shape in _data_shapes(demos, S, A).items():
-        _require_shape(f"demonstrations.{name}", getattr(demos, name), shape)
-    _require_steps(demos)
-    for each in fit.kept.values():
-        _require_shape("bootstrap", each.theta, (len(each.index), K))
-
-
-def _model_shapes(mdp: MDP) -> dict[str, Shape]:
-    S, A = mdp.n_states, mdp.n_actions
-    shapes: dict[str, Shape] = {"initial": (S,), "feasible": (S, A), "terminal": (S,), "base_state": (S,)}
-    return shapes | {"state_labels": (S,), "action_labels": (A,)}
-
-
-def _data_shapes(demos: Demonstrations, S: int, A: int) -> dict[str, Shape]:
-    N = demos.n_agents
-    shapes: dict[str, Shape] = {"by_agent": (N, S * A), "starts": (S,), "transition_counts": (S * A, S), "ids": (N,)}
-    return shapes | {"agent_weights": (N,), "state_labels": (S,), "action_labels": (A,)}
-
-
-def _require_steps(demos: Demonstrations) -> None:
-    if demos.steps is None:
-        return
-    arrays = {name: part for name, part in vars(demos.steps).items() if part is not None}
-    for name, array in arrays.items():
-        _require_shape(f"steps.{name}", array, demos.steps.state.shape)
-    limits = {"agent": demos.n_agents, "state": demos.n_states, "action": demos.n_actions}
-    for name, n in (limits | {"next_state": demos.n_states}).items():
-        least = -1 if name == "next_state" else 0
-        if arrays[name].size and not least <= arrays[name].min() <= arrays[name].max() < n:
-            raise ValueError(f"steps.{name} holds indices beyond {n}")
-
-
-def _require_shape(name: str, value: Any, shape: Shape) -> None:
-    """What is optional may be None; labels count as arrays of one axis."""
-    if value is None and name.partition(".")[0] in ("mdp", "demonstrations"):
-        return
-    found = (len(value),) if isinstance(value, tuple) else getattr(value, "shape", None)
-    if found != shape:
-        raise ValueError(f"{name} has shape {found}, not {shape}")
 
 
 def _require_names(reward: Reward, saved: list[str]) -> None:

@@ -35,6 +35,8 @@ from revealed.transitions import CsrTransitions, EstimatedTransitions, Structure
 if TYPE_CHECKING:
     import pandas as pd
 
+ARGUMENTS = ("transitions", "discount", "initial", "feasible", "terminal", "state_labels", "action_labels")
+
 
 class MDP:
     """A Markov decision process without its reward.
@@ -80,9 +82,8 @@ class MDP:
             state_labels = own_labels("state_labels", state_labels, estimated.state_labels)
             action_labels = own_labels("action_labels", action_labels, estimated.action_labels)
         matrix, n_states, n_actions = as_csr(transitions)
-        names = Names(
-            as_labels("state_labels", state_labels, n_states), as_labels("action_labels", action_labels, n_actions)
-        )
+        states, actions = ("state_labels", state_labels, n_states), ("action_labels", action_labels, n_actions)
+        names = Names(as_labels(*states), as_labels(*actions))
         terminal = as_mask("terminal", terminal, (n_states,), default=False)
         offered = as_mask("feasible", feasible, (n_states, n_actions), default=True)
         if estimated is not None:
@@ -93,18 +94,14 @@ class MDP:
             require_seen(estimated.unknown, feasible, names)
         original = matrix if feasible.all() else matrix.copy()
         matrix = clean_rows(matrix, feasible, names)
+        self._set(estimated=estimated, base=None, base_state=None, **vars(names))
         self._set(
-            estimated=estimated,
             _original={"transitions": original, "feasible": offered},  # before terminal states lost their rows
             transitions=CsrTransitions(matrix, n_states, n_actions),
             discount=as_discount(discount),
             initial=None if initial is None else as_distribution("initial", initial, n_states, names.state_labels),
             feasible=frozen(feasible),
             terminal=frozen(terminal),
-            state_labels=names.state_labels,
-            action_labels=names.action_labels,
-            base=None,
-            base_state=None,
         )
 
     @classmethod
@@ -268,13 +265,12 @@ class MDP:
 
     def replace(self, **changes: Any) -> MDP:
         """Another MDP with some of the constructor's arguments changed, as in `mdp.replace(discount=0.99)`."""
-        known = ("transitions", "discount", "initial", "feasible", "terminal", "state_labels", "action_labels")
         for name in changes:
-            if name not in known:
-                raise InvalidInput("replace", f"arguments among {', '.join(known)}", name)
+            if name not in ARGUMENTS:
+                raise InvalidInput("replace", f"arguments among {', '.join(ARGUMENTS)}", name)
         if set(changes) <= {"discount"}:
             return self._with_discount(as_discount(changes.get("discount", self.discount)))
-        arguments: dict[str, Any] = {name: getattr(self, name) for name in known} | self._original | changes
+        arguments: dict[str, Any] = {name: getattr(self, name) for name in ARGUMENTS} | self._original | changes
         if self.estimated is not None and self.base is None:
             arguments["transitions"] = changes.get("transitions", self.estimated)  # with its rule for unseen pairs
         other = MDP(**arguments)

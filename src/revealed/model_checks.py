@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from revealed.checks import Bools, Floats, Ints, as_floats, as_list, as_number
 from revealed.errors import InvalidDiscount, InvalidDistribution, InvalidInput, InvalidMask, InvalidTransitions
-from revealed.naming import Names, in_words, pair_in_words, state_in_words, weights_by_name
+from revealed.naming import Names, in_words, never_left, pair_in_words, state_in_words, weights_by_name
 
 ROW_SUM_TOLERANCE = 1e-8
 
@@ -109,16 +109,29 @@ def as_distribution(name: str, values: Any, n: int, labels: tuple[Any, ...] | No
 def require_seen(unseen: Ints, feasible: Bools, names: Names) -> None:
     """Transitions that were estimated know nothing of pairs that were never seen."""
     lost = unseen[feasible.reshape(-1)[unseen]]
+    n_actions = feasible.shape[1]
     if lost.size:
+        states = np.unique(lost // n_actions)
+        never = states[np.bincount(unseen // n_actions, minlength=len(feasible))[states] == n_actions]
         raise InvalidTransitions(
             "transitions",
             "every feasible pair seen with its next state in the demonstrations",
             f"{lost.size} pairs that were not",
-            pair_in_words(names, *divmod(int(lost[0]), feasible.shape[1])),
-            'Mark them with feasible= or terminal=, offer only what was seen (unseen="infeasible"), let them stay '
-            'where they are (unseen="stay"), smooth (smoothing=1.0, or a kernel over coordinates=), or share outcomes '
-            "between pairs (landing=). Where a last decision led comes from next_state=.",
+            pair_in_words(names, *divmod(int(lost[0]), n_actions)),
+            _UNSEEN if never.size == 0 else f"{never_left(names, never)} {_NEVER_LEFT}",
         )
+
+
+_UNSEEN = (
+    'Mark them with feasible= or terminal=, offer only what was seen (unseen="infeasible"), let them stay '
+    'where they are (unseen="stay"), smooth (smoothing=1.0, or a kernel over coordinates=), or share outcomes '
+    "between pairs (landing=). Where a last decision led comes from next_state=."
+)
+_NEVER_LEFT = (
+    'Let such pairs stay where they are (unseen="stay"), tell where last decisions led (next_state=), take a kernel '
+    "over coordinates=, or share outcomes between pairs (landing=). States in which nobody decided may be ends: "
+    'terminal=, or unseen="infeasible".'
+)
 
 
 def own_labels(name: str, given: Any, own: tuple[Any, ...] | None) -> Any:

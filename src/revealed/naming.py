@@ -47,6 +47,12 @@ def pair_in_words(named: Any, s: int, a: int) -> str:
     return f"{state_in_words(named, s)}, {in_words('action', named.action_labels, a)}"
 
 
+def never_left(named: Any, states: Sequence[int] | Ints) -> str:
+    """A sentence on states of which T cannot be estimated from what followed them."""
+    more = f" ({len(states)} such states)" if len(states) > 1 else ""
+    return f"Nobody was seen to leave {state_in_words(named, int(states[0]))}{more}, so that smoothing cannot fill it."
+
+
 def unrolled_labels(labels: Labels, layers: int) -> Labels:
     """(time, label) for each state of a horizon, in the order of its states (theory F1)."""
     return None if labels is None else tuple(product(range(layers), labels))

@@ -124,10 +124,11 @@ class Side:
         return solve_behaviour(side._bellman, side.table(theta), side.start)
 
     def moved(self, psi: Floats) -> Side:
-        """The same world at other probabilities of what happens; itself where its T does not follow ψ."""
+        """The same world at other probabilities of what happens, or other counts of it where T has no ψ; itself where
+        its T does not follow them."""
         if psi.size == 0 or self.estimated is None:
             return self
-        return replace(self, mdp=with_transitions(self.mdp, self.estimated.at(psi)))
+        return replace(self, mdp=with_transitions(self.mdp, self.estimated.drawn(psi)))
 
     @cached_property
     def _bellman(self) -> SoftBellman:

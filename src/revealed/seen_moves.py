@@ -17,7 +17,7 @@ import scipy.sparse as sp
 from revealed.checks import Floats, Ints
 from revealed.demonstrations import Demonstrations
 from revealed.errors import InvalidDemonstrations
-from revealed.naming import pair_in_words
+from revealed.naming import never_left, pair_in_words
 from revealed.tables import sparse_table
 from revealed.transitions import EstimatedTransitions
 
@@ -47,6 +47,7 @@ def moves_of(demos: Demonstrations) -> Moves:
     """The moves in demonstrations, from single steps where they were kept, else from the counts of moves."""
     if demos.transition_counts.nnz == 0:
         remedy = "Build them from trajectories or a frame; one more state than actions tells where the last one led."
+        remedy = " ".join(demos.notes) or remedy  # a frame without moves has told why
         raise InvalidDemonstrations("demonstrations", "decisions whose next state was seen", "none", remedy=remedy)
     steps = demos.steps
     if steps is None:
@@ -148,9 +149,22 @@ class SeenMoves:
                 '"infeasible" only of pairs that were never taken',
                 f"{lost.size} pairs that were taken {taken[lost].sum():g} times, but never with their next state",
                 pair_in_words(self, *divmod(int(lost[0]), self.n_actions)),
-                "Tell where last decisions led (next_state=), leave those decisions out, or fill the pairs: "
-                'smoothing=1.0, or unseen="stay".',
+                self._remedy(lost // self.n_actions),
             )
+
+    def _remedy(self, states: Ints) -> str:
+        """What can be done for pairs of these states: of one that was never left, smoothing has nothing to go by."""
+        never = np.setdiff1d(states, self.pair // self.n_actions)
+        if never.size == 0:
+            return 'Tell where last decisions led (next_state=), or fill the pairs: smoothing=1.0, or unseen="stay".'
+        return f"{never_left(self, never)} {_NEVER_LEFT}"
+
+
+_NEVER_LEFT = (
+    'Let them stay there (unseen="stay"), tell where last decisions led (next_state=, with a state of its own for '
+    "the end), average over nearby states (coordinates=), or leave the decisions out: trajectories may end with a "
+    "state that has none."
+)
 
 
 class WithoutParameters(SeenMoves):

@@ -90,6 +90,9 @@ class KernelAverages(WithoutParameters):
     def about(self) -> tuple[str, ...]:
         return (self.taken_as_known("kernel estimates of transitions"),)
 
+    def _remedy(self, states: Ints) -> str:
+        return 'Tell where last decisions led (next_state=), or let such pairs stay where they are (unseen="stay").'
+
     def filled(self, pairs: Ints) -> str:
         far = int(np.isin(pairs, self._found[1]).sum())
         beyond = f" ({far} of them at the nearest place, beyond two bandwidths)" if far else ""

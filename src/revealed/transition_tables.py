@@ -16,14 +16,13 @@ import scipy.sparse as sp
 from revealed.checks import Bools, Floats, Ints, as_list
 from revealed.errors import InvalidInput, InvalidMask, InvalidTransitions
 from revealed.frames import Table, read_table
-from revealed.labels import find, listed, near, plain, spell
+from revealed.labels import MOST_INDEX, find, listed, near, plain, spell
 from revealed.naming import Labels, label_array, pair_in_words, state_in_words
 
 if TYPE_CHECKING:
     import pandas as pd
 
 SUM_TOLERANCE = 1e-8
-MOST_INDEX = 10**8  # states or actions that are numbered, not named: beyond, it is a name such as a postcode
 
 Columns = str | Sequence[str]
 

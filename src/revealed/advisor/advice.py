@@ -118,8 +118,12 @@ def advise(
         early, in batches of six, once every difference is clear. A single agent's decisions are resampled in groups.
     progress : None shows a bar on a terminal; True and False force it.
     budget : seconds for fits and refits together (30). What is expected to take longer is left out, and the advice
-        says so. Only where it does so can the advice depend on the machine.
+        says so.
     options : of the estimators, `weighting="occupancy"` say, or `updates` for NPL; the advised estimator has them, too.
+
+    What is measured on the data depends on `seed` alone. Seconds depend on the machine and on what else it does. They
+    decide two things: what fits into the budget, and, among methods that do equally well, whether a cheaper one saves
+    enough (half the seconds, and half a second for CCP or one for NPL). Savings near these bounds may go either way.
     """
     born = time.perf_counter()
     check_options(reps, seed, jobs, progress)

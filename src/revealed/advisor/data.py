@@ -57,10 +57,11 @@ def measure_coverage(run: Run) -> Coverage:
 
 
 def expert_occupancy(run: Run) -> tuple[Floats, str]:
-    """(S,): discounted visits from the starts (theory C2) under π̂_E, or plain visits where starts are not known.
+    """(S,): discounted visits from the starts (theory C2), or plain visits where starts are not known.
 
-    One visit's worth of doubt is spread over the actions of each state. Else a state in which one action was seen,
-    once, could hold the expert for ever, and with it all the weight.
+    They are those under the observed frequencies, whatever the first step, with one visit's worth of doubt spread over
+    the actions of each state. Else a state in which one action was seen, once, could hold the expert for ever, and with
+    it all the weight.
     """
     visits = run.demos.counts.sum(axis=1)
     p0 = run.mdp.initial

@@ -7,14 +7,17 @@
 3. What is worse by less than that is undecided, and the paper decides. Where the expert's time is mostly spent in
    states with too few visits for π̂_E (less than 90 % covered) while feature counts are known well beside it (a relative
    error of at most half the policy's), it is NFXP = MCE-IRL, which needs nothing but feature counts. Elsewhere feature
-   counts and policy are known alike, all methods do similarly well or poorly, and the cheapest will do.
+   counts and policy are known alike, all methods do similarly well or poorly, and the cheapest will do; but where less
+   than 10 % is covered π̂_E is guesswork, which is not built upon to save seconds: NFXP again.
 4. The left-out decisions of a single agent lie in states that were seen, so that they tell something only where these
    cover the expert's time (90 %); else rule 3 decides. Without refits (a single decision, or no budget) CCP must have
    come within 0.01 nats of NFXP's policy, or NPL's, to count as alike; else rule 3 decides, with NPL in NFXP's place
    where that would cost more than the budget.
 
-"The cheapest" takes less than half the seconds: else NFXP is preferred to NPL, and NPL to CCP, as they assume less.
-(NPL has to save a second, too: it comes to NFXP's estimate, if it settles.)
+"The cheapest" takes less than half the seconds and saves at least half a second, NPL a whole one (it comes to NFXP's
+estimate, if it settles): else NFXP is preferred to NPL, and NPL to CCP, as they assume less. So milliseconds decide
+nothing. Seconds are those of this machine: where a saving lies near one of these bounds, another machine, or this one
+under load, may choose another of the methods that are alike.
 """
 
 from __future__ import annotations
@@ -31,10 +34,11 @@ from revealed.fit import Fit
 from revealed.rewards.base import is_linear
 
 COVERED = 0.9  # share of occupancy in well visited states from which π̂_E is known
+GUESSWORK = 0.1  # share below which it is not known at all
 WELL_KNOWN = 0.5  # error of feature counts beside that of the policy below which they are the better known
 MOST_READ = 30  # parameters of a linear reward that somebody reads one by one
 CHEAPER = 2.0  # times: what counts as a saving
-WORTH_UPDATES = 1.0  # seconds that NPL must save: it comes to NFXP's estimate, if it settles
+WORTH = {"CCP": 0.5, "NPL": 1.0}  # seconds that a method must save for which something is assumed that others do not
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,10 +137,11 @@ def _by_the_paper(found: Evidence, adequate: Sequence[str]) -> tuple[str, str]:
     """Rule 3."""
     share, precision = found.coverage.share, found.precision
     known = f"the relative error of feature counts is {precision.features:.2g}, that of π̂_E {precision.policy:.2g}"
-    if found.features_known:
-        why = f"Only {share:.0%} of the expert's time is spent in well visited states, while {known}"
+    if found.features_known or share < GUESSWORK:
+        why = f"Only {share:.0%} of the expert's time is spent in well visited states"
+        why += f", while {known}" if found.features_known else ": π̂_E is guesswork there"
         if "NFXP" in adequate and (found.trials["NFXP"].best is not None or "NPL" not in adequate):
-            return "NFXP", f"{why}: NFXP needs feature counts alone."
+            return "NFXP", f"{why}{':' if found.features_known else ', and'} NFXP needs feature counts alone."
         method = "NPL" if "NPL" in adequate else adequate[0]
         return method, f"{why}. NFXP would need feature counts alone, but does not fit into the budget or failed."
     method = _cheapest(found, adequate)
@@ -147,15 +152,17 @@ def _by_the_paper(found: Evidence, adequate: Sequence[str]) -> tuple[str, str]:
 
 
 def _cheapest(found: Evidence, adequate: Sequence[str]) -> str:
-    """The one that assumes least, or one that takes less than half its seconds."""
+    """The one that assumes least, or the cheapest of those that save enough beside it."""
     cost = {m: found.trials[m].seconds for m in adequate if not found.trials[m].why}
     cost = cost or {m: found.trials[m].seconds for m in adequate}
     preferred = next(m for m in reversed(METHODS) if m in cost)
-    cheapest = min(cost, key=lambda m: cost[m])
-    saved = cost[preferred] - cost[cheapest]
-    if CHEAPER * cost[cheapest] >= cost[preferred] or (cheapest == "NPL" and saved < WORTH_UPDATES):
-        return preferred
-    return cheapest
+    saving = [m for m in cost if m != preferred and _saves(m, cost[m], cost[preferred])]
+    return min(saving, key=lambda m: cost[m], default=preferred)
+
+
+def _saves(method: str, own: float, other: float) -> bool:
+    """Whether so many seconds instead of others are worth the method's assumptions."""
+    return CHEAPER * own < other and other - own >= WORTH[method]
 
 
 def _left_out(found: Evidence) -> str:
@@ -167,7 +174,8 @@ def listed(words: Sequence[str]) -> str:
 
 
 def _saving(found: Evidence, method: str, alike: Sequence[str]) -> str:
-    own, other = found.trials[method].seconds, max(found.trials[m].seconds for m in alike)
-    if CHEAPER * own < other:
-        return f" at {own / other:.0%} of the seconds"
-    return " at similar cost"
+    own, others = found.trials[method].seconds, [found.trials[m].seconds for m in alike]
+    if CHEAPER * own < max(others):
+        return f" at {own / max(others):.0%} of the seconds"
+    similar = own < CHEAPER * min(others) or own - min(others) < min(WORTH.values())
+    return " at similar cost" if similar else ""

@@ -26,7 +26,7 @@ from revealed.fit_report.figures import (
     states_figure,
 )
 from revealed.fit_report.material import Material, amount, count, decimal, picture, sentence, show, z_text
-from revealed.fit_report.places import Places
+from revealed.fit_report.places import Places, along_a_column
 from revealed.page import Html, facts, foldable, note, paragraph, table, tag
 from revealed.sheet import number_column, typeset
 from revealed.summary import MOST_NAMED, MOST_ROWS, status_notes
@@ -228,7 +228,9 @@ def _bars(material: Material) -> Html:
     shown, words = _most_visited(material)
     by_action = material.depends_on_action and fit.mdp.n_actions <= MOST_BY_ACTION
     rewards = _by_action(material, shown) if by_action else {name: mean[shown]}
-    drawn = states_figure([material.state_labels[int(s)] for s in shown], rewards, material.value[shown])
+    along = along_a_column(fit)
+    along = None if along is None else (along[0], along[1][shown])
+    drawn = states_figure([material.state_labels[int(s)] for s in shown], rewards, material.value[shown], along)
     caption = f"Reward{' by action' if by_action else ''} and value by state. {words}"
     return picture(drawn, caption.strip(), f"Reward and value of {count(shown.size, 'state')}.")
 

@@ -167,17 +167,36 @@ def convergence_figure(objective: Floats, gradient: Floats, tol: float | None, m
 # states
 
 
-def states_figure(labels: Sequence[Any], rewards: Mapping[str, Floats], value: Floats) -> Figure:
-    """Bars over states in their order: a panel for each of the `rewards` (n,) by name, and one for the value."""
+def states_figure(
+    labels: Sequence[Any], rewards: Mapping[str, Floats], value: Floats, along: tuple[str, Floats] | None = None
+) -> Figure:
+    """Bars over states in their order: a panel for each of the `rewards` (n,) by name, and one for the value.
+
+    States that are bins of one column are called by numbers, their centres: `along` has the column and these (n,).
+    """
     panels = {**rewards, "value": value}
     figure = make_figure(10.0, 1.4 + (2.0 if len(panels) < 4 else 1.5) * len(panels))
     axes = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
     for ax, (name, heights) in zip(axes, panels.items()):
         plot_states(ax, heights, states="", fontsize=FONT, color=INK)
         ax.set_title(drawable(name, 60), loc="left", fontsize=FONT, parse_math=False)
-    axes[-1].set_xlabel("state", fontsize=FONT)
-    _name_columns(axes[-1], labels)
+    name = "state" if along is None else f"{along[0]}, centres of bins"
+    axes[-1].set_xlabel(drawable(name, 60), fontsize=FONT, parse_math=False)
+    if along is None:
+        _name_columns(axes[-1], labels)
+    else:
+        _number_columns(axes[-1], along[1])
     return figure
+
+
+def _number_columns(ax: Axes, centres: Floats) -> None:
+    """Some of the numbers below an axis, with decimals enough to tell neighbours apart."""
+    gap = float(np.abs(np.diff(centres)).min(initial=np.inf))
+    decimals = int(np.clip(np.ceil(1.0 - np.log10(gap)), 0, 12)) if np.isfinite(gap) else 2
+    long = len(f"{np.abs(centres).max():.{decimals}f}") > 12
+    names = [f"{c:.6g}" if long else f"{c:.{decimals}f}" for c in centres + 0.0]
+    step = -(-centres.size // (12 if max(map(len, names)) <= 7 else 8))
+    ax.set_xticks(range(0, centres.size, step), [typeset(name) for name in names[::step]], fontsize=0.9 * FONT)
 
 
 def _name_columns(ax: Axes, labels: Sequence[Any]) -> None:

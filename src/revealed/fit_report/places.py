@@ -67,17 +67,33 @@ def _given(coordinates: Any, n_states: int) -> Places:
 
 
 def _of_bins(bins: Any, labels: Any, n_states: int) -> Places | None:
-    """The centres of bins of two columns, in the order in which the model has their labels."""
-    if bins is None or len(bins.columns) != 2 or bins.n_states != n_states:
+    """Bins of two columns."""
+    centres = _centres(bins, labels, n_states, 2)
+    if centres is None:
+        return None
+    return Places(centres, np.arange(n_states, dtype=np.intp), (str(bins.columns[0]), str(bins.columns[1])))
+
+
+def _centres(bins: Any, labels: Any, n_states: int, d: int) -> Floats | None:
+    """(S, d): the centres of bins of d columns, in the order in which the model has their labels."""
+    if bins is None or len(bins.columns) != d or bins.n_states != n_states:
         return None
     centres = np.asarray(bins.features, dtype=np.float64)
-    names = (str(bins.columns[0]), str(bins.columns[1]))
     if labels is not None and tuple(map(str, labels)) != tuple(map(str, bins.labels)):
         place = {str(label): k for k, label in enumerate(bins.labels)}
         if not all(str(label) in place for label in labels):
             return None
         centres = centres[[place[str(label)] for label in labels]]
-    return Places(centres, np.arange(n_states, dtype=np.intp), names)
+    return centres
+
+
+def along_a_column(fit: Any) -> tuple[str, Floats] | None:
+    """The column whose bins the states are, and their centres (S,); None where they are something else."""
+    mdp, bins = fit.mdp, fit.demonstrations.bins
+    if mdp.base is not None:
+        return None
+    centres = _centres(bins, mdp.state_labels or fit.demonstrations.state_labels, mdp.n_states, 1)
+    return None if centres is None else (str(bins.columns[0]), centres[:, 0])
 
 
 def _of_labels(labels: Any) -> Places | None:

@@ -98,6 +98,10 @@ class EstimatedTransitions:
         """The same model at other probabilities."""
         return replace(self, psi=np.asarray(psi, dtype=np.float64))
 
+    def drawn(self, draw: Floats) -> EstimatedTransitions:
+        """The same model at one draw of what was estimated: ψ, or the counts of classes where there is no ψ."""
+        return self.at(draw) if self.psi.size else replace(self, model=self.model.recounted(draw))
+
     def reweighted(self, weights: Floats) -> EstimatedTransitions:
         """Estimated anew, agent i counting `weights[i]` times; what was then not seen at all stays as it was."""
         counts = np.asarray(self.by_agent.T @ weights)

@@ -1,0 +1,119 @@
+"""What is typed at a command line: labels, bins, lists with commas in them, and tables that are named there."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from revealed.checks import as_number
+from revealed.errors import InvalidOption
+from revealed.frames import read_table
+from revealed.labels import spell
+from revealed.mdp import MDP
+
+
+def as_labels(texts: Sequence[str], known: Sequence[Any]) -> list[Any]:
+    """Labels as they are typed: those of several columns have commas between their parts, others between labels."""
+    if len(known) == 0:
+        return list(texts)
+    spelled = {spell(label) for label in known}
+    if not isinstance(known[0], tuple):
+        return parted(texts, spelled, all_known=True)
+    parts = [tuple(part.strip() for part in text.strip("() ").split(",")) for text in texts]
+    return [text if text in spelled else both for text, both in zip(texts, parts, strict=True)]
+
+
+def parted(texts: Sequence[str], known: Any, all_known: bool = False) -> list[str]:
+    """Texts with those taken apart at their commas that are no known name by themselves; with `all_known` only where
+    every part is one."""
+    out: list[str] = []
+    for text in texts:
+        parts = [part.strip() for part in text.split(",")]
+        whole = text in known or not all(parts) or (all_known and not all(part in known for part in parts))
+        out += [text] if whole else parts
+    return out
+
+
+def parted_paths(paths: Sequence[str]) -> list[str]:
+    """Paths with commas between them, where there is no file of that name but one of every part."""
+    out: list[str] = []
+    for path in paths:
+        parts = path.split(",")
+        out += parts if not os.path.exists(path) and all(map(os.path.exists, parts)) else [path]
+    return out
+
+
+def parted_bins(texts: Sequence[str], columns: Sequence[str]) -> list[str]:
+    """`miles=20,age=5` as two; commas between edges stay."""
+    out: list[str] = []
+    for text in texts:
+        out += [text] if text.rpartition("=")[0] in columns else re.split(r",(?=[^,=]+=)", text)
+    return out
+
+
+def parse_bins(text: str) -> tuple[str, dict[str, Any]]:
+    """`miles=90`, `miles=quantile:20`, `miles=edges:0,5,10` as a column and options of `rv.discretize`."""
+    name, equals, how = text.rpartition("=")
+    way, colon, rest = how.rpartition(":")
+    try:
+        if equals and way == "edges":
+            return name.strip(), {"edges": [_number(part) for part in rest.split(",")]}
+        if equals and (not colon or way in ("uniform", "quantile")):
+            return name.strip(), {"bins": int(rest), "how": way or "uniform"}
+    except ValueError:
+        pass
+    raise InvalidOption("--bins", "COLUMN=90, COLUMN=quantile:20 or COLUMN=edges:0,5,10", repr(text))
+
+
+def _number(text: str) -> float:
+    number = as_number(float(text))
+    return int(number) if number.is_integer() else number
+
+
+def one_or_list(names: Sequence[str]) -> Any:
+    return names[0] if len(names) == 1 else list(names)
+
+
+def texts_of(value: Any) -> list[str]:
+    """The texts of an option that may have one, several or none."""
+    many = value if isinstance(value, list | tuple) else [value]
+    return [one for one in many if isinstance(one, str)]
+
+
+def read_model(
+    table: Any,
+    *,
+    state: Any,
+    action: Any,
+    next_state: Sequence[str],
+    probability: str,
+    discount: float,
+    states: Any = None,
+    actions: Any = None,
+    terminal: Any = None,
+    initial: Any = None,
+) -> MDP:
+    """A table of transitions. Its columns are called as the panel's; the next state's too, else `next_` and the
+    state's name."""
+    names = read_table(table, "transitions").names
+    own = [state] if isinstance(state, str) else list(state)
+    for candidate in (list(next_state), [f"next_{name}" for name in own], ["next_state"]):
+        if len(candidate) == len(own) and all(name in names for name in candidate):
+            break
+    else:
+        expected = f"a column next_{own[0]} for where a decision leads"
+        raise InvalidOption("--transitions", expected, ", ".join(names), remedy="Or name it with --next-state.")
+    return MDP.from_frame(
+        table,
+        state=state,
+        action=action,
+        next_state=one_or_list(candidate),
+        probability=probability,
+        discount=discount,
+        states=states,
+        actions=actions,
+        terminal=terminal,
+        initial=initial,
+    )
