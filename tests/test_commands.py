@@ -22,11 +22,13 @@ import revealed as rv
 import trips as files
 from revealed import cli
 from revealed.commands.questions import parse_change
+from revealed.description import option_fields
 from revealed.errors import InvalidOption
 
 TABLES = ("history.csv", "params.csv", "policy.csv", "states.csv")
 FILES = sorted([*TABLES, "config.toml", "fit.zip", "report.html", "summary.txt"])
 TRIPS = ("trips.csv", *files.FLAGS, "--features", "stations.csv", "--coordinates", "x,y", "--discount", "0.9")
+BUSES = ("--id", "bus", "--time", "month", "--state", "miles", "--action", "decision")
 # Ctrl-C arrives while the third iterate is computed
 INTERRUPTED = """
 import os, signal
@@ -207,10 +209,70 @@ def test_a_folder_that_holds_other_things_is_left_alone():
     assert sorted([*FILES, "thesis.txt"]) == sorted(os.listdir("mine"))
 
 
-def test_columns_of_narrow_terminals_are_respected(monkeypatch):
+@pytest.mark.parametrize(
+    "words", [("fit", *TRIPS, "--columns", "shops"), ("counterfactual", "trips-fit", "--set", "shops*2")]
+)
+def test_columns_of_narrow_terminals_are_respected(monkeypatch, words):
     monkeypatch.setenv("COLUMNS", "60")
-    lines = well("fit", *TRIPS, "--columns", "shops").splitlines()
+    lines = well(*words).splitlines()
     assert max(map(cell_len, lines)) <= 60
+
+
+CHOICES = [(name, word) for name, about in option_fields().items() for word in about["offered"]]
+
+
+@pytest.fixture
+def no_report(monkeypatch):
+    """Folders without figures, which take most of the time."""
+    monkeypatch.setattr("revealed.fit_report.write_fit_report", lambda fit, path, **_: path.write_text(fit.method))
+
+
+@pytest.mark.parametrize(("name", "word"), CHOICES)
+def test_every_choice_reaches_the_folder_as_plain_text(name, word, no_report, tmp_path):
+    data = ("buses.csv", *BUSES, "--bins", "miles=4", "--constants") if name == "period" else TRIPS
+    needed = {
+        "start": ("--method", "nfxp"),
+        "first_step": ("--method", "ccp"),
+        "errors": ("--reps", "5") if word == "bootstrap" else (),
+        "reward": ("--hidden", "2", "--max-iter", "3") if word == "neural" else (),
+        "weighting": ("--errors", "bootstrap", "--reps", "5") if word == "occupancy" else (),
+    }
+    done = here("fit", *data, f"--{name.replace('_', '-')}", word, *needed.get(name, ()), "--out", tmp_path / "out")
+    if name == "period" and word != "month":  # the file has one row per month
+        assert done.exit_code in (0, 1, 3)
+        assert "<" not in done.stderr
+        return
+    assert done.exit_code in (0, 3), done.stderr
+    assert sorted(os.listdir(tmp_path / "out")) == FILES
+    assert rv.load(tmp_path / "out").nobs > 0
+    assert f'{name.replace("_", "-")} = "{word}"' in Path(tmp_path, "out", "config.toml").read_text()
+
+
+def test_lists_may_have_commas_in_them():
+    separate = well("fit", *TRIPS, "--columns", "shops", "--columns", "green", "--json")
+    assert (
+        json.loads(well("fit", *TRIPS, "--columns", "shops,green", "--json"))["params"]
+        == json.loads(separate)["params"]
+    )
+    names = ("--id", "who", "--time", "t", "--state", "x,y", "--action", "go", "--next-state", "x2,y2")
+    found = json.loads(well("fit", "grid.csv", *names, "--reward", "tabular", "--l2", "0.1", "--json"))
+    assert (found["states"], found["params"][0]["parameter"]) == (9, "(0, 0)")
+    both = json.loads(well("predict", "trips-fit", "--state", "zoo,park", "--json"))["choices"]
+    assert [one["station"] for one in both] == ["zoo", "park"]
+    words = [("--set", "shops=1,green*2"), ("--set", "shops=1", "--set", "green*2")]
+    assert well("counterfactual", "trips-fit", *words[0]) == well("counterfactual", "trips-fit", *words[1])
+
+
+def test_what_the_library_calls_otherwise_is_said_in_flags():
+    panel = pd.read_csv("trips.csv").assign(miles=0.5)
+    panel.to_csv("halves.csv", index=False)
+    line = one_line(
+        here("fit", "halves.csv", *TRIPS[1:3], "--time", "t", "--state", "miles", *TRIPS[7:9], "--constants")
+    )
+    assert "--bins COLUMN=20 makes bins" in line
+    done = here("fit", *TRIPS, "--max-iter", "1", "--json")
+    assert "Raise --max-iter, loosen --tol, or set --l2 1e-4." in json.loads(done.stdout)["status"]["message"]
+    assert "Raise --max-iter" in " ".join(here("fit", *TRIPS, "--max-iter", "1").stdout.split())
 
 
 @pytest.mark.parametrize(
@@ -222,19 +284,29 @@ def test_columns_of_narrow_terminals_are_respected(monkeypatch):
         (("fit", *TRIPS, "--discount", "high"), "--discount"),
         (("fit", *TRIPS, "--discount", "1.5"), "`--discount`: expected a number in [0, 1]; got 1.5."),
         (("fti",), "fit"),
-        (("fit", "nowhere.csv", *TRIPS[1:]), "a CSV or Parquet file that exists; got nowhere.csv."),
+        (("fit", "nowhere.csv", *TRIPS[1:]), "`PANEL`: expected a CSV or Parquet file that exists; got nowhere.csv."),
         (("fit", "trips.csv", "--id", "rider"), "`--time`: expected column that says when"),
-        (("fit", *TRIPS, "--id", "ridr"), "got 'ridr'. Did you mean rider?"),
+        (("fit", *TRIPS, "--id", "ridr"), "`--id`: expected the name of a column among 'rider'"),
         (("fit", *TRIPS, "--columns", "shop"), "got 'shop'. Did you mean shops?"),
-        (("fit", *TRIPS, "--coordinates", "x,z"), "'z'"),
+        (("fit", *TRIPS[:-4], "--coordinates", "x,z"), "'z'"),
+        (("fit", *TRIPS, "--coordinates", "x,z"), "`--coordinates`: expected two columns, as in x,y; got 'x,y,x,z'."),
+        (("fit", *TRIPS[:-4], "--coordinates", "x"), "`--coordinates`: expected two columns, as in x,y; got 'x'."),
+        (("fit", *TRIPS, "--discount", "-0.5"), "`--discount`: expected a number in [0, 1]; got -0.5."),
+        (("fit", *TRIPS, "--horizon", "5"), "Use --horizon 25 or shorter trajectories."),
+        (("fit", *TRIPS, "--period", "year"), "`--period`: expected nothing, where times are not dates; got 'year'."),
+        (("fit", *TRIPS, "--method", "npl", "--start", "ccp"), "got --start ccp, which would have no effect."),
+        (("fit", *TRIPS, "--updates", "3"), "`--updates`: expected --method npl; got --updates 3, which"),
+        (("fit", *TRIPS, "--reps", "30"), "`--reps`: expected --errors bootstrap"),
+        (("fit", *TRIPS, "--probability", "p"), "`--probability`: expected --transitions FILE"),
+        (("fit", *TRIPS, "--reward", "neural", "--hidden", "3,x"), "expected whole numbers, as in 32,16; got '3,x'."),
         (("fit", *TRIPS, "--out", "trips.csv"), "`--out`: expected a folder that can be written"),
         (("fit", "--config", "stations.csv"), "`--config`: expected a TOML file; got stations.csv"),
         (("compare", *TRIPS, "--method", "npl"), "No such option: --method"),
-        (("predict", "nowhere"), "nowhere, which does not exist"),
+        (("predict", "nowhere"), "`FIT`: expected the folder or the fit.zip of revealed fit; got nowhere, which does"),
         (("predict", "trips.csv"), "trips.csv, which is no zip file"),
         (("predict", "trips-fit", "--state", "zo"), "got 'zo'. Did you mean zoo?"),
         (("predict", "trips-fit", "--states", "stations.csv", "--state", "zoo"), "nothing beside --state"),
-        (("predict", "trips-fit", "--period", "1"), "`--period`: expected a whole number in 0…0; got 1."),
+        (("predict", "trips-fit", "--period", "1"), "`--period`: expected a fit with a horizon; got 1 for one that"),
         (("predict", "trips-fit", "--out", "table.txt"), "a file that ends in .csv or .parquet; got table.txt."),
         (("simulate", "trips-fit", "--n", "0"), "--n"),
         (("simulate", "trips-fit", "--initial", "moon"), "`--initial`: expected one of airport"),
@@ -242,7 +314,19 @@ def test_columns_of_narrow_terminals_are_respected(monkeypatch):
         (("counterfactual", "trips-fit", "--set", "shop=1"), "got 'shop'. Did you mean shops?"),
         (("counterfactual", "trips-fit", "--set", "shops"), "what it becomes, as in RC=12"),
         (("counterfactual", "trips-fit", "--set", "shops=much"), "a number after the sign"),
-        (("counterfactual", "trips-fit", "--set", "shops=1", "--bands", "wide"), "one of auto, delta, bootstrap, none"),
+        (
+            ("counterfactual", "trips-fit", "--set", "shops=1", "--bands", "wide"),
+            "'wide' is not one of 'auto', 'delta'",
+        ),
+        (
+            ("counterfactual", "trips-fit", "--set", "shops=1", "--set", "shops=2"),
+            "one change of each parameter; got 'sh",
+        ),
+        (
+            ("counterfactual", "trips-fit", "--set", "shops=1,shops=2"),
+            "one change of each parameter; got 'shops' twice.",
+        ),
+        (("counterfactual", "trips-fit", "--discount", "1.5"), "`--discount`: expected a number in [0, 1]; got 1.5."),
     ],
 )
 def test_a_mistake_is_one_line_and_status_one(arguments, message):
@@ -265,6 +349,14 @@ def test_help_shows_a_full_example(command):
     assert f"  revealed {command} " in told
 
 
+def test_help_tells_of_lists():
+    told = " ".join(well("fit", "--help").split())
+    assert "--columns COLUMN A feature to use; without it, all. May be given several times, or with commas." in told
+    assert (
+        "--hidden UNITS Units of a hidden layer. May be given several times, or with commas. [default: 32 16]" in told
+    )
+
+
 def test_the_examples_of_help_name_options_that_exist():
     import re
 
@@ -280,6 +372,7 @@ def test_the_examples_of_help_name_options_that_exist():
         ("revealed co", ["compare", "counterfactual"]),
         ("revealed fit --fi", ["--first-step"]),
         ("revealed fit --method n", ["nfxp", "npl"]),
+        ("revealed counterfactual trips-fit --bands d", ["delta"]),
     ],
 )
 def test_the_shell_completes(line, offered):
@@ -340,6 +433,13 @@ def test_what_is_simulated_is_read_again_as_it_was_drawn():
     printed = well("simulate", "trips-fit", "--n", 30, "--length", 12, "--seed", 4)
     assert pd.read_csv(StringIO(printed)).equals(pd.read_parquet("drawn.parquet"))
     well("fit", "drawn.parquet", "--config", "trips-fit/config.toml")
+
+
+def test_a_panel_for_programs():
+    found = json.loads(well("simulate", "trips-fit", "--n", 3, "--length", 4, "--json"))
+    printed = pd.read_csv(StringIO(well("simulate", "trips-fit", "--n", 3, "--length", 4)))
+    assert (found["agents"], found["decisions"], found["files"]) == (3, 12, {})
+    assert pd.DataFrame(found["panel"]).equals(printed)
 
 
 def test_all_may_begin_in_one_state():
@@ -418,6 +518,19 @@ def test_a_counterfactual_is_the_library_s():
     assert policy.loc[policy["choice"] == "on", "after"].tolist() == cf.after.policy[:, 1].tolist()
 
 
+def test_the_page_of_a_counterfactual_shows_every_action_in_signs_that_the_font_has(tmp_path):
+    names = {name: name for name in files.STATIONS} | {"zoo": "動物園", "park": "$park_{"}
+    panel, features = pd.read_csv("trips.csv").replace({"station": names}), files.stations().replace({"station": names})
+    panel.to_csv(tmp_path / "named.csv", index=False)
+    features.to_csv(tmp_path / "places.csv", index=False)
+    words = ("--features", tmp_path / "places.csv", "--columns", "shops", "--out", tmp_path / "named")
+    well("fit", tmp_path / "named.csv", *files.FLAGS, *words)
+    done = installed("counterfactual", tmp_path / "named", "--set", "shops*2", "--out", tmp_path / "answer")
+    assert (done.returncode, done.stderr) == (0, "")
+    page = (tmp_path / "answer/counterfactual.html").read_text()
+    assert [f"Probability of {choice} by state" in page for choice in files.CHOICES] == [True] * 3
+
+
 def test_other_transitions_are_read_from_a_table():
     found = json.loads(well("counterfactual", "trips-fit", "--transitions", "moves.csv", "--bands", "none", "--json"))
     cf = rv.load("trips-fit").counterfactual(mdp=files.ring(), bands=None)
@@ -466,6 +579,12 @@ def test_compare_is_every_method_side_by_side_and_the_advice():
     assert "MCE-IRL is NFXP under its other name" in told
     assert "Use " in told
     assert "Use " in Path("compared/advice.txt").read_text()
+
+
+def test_the_advice_is_for_the_options_that_were_given():
+    options = ("--l2", "0.5", "--first-step", "smoothed")
+    found = json.loads(well("compare", *TRIPS, *options, "--json"))["advice"]["options"]
+    assert {name: found[name] for name in ("l2", "first_step")} == {"l2": 0.5, "first_step": "smoothed"}
 
 
 def test_the_other_name_has_the_same_estimates():

@@ -3,6 +3,7 @@
 import os
 import tomllib
 from collections.abc import Mapping
+from enum import StrEnum
 from typing import Any
 
 import pytest
@@ -92,6 +93,7 @@ def test_one_text_is_a_list_of_one_and_hyphens_are_underscores(tmp_path):
         ("l2 = -1", "`--l2`: expected a number, at least 0; got -1 in {file}."),
         ("updates = 1.5", "`--updates`: expected a whole number; got 1.5 in {file}."),
         ("updates = 0", "`--updates`: expected a whole number, at least 1; got 0 in {file}."),
+        ("max-iter = 3\nmax_iter = 4", "expected each option once; got max-iter and max_iter in {file}."),
         ("state = [1]", "`--state`: expected text; got 1 in {file}."),
         ("state = {a = 1}", "`--state`: expected text, or a list of texts; got {{'a': 1}} in {file}."),
         ("id = ''", "`--id`: expected text; got '' in {file}."),
@@ -126,8 +128,21 @@ def test_what_is_missing_is_asked_for(name):
 
 
 def test_the_discount_is_one_everywhere():
-    with pytest.raises(InvalidOption, match=r"`--discount`: expected a number in \[0, 1\]; got 1.01"):
-        text_of({"discount": 1.01}, ".")
+    for wrong in (1.01, -0.5):
+        with pytest.raises(InvalidOption, match=rf"`--discount`: expected a number in \[0, 1\]; got {wrong}"):
+            text_of({"discount": wrong}, ".")
+
+
+@pytest.mark.parametrize("given", ["x", "x,y,z", ["x", "y", "z"], "x,x", "x,"])
+def test_coordinates_are_two(given):
+    with pytest.raises(InvalidOption, match="`--coordinates`: expected two columns, as in x,y"):
+        Description(**{**NEEDED, "coordinates": given})  # pyright: ignore
+
+
+def test_members_of_enumerations_become_plain_text():
+    found = Description.from_flags({**NEEDED, "method": StrEnum("method", ["npl"]).npl, "state": ["station"]})  # pyright: ignore
+    assert type(found.method) is str
+    assert repr(found.method) == "'npl'"
 
 
 def test_coordinates_may_be_written_in_one_word():

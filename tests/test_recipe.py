@@ -1,5 +1,7 @@
 """What a description makes is what the library's own calls make, number for number."""
 
+import os
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,7 +9,7 @@ import pytest
 import revealed as rv
 import trips as files
 from revealed.errors import InvalidInput, InvalidOption, RevealedError
-from revealed.recipe import Recipe, as_labels
+from revealed.recipe import Recipe
 
 pytestmark = pytest.mark.usefixtures("folder")
 FEATURES = ["shops", "green"]
@@ -286,6 +288,110 @@ def test_every_state_column_needs_bins():
         grid_recipe(bins="x=3").prepare()
 
 
-def test_labels_as_they_are_typed():
-    assert as_labels(["3", "a"], [3, "a"]) == ["3", "a"]
-    assert as_labels(["3,a", "(3, a)"], [(3, "a")]) == [("3", "a"), "(3, a)"]
+def said(**options: object) -> Recipe:
+    """As the command line says it."""
+    flags = {"panel": ["trips.csv"], **files.NAMES, "features": "stations.csv", "discount": 0.9, **options}
+    return Recipe.from_flags({name: [value] if name in LISTS else value for name, value in flags.items()})
+
+
+LISTS = {"state", "action", "next_state", "columns", "bins", "terminal", "feature_state", "coordinates"}
+
+
+def test_constants_alone_are_a_reward():
+    alone = trips_recipe(features=None, columns=(), constants=True).fit()
+    mdp, demos = by_hand()
+    features = np.zeros((6, 3, 2))
+    features[:, 1, 0] = features[:, 2, 1] = 1.0
+    assert np.allclose(alone.theta, rv.NFXP(rv.LinearReward(features)).fit(mdp, demos).theta, atol=1e-10)
+    assert alone.reward_model.names == ("constant_on", "constant_stay")
+
+
+def test_lists_are_taken_apart_where_files_tell_that_they_must_be():
+    pd.read_csv("grid.csv").rename(columns={"x": "x,y"}).to_csv("comma.csv", index=False)
+    names = {"id": "who", "time": "t", "action": "go", "features": None, "reward": "tabular"}
+    assert said(panel=["grid.csv"], state="x,y", next_state="x2,y2", **names).state == ("x", "y")
+    assert said(panel=["comma.csv"], state="x,y", **names).state == ("x,y",)
+    assert said(columns="shops,green").columns == ("shops", "green")
+    found = said(panel=["grid.csv"], state="x,y", bins="x=2,y=edges:0,1,2", **names | {"reward": None})
+    assert found.bins == ("x=2", "y=edges:0,1,2")
+    assert said(reward="neural", hidden=["3,2"]).hidden == (3, 2)
+    assert said(terminal="zoo,park").mdp.terminal.tolist() == [False] * 4 + [True] * 2
+    assert said(terminal="zoo,park", transitions="moves.csv").mdp.terminal.tolist() == [False] * 4 + [True] * 2
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"state": "statoin"}, "`--state`: expected the name of a column among 'rider', 't', 'station', 'choice'; got"),
+        ({"weight": "w", "features": "nowhere.csv"}, "`--weight`: expected the name of a column"),
+        ({"features": "short.csv"}, "a row for every state; got no features for 'zoo' in short.csv. Add a row."),
+        (
+            {"features": "short.csv", "coordinates": "x,y", "kernel": 1.0},
+            "no features for 'zoo' in short.csv. Add a row.",
+        ),
+        ({"features": "twice.csv"}, "`--features`: expected one row per state in twice.csv; got 'zoo' in rows 5 and 6"),
+        (
+            {"panel": ["coded.csv"], "features": "few.csv"},
+            "no features for 507 in few.csv (first at row 2). Add a row.",
+        ),
+        (
+            {"panel": ["moon.csv"], "next_state": "to", "unseen": "stay"},
+            "a row for every state that --next-state leads to; got no features for 'moon' in stations.csv. Add a row.",
+        ),
+        (
+            {"panel": ["far.csv"], "next_state": "to", "features": "codes.csv"},
+            "a row for every state that --next-state leads to; got no features for 999 in codes.csv",
+        ),
+    ],
+)
+def test_a_state_without_features_is_told_with_the_file(options, message):
+    features, panel = files.stations(), pd.read_csv("trips.csv")
+    features[:-1].to_csv("short.csv", index=False)
+    pd.concat([features, features[-1:]]).to_csv("twice.csv", index=False)
+    last = panel.groupby("rider")["station"].shift(-1)
+    panel.assign(to=last.fillna("moon")).to_csv("moon.csv", index=False)
+    codes = {name: 100 * k + 7 for k, name in enumerate(files.STATIONS)}
+    coded = panel.assign(station=panel["station"].map(codes))
+    coded.to_csv("coded.csv", index=False)
+    coded.assign(to=last.map(codes).fillna(999).astype(int)).to_csv("far.csv", index=False)
+    features = features.assign(station=features["station"].map(codes))
+    features.to_csv("codes.csv", index=False)
+    features[:-1].to_csv("few.csv", index=False)
+    with pytest.raises(InvalidInput) as caught:
+        said(**options).prepare()
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "needed"),
+    [
+        ({"method": "npl", "start": "ccp"}, "--method nfxp"),
+        ({"method": "nfxp", "updates": 3}, "--method npl"),
+        ({"method": "nfxp", "first_step": "smoothed"}, "--method ccp or npl"),
+        ({"method": "npl", "reps": 10}, "--errors bootstrap"),
+        ({"method": "npl", "seed": 3}, "--errors bootstrap or --reward neural"),
+        ({"method": "npl", "probability": "p"}, "--transitions FILE"),
+        ({"method": "npl", "transitions": "moves.csv", "unseen": "stay"}, "estimated transitions"),
+        ({"method": "npl", "features": None, "reward": "tabular", "feature_state": "code"}, "--features FILE"),
+    ],
+)
+def test_a_flag_without_effect_is_a_mistake(options, needed):
+    with pytest.raises(InvalidOption, match=f"expected {needed}.*which would have no effect"):
+        said(**options)
+
+
+def test_a_file_may_say_more_than_a_run_needs_and_so_may_a_comparison(tmp_path):
+    (tmp_path / "run.toml").write_text(trips_recipe(method="npl", updates=3).to_toml(tmp_path))
+    assert Recipe.from_flags({"method": "nfxp"}, tmp_path / "run.toml").method == "nfxp"
+    assert said(start="ccp", updates=3, first_step="smoothed", seed=2).updates == 3  # no --method: all of them run
+
+
+def test_a_path_of_a_file_elsewhere_is_told_as_it_is_seen_from_here(tmp_path, monkeypatch):
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "here").mkdir()
+    text = trips_recipe(columns=()).to_toml(".").replace("stations.csv", "../nowhere.csv")
+    (tmp_path / "runs/run.toml").write_text(text.replace('"trips.csv"', f'"{os.path.abspath("trips.csv")}"'))
+    monkeypatch.chdir(tmp_path / "here")
+    with pytest.raises(InvalidInput, match=r"got .*nowhere\.csv") as caught:
+        Recipe.from_toml("../runs/run.toml").prepare()
+    assert os.path.join("..", "nowhere.csv") in str(caught.value)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 
 from fits import Reader
-from revealed.sheet import Sheet, clean, display_width, number_column, probability, ratio, typeset
+from revealed.sheet import Printed, Sheet, clean, display_width, number_column, probability, ratio, typeset
 
 SIZES = st.floats(-12, 12).map(lambda power: 10.0**power)
 NUMBERS = st.builds(lambda size, sign: sign * size, SIZES, st.sampled_from([-1.0, 1.0]))
@@ -156,3 +156,23 @@ def test_no_name_can_break_out(name):
     assert bare.count("&") == 2
     assert bare.count("%") == 1
     assert all(line.isprintable() for line in [*lines, *sheet.text().splitlines()])
+
+
+class Wide(Printed):
+    def _sheet(self) -> Sheet:
+        row = ("name", *(["0.12345"] * 6))
+        return Sheet(
+            "wide", ("", "before", "after", "change", "se", "lower", "upper"), ((row,),), notes=("raise tol.",)
+        )
+
+
+def test_a_narrow_page_goes_without_what_can_be_spared():
+    narrow = Wide().text(50, spare=("se",))
+    assert max(map(len, narrow.splitlines())) == 50
+    assert narrow.splitlines()[1].split() == ["before", "after", "change", "lower", "upper"]
+    assert narrow.splitlines()[3].split() == ["name", *["0.12345"] * 5]
+    assert Wide().text(78, spare=("se",)) == Wide().text(78)  # there is room
+
+
+def test_notes_can_be_reworded():
+    assert Wide().text(reword=str.upper) == Wide().text().replace("raise tol.", "RAISE TOL.")

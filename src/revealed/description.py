@@ -82,9 +82,9 @@ class Description:
     reward: str | None = _option(
         "text", None, "linear in features, one weight per state (tabular), or a network.  [default: linear]", REWARDS
     )
-    hidden: tuple[int, ...] = _option("counts", (32, 16), "Units of a hidden layer of the network.", least=1)
+    hidden: tuple[int, ...] = _option("counts", (32, 16), "Units of a hidden layer.", metavar="UNITS", least=1)
     # the model
-    discount: float = _option("number", 0.95, "The discount factor γ.", least=0.0)
+    discount: float = _option("number", 0.95, "The discount factor γ.")
     transitions: str | None = _option(
         "text", None, "Table of transition probabilities; without it they are estimated.", metavar="FILE", path=True
     )
@@ -128,8 +128,7 @@ class Description:
         for one in fields(self):
             value = _checked(one.name, getattr(self, one.name), one.metadata)
             object.__setattr__(self, one.name, value)
-        parts = [part.strip() for text in self.coordinates for part in text.split(",")]
-        object.__setattr__(self, "coordinates", tuple(part for part in parts if part))
+        object.__setattr__(self, "coordinates", _two_columns(self.coordinates))
         for name in REQUIRED:
             if not getattr(self, name):
                 about = type(self).__dataclass_fields__[name].metadata["help"].rstrip(".").lower()
@@ -143,8 +142,7 @@ class Description:
     @classmethod
     def from_flags(cls, given: Mapping[str, Any], config: str | os.PathLike[str] | None = None) -> Self:
         """From what was said on the command line (None and empty lists: nothing) over what a file says."""
-        said = {name: value for name, value in given.items() if value is not None and value not in ([], ())}
-        return cls(**((read_toml(cls, config) if config is not None else {}) | said))
+        return cls(**((read_toml(cls, config) if config is not None else {}) | said_in(given)))
 
     @classmethod
     def from_toml(cls, path: str | os.PathLike[str], **changes: Any) -> Self:
@@ -164,6 +162,32 @@ class Description:
         return "\n".join(lines) + "\n"
 
 
+def said_in(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The flags that were given; numbers of a list may have commas between them."""
+    said = {name: value for name, value in given.items() if value is not None and value not in ([], ())}
+    about = option_fields()
+    return {name: _counts(name, value) if about[name]["kind"] == "counts" else value for name, value in said.items()}
+
+
+def _counts(name: str, given: Any) -> Any:
+    """`32,16` as two numbers."""
+    texts = [given] if isinstance(given, str) else given
+    if not isinstance(texts, list | tuple) or not all(isinstance(text, str) for text in texts):
+        return given
+    try:
+        return [int(part) for text in texts for part in text.split(",")]
+    except ValueError:
+        raise InvalidOption(flag(name), "whole numbers, as in 32,16", repr(",".join(texts))) from None
+
+
+def _two_columns(given: tuple[str, ...]) -> tuple[str, ...]:
+    """None, or the names of two columns, in one word or in two."""
+    parts = tuple(part.strip() for text in given for part in text.split(","))
+    if given and (len(parts) != 2 or len(set(parts)) < 2 or not all(parts)):
+        raise InvalidOption("--coordinates", "two columns, as in x,y", repr(",".join(given)))
+    return parts
+
+
 def flag(name: str) -> str:
     """What an option is called on the command line."""
     return "PANEL" if name == "panel" else "--" + key(name)
@@ -177,6 +201,31 @@ def key(name: str) -> str:
 def option_fields() -> dict[str, Any]:
     """Name → what there is to know of an option, with its default."""
     return {one.name: dict(one.metadata) | {"default": one.default} for one in fields(Description)}
+
+
+def require_effect(options: Description, said: Mapping[str, Any], method: str | None) -> None:
+    """Nobody says a flag that would do nothing; a file may, since flags go over it. Without a `method`, all run."""
+    for names, has_effect, needed in _effects(options, method):
+        for name in names:
+            if name in said and said[name] != type(options).__dataclass_fields__[name].default and not has_effect:
+                got = f"{flag(name)} {said[name]}"
+                raise InvalidOption(flag(name), needed, f"{got}, which would have no effect")
+
+
+def _effects(one: Description, method: str | None) -> list[tuple[tuple[str, ...], bool, str]]:
+    """(options, whether they have an effect, what they need for it)."""
+    steps = method in (None, "ccp", "npl") or one.weighting == "occupancy" or one.start == "ccp"
+    drawn = one.errors == "bootstrap"
+    return [
+        (("start",), method in (None, "nfxp", "mce-irl"), "--method nfxp"),
+        (("updates",), method in (None, "npl"), "--method npl"),
+        (("first_step",), steps, "--method ccp or npl"),
+        (("reps",), drawn, "--errors bootstrap"),
+        (("seed",), drawn or one.reward == "neural" or method is None, "--errors bootstrap or --reward neural"),
+        (("probability",), one.transitions is not None, "--transitions FILE"),
+        (("unseen",), one.transitions is None, "estimated transitions (no --transitions)"),
+        (("feature_state",), one.features is not None, "--features FILE"),
+    ]
 
 
 # values
@@ -205,7 +254,7 @@ def _one(name: str, value: Any, kind: str, about: Mapping[str, Any], where: str)
         raise InvalidOption(flag(name), f"one of {', '.join(about['offered'])}", repr(value) + where, remedy=remedy)
     if about["least"] is not None and value < about["least"]:
         raise InvalidOption(flag(name), f"{_EXPECTED[kind]}, at least {about['least']:g}", repr(value) + where)
-    return float(value) if kind == "number" else value
+    return float(value) if kind == "number" else str(value) if kind == "text" else value  # no member of an enumeration
 
 
 # as in `checks`, without NumPy: help must not wait for it
@@ -249,6 +298,8 @@ def read_toml(kind: type[Description], path: str | os.PathLike[str]) -> dict[str
             near = get_close_matches(word, [key(one) for one in options], 1)
             remedy = f"Did you mean {near[0]}?" if near else "Its options are those of revealed fit --help."
             raise InvalidOption("--config", "options of revealed fit", f"{word!r} in {file}", remedy=remedy)
+        if name in out:
+            raise InvalidOption("--config", "each option once", f"{key(name)} and {name} in {file}")
         value = _checked(name, value, options[name].metadata, f" in {file}")
         out[name] = _seen_from_here(value, file.parent) if options[name].metadata["path"] else value
     return out

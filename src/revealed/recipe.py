@@ -1,33 +1,41 @@
 """From a description in words to demonstrations, model, reward and fit: what `revealed fit` does, for Python too.
 
-    recipe = rv.Recipe(panel="trips.csv", id="rider", time="t", state="station", action="choice",
-                       features="stations.csv", discount=0.95, method="npl")
-    fit = recipe.fit()
-
 Every part is made once, when it is first asked for. States that are whole numbers are names where a features file lists
 them, and indices elsewhere; a pair that nobody chose is not offered, unless `unseen` says otherwise.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from revealed.checks import Floats, as_number
+from revealed.checks import Floats
 from revealed.demonstrations import Demonstrations
-from revealed.description import Description
-from revealed.errors import InvalidOption
+from revealed.description import Description, flag, require_effect, said_in
+from revealed.errors import InvalidDemonstrations, InvalidInput, InvalidOption, InvalidReward
 from revealed.estimators import CCP, MCEIRL, NFXP, NPL, Estimator
 from revealed.fit import Fit
-from revealed.frames import Table, read_table
-from revealed.labels import find, spell
+from revealed.frames import Table, read_table, relation_of, require_column
+from revealed.labels import find
 from revealed.mdp import MDP
 from revealed.rewards.base import Reward
 from revealed.rewards.linear import LinearReward
 from revealed.rewards.tabular import TabularReward
+from revealed.typed import (
+    as_labels,
+    one_or_list,
+    parse_bins,
+    parted,
+    parted_bins,
+    parted_paths,
+    read_model,
+    texts_of,
+)
 
 if TYPE_CHECKING:
     from revealed.bins import Bins
@@ -36,11 +44,56 @@ METHODS: dict[str, type[Estimator]] = {"nfxp": NFXP, "mce-irl": MCEIRL, "ccp": C
 
 
 class Recipe(Description):
-    """A `Description` that can be carried out; its parts are `demonstrations`, `mdp`, `reward_model`, `places`."""
+    """An estimation in words: which data, which model, which reward, which method. `fit()` carries it out.
+
+    Every option of `revealed fit` is an argument of the same name (`--next-state` is `next_state`), with the same
+    default; lists may be a single text. Options that make no sense together are refused at once, and files are read
+    when they are needed.
+
+    >>> recipe = rv.Recipe(                                                  # doctest: +SKIP
+    ...     panel="trips.csv", id="rider", time="t", state="station", action="choice",
+    ...     features="stations.csv", columns=["shops", "green"], discount=0.9, method="npl",
+    ... )
+    >>> fit = recipe.fit()                                                   # doctest: +SKIP
+    >>> rv.Recipe.from_toml("trips-fit/config.toml", method="ccp").fit()     # doctest: +SKIP
+
+    Parameters
+    ----------
+    panel, id, time, state, action : files of decisions (a path, a glob, several) and their columns; always needed.
+    next_state, weight, period, gaps, bins : more about the panel; `bins="miles=90"` makes states of numbers.
+    features, feature_state, columns, constants, coordinates, reward, hidden : what the reward is made of; `features`
+        is a file with a row per state or per pair, `reward` is "linear", "tabular" or "neural".
+    discount, transitions, probability, smoothing, kernel, unseen, terminal, horizon : the model; transitions are
+        estimated from the panel, unless a table of them is given.
+    method, updates, first_step, weighting, l2, tol, max_iter, optimizer, start : the estimator and its options.
+    errors, joint, reps, seed : the standard errors.
+    out : where `revealed fit` writes; `fit()` writes nothing.
+
+    Its parts are made when they are first asked for: `demonstrations`, `mdp` and `reward_model`, which the estimator is
+    given; `binned` (bins of the states) and `places` (S, 2) (where states lie), or None; labels of states and actions.
+    """
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self._require_sense()
+
+    @classmethod
+    def from_flags(cls, given: Mapping[str, Any], config: str | os.PathLike[str] | None = None) -> Self:
+        """From flags over a file. Lists may be typed with commas; a flag that would have no effect is a mistake."""
+        recipe, said = super().from_flags(given, config), said_in(given)
+        require_effect(recipe, said, None if "method" not in given else recipe.method)
+        return recipe._parted({name for name, value in said.items() if any("," in text for text in texts_of(value))})
+
+    def _parted(self, names: set[str]) -> Self:
+        """With these lists taken apart at their commas, unless a file or a column is called so."""
+        changes: dict[str, Any] = {"panel": parted_paths(self.panel)} if "panel" in names else {}
+        for name in names & {"state", "action", "next_state"}:
+            changes[name] = parted(getattr(self, name), replace(self, **changes)._panel_names)
+        for name in names & {"columns", "feature_state"}:
+            changes[name] = parted(getattr(self, name), self._table.names if self.features else self.state)
+        if "bins" in names:
+            changes["bins"] = parted_bins(self.bins, changes.get("state", self.state))
+        return replace(self, **changes) if changes else self
 
     def _require_sense(self) -> None:
         """Options that would have no effect beside others are mistakes."""
@@ -50,11 +103,14 @@ class Recipe(Description):
             raise InvalidOption(option, "estimated transitions", "a table of them", remedy="Leave --transitions out.")
         if self.smoothing and self.kernel:
             raise InvalidOption("--kernel", "one way to smooth transitions", "--smoothing as well")
-        if kind != "tabular" and not self.features and not self.bins:
+        alone = self.constants and kind == "linear"  # a constant for each action but the first is a reward, too
+        if kind != "tabular" and not self.features and not self.bins and not alone:
             remedy = "Give --features FILE, or --reward tabular for one weight per state."
             raise InvalidOption("--features", f"features for a {kind} reward", "nothing", remedy=remedy)
         if self.constants and kind != "linear":
             raise InvalidOption("--constants", "a linear reward", kind)
+        if self.columns and not self.features and not self.bins:
+            raise InvalidOption("--columns", "columns of a features file, or of bins", "neither")
         if self.hidden != Description.hidden and kind != "neural":
             raise InvalidOption("--hidden", "a neural reward", kind, remedy="Add --reward neural.")
         if self.coordinates and not self.features:
@@ -68,13 +124,23 @@ class Recipe(Description):
         return self.panel[0] if len(self.panel) == 1 else list(self.panel)
 
     @cached_property
+    def _panel_names(self) -> list[str]:
+        return list(relation_of(self.source, "PANEL").columns)
+
+    def _require_columns(self) -> None:
+        """The panel has the columns that were named; asked before a features file is, whose complaint would mislead."""
+        for role in ("id", "time", "state", "action", "next_state", "weight"):
+            for name in texts_of(getattr(self, role)):
+                require_column(flag(role), name, self._panel_names)
+
+    @cached_property
     def binned(self) -> Bins | None:
         """The bins of the state columns, where they are continuous."""
         if not self.bins:
             return None
         from revealed.bins import discretize
 
-        wanted = dict(_parse_bins(text) for text in self.bins)
+        wanted = dict(parse_bins(text) for text in self.bins)
         for name in wanted:
             if name not in self.state:
                 expected = f"a state column ({', '.join(self.state)}) and its bins"
@@ -91,19 +157,29 @@ class Recipe(Description):
     @cached_property
     def demonstrations(self) -> Demonstrations:
         known: dict[str, Any] = {}
+        if self.features is not None:
+            self._require_columns()
         if self.binned is None:
             known["states"] = self._listed_states
             if known["states"] is None and self.transitions and self.mdp.state_labels is None:
                 known["n_states"] = self.mdp.n_states
         if self.transitions and self.mdp.action_labels is None:
             known["n_actions"] = self.mdp.n_actions
+        try:
+            return self._read_panel(known)
+        except InvalidDemonstrations as error:
+            if known.get("states") is None or not str(error.expected).startswith("one of"):
+                raise
+            raise self._no_features(error.got, error.offender, error.remedy, error.argument) from error
+
+    def _read_panel(self, known: dict[str, Any]) -> Demonstrations:
         return Demonstrations.from_frame(
             self.source,
             id=str(self.id),
             time=str(self.time),
-            state=self.binned if self.binned is not None else _one_or_list(self.state),
-            action=_one_or_list(self.action),
-            next_state=_one_or_list(self.next_state) if self.next_state else None,
+            state=self.binned if self.binned is not None else one_or_list(self.state),
+            action=one_or_list(self.action),
+            next_state=one_or_list(self.next_state) if self.next_state else None,
             weight=self.weight,
             period=self.period,
             gaps=self.gaps,
@@ -159,18 +235,51 @@ class Recipe(Description):
         return NeuralReward(self._as_features(linear), hidden=self.hidden, seed=self.seed)
 
     def _linear(self) -> LinearReward:
-        """The features of the file, or the centres of the bins."""
+        """The features of the file, or the centres of the bins; constants alone where there is neither."""
+        import pandas as pd
+
         options = {"columns": self._chosen_columns, "constants": self.constants, "actions": self.action_labels}
         if self.features is not None:
-            pairs = all(name in self._table.names for name in self.action)
-            keys, chosen = _one_or_list(self._keys), _one_or_list(self.action) if pairs else None
-            return LinearReward.from_frame(self.features, state=keys, action=chosen, **options)
-        assert self.binned is not None
-        centres = self.binned.features
+            return self._from_file(options)
+        centres = pd.DataFrame() if self.binned is None else self.binned.features
         if not self.constants:
             return LinearReward(centres[list(self.columns)] if self.columns else centres)
         labelled = centres.assign(**{_STATE: self.state_labels})
         return LinearReward.from_frame(labelled, state=_STATE, **options)
+
+    def _from_file(self, options: dict[str, Any]) -> LinearReward:
+        pairs = all(name in self._table.names for name in self.action)
+        keys, chosen = one_or_list(self._keys), one_or_list(self.action) if pairs else None
+        try:
+            linear = LinearReward.from_frame(self.features, state=keys, action=chosen, **options)
+        except InvalidReward as error:
+            if error.argument not in ("state", "action", "state, action"):
+                raise
+            expected = f"{error.expected} in {self.features}"
+            raise InvalidReward("--features", expected, error.got, error.offender, error.remedy) from error
+        self._require_features(linear)
+        return linear
+
+    def _require_features(self, linear: LinearReward) -> None:
+        """Every state in which something is chosen has features; told with the name of the file."""
+        model = self.mdp.base or self.mdp
+        try:
+            linear.aligned(self.state_labels, self.action_labels, model.feasible)
+        except InvalidReward as error:
+            where = str(error.offender).removeprefix("state ")
+            labels = self.demonstrations.state_labels or range(self.demonstrations.n_states)
+            met = {repr(label) for label, n in zip(labels, self.demonstrations.counts.sum(axis=1), strict=True) if n}
+            only_led_to = self.next_state and where not in met and "action" not in where
+            argument = "next_state" if only_led_to else "state"
+            raise self._no_features(where, None, error.remedy, argument) from error
+
+    def _no_features(self, label: object, row: str | None, remedy: str | None, role: str = "state") -> InvalidReward:
+        """The complaint about a state of the panel that the features file does not list."""
+        expected = "a row for every state" + (" that --next-state leads to" if role == "next_state" else "")
+        got = f"no features for {label} in {self.features}"
+        alike = remedy is not None and remedy.startswith("Did") and not str(label).isdecimal()
+        remedy = remedy if alike else "Add a row."  # numbers that look alike mean nothing
+        return InvalidReward("--features", expected, got, row, remedy)
 
     def _as_features(self, linear: LinearReward) -> Floats:
         """(S, K) or (S, A, K), in the order of the model."""
@@ -187,7 +296,7 @@ class Recipe(Description):
         return base if self.horizon is None else base.unroll(self.horizon)
 
     def _given(self) -> MDP:
-        names = {"state": _one_or_list(self.state), "action": _one_or_list(self.action)}
+        names = {"state": one_or_list(self.state), "action": one_or_list(self.action)}
         states = list(self.binned.labels) if self.binned is not None else self._listed_states
         return read_model(
             self.transitions,
@@ -195,9 +304,16 @@ class Recipe(Description):
             probability=self.probability,
             discount=self.discount,
             states=states,
-            terminal=as_labels(self.terminal, [self.state] if len(self.state) > 1 else []) or None,
+            terminal=self._typed_terminal() or None,
             **names,
         )
+
+    def _typed_terminal(self) -> list[Any]:
+        """The states that end, in a table of transitions."""
+        if len(self.state) > 1 or not any("," in text for text in self.terminal):
+            return as_labels(self.terminal, [self.state] if len(self.state) > 1 else [])
+        table = read_table(self.transitions, "transitions")
+        return as_labels(self.terminal, [label for name in table.names for label in table.columns[name].tolist()])
 
     def _estimated(self) -> MDP:
         from revealed.transition_models import estimate_transitions
@@ -234,24 +350,31 @@ class Recipe(Description):
             demos = self.demonstrations  # not the model, which a kernel makes of the places
             given = self.mdp.base or self.mdp if self.transitions else None
             labels = (given and given.state_labels) or demos.state_labels or range(demos.n_states)
-            rows = find("--features", labels, self._table.labels("features", _one_or_list(self._keys)), "state")
+            rows = self._rows_of(labels)
             columns = [self._table.numbers("--coordinates", name)[rows] for name in self.coordinates]
             return np.column_stack(columns)
         return None if self.binned is None else self.binned.features.to_numpy(dtype=np.float64)
 
+    def _rows_of(self, labels: Sequence[Any]) -> Any:
+        """Where these states stand in the features file."""
+        listed = self._table.labels("features", one_or_list(self._keys))
+        try:
+            return find("--features", labels, listed)
+        except InvalidInput as error:
+            raise self._no_features(error.got, None, error.remedy) from error
+
     # the method
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What every method is told."""
+        names = ("weighting", "first_step", "l2", "tol", "max_iter", "optimizer")
+        return {name: getattr(self, name) for name in names}
 
     def estimator(self, method: str | None = None) -> Estimator:
         """The method asked for, or another with the same options."""
         name = method or self.method
-        options: dict[str, Any] = {
-            "weighting": self.weighting,
-            "first_step": self.first_step,
-            "l2": self.l2,
-            "tol": self.tol,
-            "max_iter": self.max_iter,
-            "optimizer": self.optimizer,
-        }
+        options = self.options
         if self.start == "ccp" and name in ("nfxp", "mce-irl"):
             options["start"] = "ccp"
         if name == "npl":
@@ -275,72 +398,3 @@ class Recipe(Description):
 
 
 _STATE = "the state"  # a column beside those of the bins
-
-
-def read_model(
-    table: Any,
-    *,
-    state: Any,
-    action: Any,
-    next_state: Sequence[str],
-    probability: str,
-    discount: float,
-    states: Any = None,
-    actions: Any = None,
-    terminal: Any = None,
-    initial: Any = None,
-) -> MDP:
-    """A table of transitions. Its columns are called as the panel's; the next state's too, else `next_` and the
-    state's name."""
-    names = read_table(table, "transitions").names
-    own = [state] if isinstance(state, str) else list(state)
-    for candidate in (list(next_state), [f"next_{name}" for name in own], ["next_state"]):
-        if len(candidate) == len(own) and all(name in names for name in candidate):
-            break
-    else:
-        expected = f"a column next_{own[0]} for where a decision leads"
-        raise InvalidOption("--transitions", expected, ", ".join(names), remedy="Or name it with --next-state.")
-    return MDP.from_frame(
-        table,
-        state=state,
-        action=action,
-        next_state=_one_or_list(candidate),
-        probability=probability,
-        discount=discount,
-        states=states,
-        actions=actions,
-        terminal=terminal,
-        initial=initial,
-    )
-
-
-def as_labels(texts: Sequence[str], known: Sequence[Any]) -> list[Any]:
-    """Labels as they are typed; those of several columns have commas between their parts."""
-    if len(known) == 0 or not isinstance(known[0], tuple):
-        return list(texts)
-    spelled = {spell(label) for label in known}
-    parted = [tuple(part.strip() for part in text.strip("() ").split(",")) for text in texts]
-    return [text if text in spelled else parts for text, parts in zip(texts, parted, strict=True)]
-
-
-def _one_or_list(names: Sequence[str]) -> Any:
-    return names[0] if len(names) == 1 else list(names)
-
-
-def _parse_bins(text: str) -> tuple[str, dict[str, Any]]:
-    """`miles=90`, `miles=quantile:20`, `miles=edges:0,5,10` as a column and options of `rv.discretize`."""
-    name, equals, how = text.rpartition("=")
-    way, colon, rest = how.rpartition(":")
-    try:
-        if equals and way == "edges":
-            return name, {"edges": [_number(part) for part in rest.split(",")]}
-        if equals and (not colon or way in ("uniform", "quantile")):
-            return name, {"bins": int(rest), "how": way or "uniform"}
-    except ValueError:
-        pass
-    raise InvalidOption("--bins", "COLUMN=90, COLUMN=quantile:20 or COLUMN=edges:0,5,10", repr(text))
-
-
-def _number(text: str) -> float:
-    number = as_number(float(text))
-    return int(number) if number.is_integer() else number

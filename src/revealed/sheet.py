@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from itertools import accumulate, zip_longest
 from math import floor, isfinite, log10
 from typing import TYPE_CHECKING, Any
@@ -49,6 +49,12 @@ class Sheet:
     @property
     def rows(self) -> list[Row]:
         return [row for block in self.blocks for row in block]
+
+    def without(self, columns: Sequence[str]) -> Sheet:
+        """The same without the columns of these names."""
+        kept = [k for k, name in enumerate(self.head) if name not in columns]
+        blocks = tuple(tuple(tuple(row[k] for k in kept) for row in block) for block in self.blocks)
+        return replace(self, head=tuple(self.head[k] for k in kept), blocks=blocks)
 
     def text(self, least: int = WIDTH) -> str:
         """Lines of equal width for a terminal, wider than `least` only where the cells need it."""
@@ -101,9 +107,15 @@ class Printed(ABC):
     def _repr_html_(self) -> str:
         return self.to_html()
 
-    def text(self, width: int = WIDTH) -> str:
-        """The printed form in lines of `width` characters, longer only where the cells need it."""
-        return self._sheet().text(width)
+    def text(self, width: int = WIDTH, reword: Callable[[str], str] | None = None, spare: Sequence[str] = ()) -> str:
+        """The printed form in lines of `width` characters, longer only where the cells need it.
+
+        `reword` respells its notes; columns called as in `spare` are left out where the table is too wide.
+        """
+        sheet = self._sheet()
+        notes = sheet.notes if reword is None else tuple(reword(note) for note in sheet.notes)
+        too_wide = sum(_column_widths([sheet.head, *sheet.rows], width)) > width
+        return replace(sheet.without(spare) if too_wide else sheet, notes=notes).text(width)
 
     def to_html(self) -> str:
         """A fragment to be put into a page; all names in it are escaped."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from revealed.commands.fit import describe, end
+from revealed.commands.fit import describe, end, with_bootstrap
 from revealed.commands.flags import Config, Force, Json, with_options
 from revealed.commands.terminal import one_line, print_json, show, tell
+from revealed.commands.wording import PANEL, in_flags
 from revealed.errors import RevealedError
 
 if TYPE_CHECKING:
@@ -30,48 +32,73 @@ def compare(config: Config = None, json: Json = False, force: Force = False, **o
           --features stations.csv --discount 0.95 --out trips-compared
     """
     with one_line():
-        from revealed.commands.folder import claim
+        from revealed.commands.folder import OURS
+        from revealed.commands.placing import claim, placed
         from revealed.recipe import Recipe
 
         recipe = Recipe.from_flags(options, config)
-        folder = None if recipe.out is None else claim(recipe.out, force)
-        fits, failed = _run(recipe)
-        advice = _advise(recipe, failed)
-        files = {} if folder is None else _write(folder, recipe, fits, advice, failed)
+        folder = None if recipe.out is None else claim(recipe.out, OURS, force)
+        found = _run(recipe)
+        files = {}
+        if folder is not None:
+            with placed(folder, OURS) as beside:
+                files = _write(beside, folder, recipe, found)
         if json:
-            print_json(_describe(fits, advice, failed) | {"files": files})
+            print_json(_describe(found) | {"files": files})
         else:
-            _show(fits, advice, failed, folder)
-        end(*fits.values())
+            _show(found, folder)
+        end(*found.fits.values(), stopped=found.stopped)
 
 
 with_options(compare, leave_out=("method",))
 
 
-def _run(recipe: Recipe) -> tuple[dict[str, Fit], list[str]]:
-    """The fits, and what kept a method from having one; where none has, its error is the user's."""
-    fits: dict[str, Fit] = {}
-    failed: list[RevealedError] = []
+@dataclass
+class Compared:
+    """What came of it: fits by method, the advice, and why there is no more; `stopped` says what Ctrl-C ended."""
+
+    fits: dict[str, Fit] = field(default_factory=dict)
+    advice: Any = None
+    failed: list[str] = field(default_factory=list)
+    stopped: str = ""
+
+
+def _run(recipe: Recipe) -> Compared:
+    """Every method, then the advice. Where no method has an estimate, the first error is the user's; Ctrl-C keeps what
+    was finished."""
     recipe.prepare()  # whose mistakes are no method's failure
-    for method in METHODS:
-        try:
-            fits[method] = recipe.fit(method)
-        except RevealedError as error:
-            failed.append(error)
-    if not fits:
-        raise failed[0]
-    missing = [method.upper() for method in METHODS if method not in fits]
-    return fits, [f"{name} has no estimate: {error}" for name, error in zip(missing, failed, strict=True)]
+    found = Compared()
+    first: RevealedError | None = None
+    try:
+        for method in METHODS:
+            try:
+                found.fits[method], found.stopped = with_bootstrap(recipe.fit(method))
+            except RevealedError as error:
+                first = first or error
+                found.failed.append(in_flags(f"{method.upper()} has no estimate: {error}", PANEL))
+            if found.stopped or (method in found.fits and found.fits[method].status.interrupted):
+                found.stopped = found.stopped or "stopped: methods that were not reached are missing."
+                return found
+        if not found.fits and first is not None:
+            raise first
+        found.advice = _advise(recipe, found.failed)
+    except KeyboardInterrupt:
+        if not found.fits:
+            raise
+        missing = [method.upper() for method in METHODS if method not in found.fits]
+        found.stopped = f"stopped: {', '.join(missing) or 'the advice'} is missing, what was finished is kept."
+    return found
 
 
 def _advise(recipe: Recipe, failed: list[str]) -> Any:
-    """What the advisor says; None, with a note, where it cannot say anything."""
+    """What the advisor says of the methods with these options; None, with a note, where it cannot say anything."""
     from revealed.advisor import advise
 
+    options: dict[str, Any] = recipe.options | {"updates": recipe.updates}
     try:
-        return advise(recipe.mdp, recipe.demonstrations, recipe.reward_model, seed=recipe.seed)
+        return advise(recipe.mdp, recipe.demonstrations, recipe.reward_model, seed=recipe.seed, **options)
     except RevealedError as error:
-        failed.append(f"no advice: {error}")
+        failed.append(in_flags(f"no advice: {error}", PANEL))
         return None
 
 
@@ -81,34 +108,36 @@ def _table(fits: dict[str, Fit]) -> Any:
     return compare_fits(list(fits.values()))
 
 
-def _show(fits: dict[str, Fit], advice: Any, failed: list[str], folder: Path | None) -> None:
-    show(_table(fits))
+def _show(found: Compared, folder: Path | None) -> None:
+    show(_table(found.fits))
     tell(SAME)
-    for line in failed:
+    for line in found.failed:
         tell(line)
-    if advice is not None:
+    if found.advice is not None:
         print()
-        show(advice)
+        show(found.advice)
     if folder is not None:
         tell(f"Wrote {folder / 'compare.html'}; also compare.csv, advice.txt and a folder per method there.")
 
 
-def _write(folder: Path, recipe: Recipe, fits: dict[str, Fit], advice: Any, failed: list[str]) -> dict[str, Any]:
-    from revealed.commands.folder import write_config, write_fit, write_frame, write_text
+def _write(beside: Path, home: Path, recipe: Recipe, found: Compared) -> dict[str, Any]:
+    from revealed.commands.folder import write_config, write_fit
+    from revealed.commands.placing import write_frame, write_text
 
-    table = _table(fits)
+    table = _table(found.fits)
     frame = table.to_frame()
     frame.columns = [" ".join(pair) for pair in frame.columns]
-    write_frame(folder / "compare.csv", frame.rename_axis("parameter").reset_index())
-    said = [*([] if advice is None else [str(advice)]), SAME, *failed]
-    write_text(folder / "advice.txt", "\n".join(said))
-    write_text(folder / "compare.html", _page(table, advice, [SAME, *failed]))
-    for method, fit in fits.items():
-        (folder / method).mkdir(exist_ok=True)
-        write_fit(fit, folder / method, recipe, method=method)
-    write_config(folder, recipe, "compare")
-    files = {name.partition(".")[0]: str(folder / name) for name in ("compare.csv", "advice.txt", "config.toml")}
-    return files | {"page": str(folder / "compare.html"), **{method: str(folder / method) for method in fits}}
+    write_frame(beside / "compare.csv", frame.rename_axis("parameter").reset_index())
+    notes = [SAME, *found.failed, *([found.stopped] if found.stopped else [])]
+    advice = [] if found.advice is None else [found.advice.text(reword=in_flags)]
+    write_text(beside / "advice.txt", "\n".join([*advice, *notes]))
+    write_text(beside / "compare.html", _page(table, found.advice, notes))
+    for method, fit in found.fits.items():
+        (beside / method).mkdir()
+        write_fit(fit, beside / method, recipe, home / method, method=method)
+    write_config(beside, recipe, home, "compare")
+    files = {name.partition(".")[0]: str(home / name) for name in ("compare.csv", "advice.txt", "config.toml")}
+    return files | {"page": str(home / "compare.html"), **{method: str(home / method) for method in found.fits}}
 
 
 def _page(table: Any, advice: Any, said: list[str]) -> str:
@@ -123,9 +152,9 @@ def _page(table: Any, advice: Any, said: list[str]) -> str:
     return document(title, tag("h1", title), contents(titles), join(parts, "\n"))
 
 
-def _describe(fits: dict[str, Fit], advice: Any, failed: list[str]) -> dict[str, Any]:
+def _describe(found: Compared) -> dict[str, Any]:
     return {
-        "fits": {method: describe(fit) for method, fit in fits.items()},
-        "advice": None if advice is None else advice.to_dict(),
-        "notes": [SAME, *failed],
+        "fits": {method: describe(fit) for method, fit in found.fits.items()},
+        "advice": None if found.advice is None else found.advice.to_dict(),
+        "notes": [SAME, *found.failed],
     }

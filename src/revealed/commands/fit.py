@@ -18,6 +18,7 @@ from revealed.commands.terminal import (
     show,
     tell,
 )
+from revealed.commands.wording import in_flags
 
 if TYPE_CHECKING:
     from revealed.fit import Fit
@@ -45,21 +46,47 @@ def fit(config: Config = None, json: Json = False, force: Force = False, **optio
       revealed fit --config trips-fit/config.toml --out again
     """
     with one_line():
-        from revealed.commands.folder import claim, write_fit
+        from revealed.commands.folder import OURS, write_fit
+        from revealed.commands.placing import claim, placed
         from revealed.recipe import Recipe
 
         recipe = Recipe.from_flags(options, config)
-        folder = None if recipe.out is None else claim(recipe.out, force)
-        found = recipe.fit()
-        files = {} if folder is None else write_fit(found, folder, recipe)
+        folder = None if recipe.out is None else claim(recipe.out, OURS, force)
+        found, stopped = with_bootstrap(recipe.fit())
+        files = {}
+        if folder is not None:
+            with placed(folder, OURS) as beside:
+                files = write_fit(found, beside, recipe, folder)
         if json:
             print_json(describe(found) | {"files": files})
         else:
             show_fit(found, folder)
-        end(found)
+        end(found, stopped=stopped)
 
 
 with_options(fit)
+
+
+def with_bootstrap(found: Fit) -> tuple[Fit, str]:
+    """The fit after its bootstrap, where one was asked for. Ctrl-C leaves the estimate, which was finished, with the
+    errors that need no resampling, and a line that says so."""
+    from dataclasses import replace
+
+    if found.errors[0] != "bootstrap":
+        return found, ""
+    try:
+        drawn = found.drawn
+        if not drawn.interrupted:
+            return found, ""
+        when = f"after {len(drawn.done)} of {drawn.asked} replications"
+    except KeyboardInterrupt:
+        when = "before two replications were done"
+    plain = replace(found, chosen=None)
+    known = found.options["weighting"] == "sample"  # with occupancy weighting nothing but a bootstrap has them
+    kind = f"standard errors are of kind {plain.errors[0]}" if known else "there are no standard errors"
+    line = f"the bootstrap was stopped {when}: {kind}."
+    status = replace(found.status, notes=(*found.status.notes, line))
+    return replace(plain, status=status), line
 
 
 def show_fit(found: Fit, folder: Path | None) -> None:
@@ -71,12 +98,15 @@ def show_fit(found: Fit, folder: Path | None) -> None:
         tell(f"Wrote {folder / 'report.html'}; also params.csv, policy.csv, states.csv and fit.zip there.")
 
 
-def end(*fits: Fit) -> None:
-    """Leave with the status that tells how the fits ended; the reason of a bad one goes to standard error."""
+def end(*fits: Fit, stopped: str = "") -> None:
+    """Leave with the status that tells how the fits ended; the reason of a bad one goes to standard error, and so does
+    what Ctrl-C `stopped`."""
     for one in fits:
         if not one.converged:
-            say(" ".join(f"{one.method} {one.status.code}: {one.status.message}".split()))
-    interrupted = any(one.status.interrupted for one in fits)
+            say(in_flags(" ".join(f"{one.method} {one.status.code}: {one.status.message}".split())))
+    if stopped:
+        say(stopped)
+    interrupted = bool(stopped) or any(one.status.interrupted for one in fits)
     status = INTERRUPTED if interrupted else WELL if all(one.converged for one in fits) else UNCONVERGED
     if status:
         raise typer.Exit(status)
@@ -91,8 +121,8 @@ def describe(found: Fit) -> dict[str, Any]:
     return {
         "method": found.method,
         "converged": found.converged,
-        "status": {"code": status.code, "message": status.message, "interrupted": status.interrupted},
-        "notes": list(status.notes),
+        "status": {"code": status.code, "message": in_flags(status.message), "interrupted": status.interrupted},
+        "notes": [in_flags(note) for note in status.notes],
         "params": [
             {str(name): value for name, value in zip(frame.columns, row, strict=True)}
             for row in frame.itertuples(index=False)

@@ -15,7 +15,8 @@ import typer
 
 from revealed.description import flag, option_fields
 
-_TYPES: dict[str, Any] = {"text": str, "number": float, "count": int, "flag": bool}
+# whole numbers of a list may have commas between them, and are texts until they are read
+_TYPES: dict[str, Any] = {"text": str, "texts": str, "counts": str, "number": float, "count": int, "flag": bool}
 
 
 def with_options(command: Callable[..., None], leave_out: Sequence[str] = ()) -> Callable[..., None]:
@@ -31,7 +32,7 @@ def with_options(command: Callable[..., None], leave_out: Sequence[str] = ()) ->
 def _parameter(name: str, about: dict[str, Any]) -> inspect.Parameter:
     """A flag; the panel is an argument."""
     kind = about["kind"]
-    one = _TYPES[kind.removesuffix("s")] if not about["offered"] else _choice(name, about["offered"])
+    one = _TYPES[kind] if not about["offered"] else _choice(name, about["offered"])
     wanted = list[one] if kind.endswith("s") else one
     if name == "panel":
         info: Any = typer.Argument(help=about["help"], metavar="PANEL...", show_default=False)
@@ -53,9 +54,14 @@ def _choice(name: str, offered: Sequence[str]) -> Any:
 
 def _help(about: dict[str, Any]) -> str:
     default = about["default"]
-    again = " May be given several times." if about["kind"].endswith("s") and about["metavar"] != "X,Y" else ""
+    again = (
+        " May be given several times, or with commas."
+        if about["kind"].endswith("s") and about["metavar"] != "X,Y"
+        else ""
+    )
     if default in (None, (), False, 0.0) or "default" in about["help"]:
-        return about["help"].replace("  [", f"{again}  [") if again else about["help"]
+        words, bracket, rest = about["help"].partition("  [")
+        return words + again + bracket + rest
     shown = " ".join(map(str, default)) if isinstance(default, tuple) else f"{default}"
     return f"{about['help']}{again}  [default: {shown}]"
 

@@ -9,26 +9,26 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from revealed.checks import Floats, Ints, as_number, require_option
-from revealed.commands.folder import occupied, write_frame, write_text
+from revealed.checks import Floats, Ints, as_number
+from revealed.commands.placing import write_frame, write_text
 from revealed.commands.tables import Names, action_columns, action_labels, base_labels, state_columns
+from revealed.commands.wording import in_flags
 from revealed.counterfactual import Counterfactual
 from revealed.errors import InvalidInput, InvalidOption
-from revealed.files import prepare_folder
 from revealed.fit import Fit
 from revealed.frames import read_table
 from revealed.labels import find, near, plain, spell
 from revealed.mdp import MDP
-from revealed.recipe import as_labels, read_model
 from revealed.scenario import find_parameter
+from revealed.typed import as_labels, read_model
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from revealed.bins import Bins
 
-BANDS = ("auto", "delta", "bootstrap", "none")
 ANSWER = ("table.csv", "policy.csv", "states.csv", "counterfactual.html")
+MOST_PICTURES = 4
 
 
 def find_states(
@@ -37,7 +37,9 @@ def find_states(
     """The states asked for, in a period of the horizon; without any, all in which somebody decides."""
     S, last = (fit.mdp.base or fit.mdp).n_states, (fit.mdp.horizon or 1) - 1
     if period > last:
-        raise InvalidOption("--period", f"a whole number in 0…{last}", repr(period))
+        expected = f"a whole number in 0…{last}" if fit.mdp.horizon else "a fit with a horizon"
+        got = repr(period) if fit.mdp.horizon else f"{period} for one that has none"
+        raise InvalidOption("--period", expected, got)
     if labels and file is not None:
         raise InvalidOption("--states", "nothing beside --state", str(file))
     if not labels and file is None:
@@ -57,7 +59,14 @@ def _named(fit: Fit, argument: str, labels: Sequence[str]) -> Ints:
     known, bins = base_labels(fit), fit.demonstrations.bins
     if bins is None:
         return find(argument, as_labels(labels, known), known, argument)
+    if len(bins.columns) == 1:  # commas are between numbers, not between the parts of one state
+        labels = [part for label in labels for part in _numbers_in(label, bins)]
     return np.array([_bin_of(bins, argument, label) for label in labels], dtype=np.intp)
+
+
+def _numbers_in(label: str, bins: Bins) -> list[str]:
+    parts = label.split(",")
+    return parts if label not in bins.labels and all(_float(part) is not None for part in parts) else [label]
 
 
 def _bin_of(bins: Bins, argument: str, label: str) -> int:
@@ -121,18 +130,44 @@ def ask(
     bootstrap: dict[str, int],
 ) -> Counterfactual:
     """The counterfactual in words of the command line."""
-    require_option("--bands", bands, BANDS)
     if not changes and discount is None and transitions is None:
         remedy = "As in --set RC=12, --discount 0.9 or --transitions after.csv."
         raise InvalidOption("counterfactual", "something that changes", "nothing", remedy=remedy)
-    rules = dict(parse_change(text, tuple(map(str, fit.reward_model.names))) for text in changes)
+    rules = parse_changes(changes, tuple(map(str, fit.reward_model.names)))
     model = _model(fit, names, discount, transitions)
     own = bands == "bootstrap" or (bands == "auto" and fit.errors[0] == "bootstrap")
     options = bootstrap if own and bands == "bootstrap" else {}
     return fit.counterfactual(params=rules or None, mdp=model, bands=None if bands == "none" else bands, **options)
 
 
-def parse_change(text: str, names: tuple[str, ...]) -> tuple[str, float | Callable[[float], float]]:
+Rule = float | Callable[[float], float]
+
+
+def parse_changes(texts: Sequence[str], names: tuple[str, ...]) -> dict[str, Rule]:
+    """Every change by its parameter, which has one; `a=1,b=2` are two."""
+    rules: dict[str, Rule] = {}
+    for text in texts:
+        for name, rule in _changes_in(text, names):
+            if name in rules:
+                raise InvalidOption("--set", "one change of each parameter", f"{name!r} twice")
+            rules[name] = rule
+    return rules
+
+
+def _changes_in(text: str, names: tuple[str, ...]) -> list[tuple[str, Rule]]:
+    try:
+        return [parse_change(text, names)]
+    except InvalidInput:
+        try:
+            several = [parse_change(part, names) for part in text.split(",")] if "," in text else []
+        except InvalidInput:
+            several = []
+        if several:
+            return several
+        raise
+
+
+def parse_change(text: str, names: tuple[str, ...]) -> tuple[str, Rule]:
     """`RC=12` sets a parameter; `price*1.2`, `price/2`, `price+1` and `price-1` change its estimate."""
     for name in sorted(names, key=len, reverse=True):  # a name may begin as another one does
         rest = text.strip().removeprefix(name).strip()
@@ -151,7 +186,7 @@ def parse_change(text: str, names: tuple[str, ...]) -> tuple[str, float | Callab
     raise InvalidOption("--set", "a parameter and what it becomes, as in RC=12", repr(text))
 
 
-_RULES: dict[str, Callable[[float], float | Callable[[float], float]]] = {
+_RULES: dict[str, Callable[[float], Rule]] = {
     "=": lambda number: number,
     "*": lambda number: lambda value: value * number,
     "/": lambda number: lambda value: value / number,
@@ -183,15 +218,8 @@ def _model(fit: Fit, names: Names, discount: float | None, table: Any) -> MDP | 
     return model if fit.mdp.horizon is None else model.unroll(fit.mdp.horizon)
 
 
-def claim_answer(out: str | os.PathLike[str], force: bool) -> Path:
-    """The folder of an answer; one that holds other things is refused."""
-    folder = Path(out)
-    if folder.is_dir() and not force and any(file.name not in ANSWER for file in folder.iterdir()):
-        raise occupied(folder)
-    return prepare_folder(folder, "--out")
-
-
-def write_answer(answer: Counterfactual, fit: Fit, names: Names, folder: Path) -> dict[str, str]:
+def write_answer(answer: Counterfactual, fit: Fit, names: Names, folder: Path, home: Path) -> dict[str, str]:
+    """Tables and a page, into a folder whose files will be in `home`."""
     import pandas as pd
 
     states = np.arange(fit.mdp.n_states)
@@ -205,7 +233,7 @@ def write_answer(answer: Counterfactual, fit: Fit, names: Names, folder: Path) -
     write_frame(folder / "policy.csv", pd.concat(parts).sort_index(kind="stable"))
     write_frame(folder / "states.csv", pd.concat([own, answer.frame("value").reset_index(drop=True)], axis=1))
     write_text(folder / "counterfactual.html", _page(answer))
-    return {Path(name).stem: str(folder / name) for name in ANSWER}
+    return {Path(name).stem: str(home / name) for name in ANSWER}
 
 
 def _table(answer: Counterfactual) -> pd.DataFrame:
@@ -219,25 +247,57 @@ def describe_answer(answer: Counterfactual) -> dict[str, Any]:
         "bands": answer.bands,
         "level": answer.level,
         "table": _table(answer).to_dict("records"),
-        "notes": list(answer.notes),
+        "notes": [in_flags(note) for note in answer.notes],
     }
 
 
 def _page(answer: Counterfactual) -> str:
-    from matplotlib.figure import Figure
-
     from revealed.errors import RevealedError
-    from revealed.files import render_png
-    from revealed.page import Html, contents, document, figure, join, paragraph, section, tag
+    from revealed.page import Html, contents, document, join, paragraph, section, tag
 
     parts = [section("Shares and welfare", Html(answer.to_html()), id="table")]
     try:
-        drawn: Figure = answer.plot()
-        words = "Choice probabilities before and after, with bands"
-        picture = figure(render_png(drawn), float(drawn.get_size_inches()[0]), words, words, "policy.csv")
+        pictures = _pictures(answer)
     except RevealedError as error:
-        picture = paragraph(f"No picture: {error}")
-    parts.append(section("Choices", picture, id="choices"))
+        pictures = [paragraph(f"No picture: {error}")]
+    parts.append(section("Choices", *pictures, id="choices"))
     title = f"Counterfactual: {answer.words}"
     nav = contents({"table": "Shares and welfare", "choices": "Choices"})
     return document(title, tag("h1", title), nav, join(parts, "\n"))
+
+
+def _pictures(answer: Counterfactual) -> list[Any]:
+    """One for each action; of many, for those whose shares change most, which is said."""
+    from revealed.files import render_png
+    from revealed.page import figure, paragraph
+
+    mdp = answer.after.mdp
+    moved = np.abs(np.nan_to_num(np.asarray(answer.change.frequencies)))
+    shown = np.sort(np.argsort(-moved, kind="stable")[:MOST_PICTURES])
+    out: list[Any] = []
+    if shown.size < mdp.n_actions:
+        told = f"{shown.size} of {mdp.n_actions} actions, those whose shares change most; policy.csv has all."
+        out.append(paragraph(told))
+    for a in shown:
+        drawn = answer.plot(action=int(a), title="")
+        _make_drawable(drawn)
+        label = spell(mdp.action_labels[a]) if mdp.action_labels else f"action {a}"
+        words = f"Probability of {label} by state, before and after, with bands"
+        out.append(figure(render_png(drawn), float(drawn.get_size_inches()[0]), words, words, "policy.csv"))
+    return out
+
+
+def _make_drawable(drawn: Any) -> None:
+    """Names that came with the data in signs that the font has; the tables have them in full."""
+    from matplotlib.ticker import FixedLocator
+
+    from revealed.fit_report.figures import drawable
+
+    for ax in drawn.axes:
+        for axis in (ax.xaxis, ax.yaxis):
+            axis.label.set_text(drawable(axis.label.get_text(), 60))
+            axis.label.set_parse_math(False)
+            if isinstance(axis.get_major_locator(), FixedLocator):
+                axis.set_ticklabels([drawable(tick.get_text()) for tick in axis.get_ticklabels()])
+                for tick in axis.get_ticklabels():
+                    tick.set_parse_math(False)

@@ -82,11 +82,11 @@ def reproduce(
       revealed reproduce rust --out results/rust
     """
     if what is What.rust:
-        with one_line():
+        with one_line({}):
             _reproduce_rust(ctx, out)
         return
     folder = out or Path("results") / scale.value
-    with one_line():
+    with one_line({}):
         plan = _plan(scale.value, only or [])
         with _goes_on(plan, folder):
             _run(plan, folder, jobs, fresh, scale.value)
@@ -102,7 +102,7 @@ def report(folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folde
     Example:
       revealed report results/quick
     """
-    with one_line():
+    with one_line({}):
         _report(folder)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,6 +10,7 @@ import typer
 
 from revealed.commands.flags import Force, Json
 from revealed.commands.terminal import one_line, print_json, say, show, show_rows, tell
+from revealed.commands.wording import FIT, in_flags
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -16,8 +18,18 @@ if TYPE_CHECKING:
     from revealed.commands.tables import Names
     from revealed.fit import Fit
 
+Overwrite = Annotated[bool, typer.Option("--force", help="Write over a file that is there.")]
 Saved = Annotated[Path, typer.Argument(metavar="FIT", help="The folder of a fit, or its fit.zip.")]
 Seed = Annotated[int, typer.Option(min=0, help="Of the random numbers.")]
+
+
+class Bands(StrEnum):
+    """Kinds of bands, which the shell completes."""
+
+    auto = "auto"
+    delta = "delta"
+    bootstrap = "bootstrap"
+    none = "none"
 
 
 def predict(
@@ -39,6 +51,7 @@ def predict(
         Path | None, typer.Option(metavar="FILE", help="Write the table to a file, .csv or .parquet.")
     ] = None,
     json: Json = False,
+    force: Overwrite = False,
 ) -> None:
     """Probabilities of each action, by state.
 
@@ -51,11 +64,12 @@ def predict(
     Example: raw values of a fit with bins, from a file
       revealed predict buses-fit --states odometers.csv --deterministic --out next.csv
     """
-    with one_line():
-        from revealed.commands.folder import open_fit, target_file, write_frame
+    with one_line(FIT):
+        from revealed.commands.folder import open_fit
+        from revealed.commands.placing import target_file, write_frame
         from revealed.commands.questions import choices_frame, find_states
 
-        target = None if out is None else target_file(out)
+        target = None if out is None else target_file(out, force)
         fit, names = _open(open_fit, saved)
         chosen = find_states(fit, names, state or [], states, period)
         frame = choices_frame(fit, names, chosen, deterministic)
@@ -80,6 +94,8 @@ def simulate(
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="A file, .csv or .parquet.  [default: CSV on standard output]")
     ] = None,
+    json: Json = False,
+    force: Overwrite = False,
 ) -> None:
     """A panel of decisions drawn from a fit.
 
@@ -90,19 +106,24 @@ def simulate(
     Example:
       revealed simulate trips-fit --n 1000 --length 50 --seed 1 --out simulated.parquet
     """
-    with one_line():
-        from revealed.commands.folder import open_fit, target_file, write_frame
+    with one_line(FIT):
+        from revealed.commands.folder import open_fit
+        from revealed.commands.placing import target_file, write_frame
         from revealed.commands.questions import start_at
         from revealed.commands.tables import panel_frame
 
-        target = None if out is None else target_file(out)
+        target = None if out is None else target_file(out, force)
         fit, names = _open(open_fit, saved)
         demos = fit.simulate(n, length, seed=seed, initial=None if initial is None else start_at(fit, initial))
         frame = panel_frame(fit, demos, names)
-        if target is None:
+        if target is not None:
+            write_frame(target, frame)
+        if json:
+            panel = frame.to_dict("records") if target is None else None
+            print_json({"agents": n, "decisions": len(frame), "panel": panel, "files": _files(target)})
+        elif target is None:
             typer.echo(frame.to_csv(index=False, lineterminator="\n"), nl=False)
         else:
-            write_frame(target, frame)
             tell(f"Wrote {len(frame)} decisions of {n} agents to {target}.")
 
 
@@ -114,13 +135,11 @@ def counterfactual(
             "--set", metavar="CHANGE", help="A parameter: RC=12, price*1.2, price+1. May be given several times."
         ),
     ] = None,
-    discount: Annotated[float | None, typer.Option(min=0.0, max=1.0, help="Another discount factor.")] = None,
+    discount: Annotated[float | None, typer.Option(help="Another discount factor.")] = None,
     transitions: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Another table of transition probabilities.")
     ] = None,
-    bands: Annotated[
-        str, typer.Option(metavar="KIND", help="delta, bootstrap, none, or auto: by the fit's own errors.")
-    ] = "auto",
+    bands: Annotated[Bands, typer.Option(help="By the fit's own errors (auto), or of this kind.")] = Bands.auto,
     reps: Annotated[int, typer.Option(min=2, help="Replications of the bootstrap.")] = 400,
     seed: Seed = 0,
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="Folder for tables and a page.")] = None,
@@ -139,18 +158,22 @@ def counterfactual(
     Example: more patient agents, in a world with other moves
       revealed counterfactual trips-fit --discount 0.99 --transitions after.csv --json
     """
-    with one_line():
+    with one_line(FIT):
         from revealed.commands.folder import open_fit
-        from revealed.commands.questions import ask, claim_answer, describe_answer, write_answer
+        from revealed.commands.placing import claim, placed
+        from revealed.commands.questions import ANSWER, ask, describe_answer, write_answer
 
-        folder = None if out is None else claim_answer(out, force)
+        folder = None if out is None else claim(out, ANSWER, force)
         fit, names = _open(open_fit, saved)
-        answer = ask(fit, names, change or [], discount, transitions, bands, {"reps": reps, "seed": seed})
-        files = {} if folder is None else write_answer(answer, fit, names, folder)
+        answer = ask(fit, names, change or [], discount, transitions, str(bands), {"reps": reps, "seed": seed})
+        files = {}
+        if folder is not None:
+            with placed(folder, ANSWER) as beside:
+                files = write_answer(answer, fit, names, beside, folder)
         if json:
             print_json(describe_answer(answer) | {"files": files})
             return
-        show(answer)
+        show(answer, spare=("se",))
         if folder is not None:
             tell(f"Wrote {folder / 'counterfactual.html'}; also table.csv, policy.csv and states.csv there.")
 
@@ -159,7 +182,7 @@ def _open(opener: Any, saved: Path) -> tuple[Fit, Names]:
     """The fit; of one that did not converge it is said, since its answers are to be taken with care."""
     fit, names = opener(saved)
     if not fit.converged:
-        say(" ".join(f"note: the fit ended {fit.status.code}: {fit.status.message}".split()))
+        say(in_flags(" ".join(f"note: the fit ended {fit.status.code}: {fit.status.message}".split())))
     return fit, names
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 from typer.core import TyperGroup
 
+from revealed.commands.wording import PANEL, in_flags
 from revealed.errors import RevealedError
 
 if TYPE_CHECKING:
@@ -61,12 +62,15 @@ def _complain(error: Any) -> None:
 
 
 @contextmanager
-def one_line() -> Iterator[None]:
-    """A mistake of the user's ends in one line on standard error and exit status 1; a bug keeps its traceback."""
+def one_line(arguments: Mapping[str, str] = PANEL) -> Iterator[None]:
+    """A mistake of the user's ends in one line on standard error and exit status 1; a bug keeps its traceback.
+
+    `arguments` are what the command calls arguments of the library that are no flags.
+    """
     try:
         yield
     except RevealedError as error:
-        say(" ".join(str(error).split()))
+        say(in_flags(" ".join(str(error).split()), arguments))
         raise typer.Exit(MISTAKE) from None
     except KeyboardInterrupt:
         say("stopped.")
@@ -100,9 +104,10 @@ def width() -> int:
     return get_terminal_size((80, 24)).columns
 
 
-def show(result: Printed) -> None:
-    """Print a result in the width there is; a table is never cut, so that a very narrow terminal wraps it."""
-    typer.echo(result.text(min(WIDEST, max(40, width()))))
+def show(result: Printed, spare: Sequence[str] = ()) -> None:
+    """Print a result in the width there is; a table is never cut, so that a very narrow terminal wraps it, but for
+    `spare` columns, which narrow ones go without."""
+    typer.echo(result.text(min(WIDEST, max(40, width())), in_flags, spare))
 
 
 def tell(text: str) -> None:

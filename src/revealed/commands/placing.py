@@ -1,0 +1,154 @@
+"""Results on disk, all together or not at all: files are written beside their folder and put into place at the end.
+
+Two runs that write into one folder leave the files of the one that ended last; a run that fails leaves what was there
+before. A folder or a file that holds something else is not written to unless one insists.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+import uuid
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from revealed.errors import InvalidInput, InvalidOption
+from revealed.files import prepare_folder, write_atomically
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+CONFIG = "config.toml"
+HEAD = "# To repeat this run: revealed "
+LOCK = ".writing"
+PATIENCE = 10.0  # seconds for another run to put its files into place, which takes it milliseconds
+
+
+def claim(out: str | os.PathLike[str], ours: Iterable[str], force: bool = False) -> Path:
+    """The folder for results, which need not be there yet; one that holds other things than `ours` is refused, and
+    so is one that cannot be written: better now than after the work."""
+    folder = Path(out)
+    if folder.is_dir() and not force and not _is_ours(folder, {*ours, LOCK}):
+        expected = "a new or empty folder, or one that this command wrote"
+        raise InvalidOption("--out", expected, f"{folder}, which holds other things", remedy="Or add --force.")
+    there = next(path for path in (folder, *folder.absolute().parents) if path.exists() or path.is_symlink())
+    prepare_folder(there, "--out")
+    return folder
+
+
+def _is_ours(folder: Path, ours: set[str]) -> bool:
+    """Whether a run of ours wrote it: its config.toml says so, or there is nothing else in it."""
+    config = folder / CONFIG
+    if config.is_file():
+        return config.read_text(encoding="utf-8", errors="replace").startswith(HEAD)
+    return {file.name for file in folder.iterdir()} <= ours - {CONFIG}
+
+
+@contextmanager
+def placed(folder: Path, ours: Iterable[str]) -> Iterator[Path]:
+    """A new folder beside this one to write into; at the end its files take their place, on a failure they go.
+
+    What an earlier run left there (`ours`) and this one did not write goes, too.
+    """
+    made = [path for path in folder.absolute().parents if not path.exists()]
+    beside = folder.absolute().with_name(f".{folder.absolute().name}.{uuid.uuid4().hex}")
+    prepare_folder(beside, "--out")
+    try:
+        yield beside
+        _put(beside, folder, set(ours))
+    except BaseException:
+        shutil.rmtree(beside, ignore_errors=True)
+        for path in made:
+            with suppress(OSError):  # another run's files are in it by now
+                path.rmdir()
+        raise
+    shutil.rmtree(beside, ignore_errors=True)
+
+
+def _put(beside: Path, folder: Path, ours: set[str]) -> None:
+    """Into place: as a whole where there is nothing yet, else file by file, the config last."""
+    if not folder.exists():
+        with suppress(OSError):  # another run was quicker
+            os.rename(beside, folder)
+            return
+    with _lock(folder):
+        if (folder / CONFIG).is_file() and _is_ours(folder, ours):
+            for name in ours - {file.name for file in beside.iterdir()}:
+                _remove(folder / name)
+        _remove(folder / CONFIG)  # without it a folder is not complete
+        for file in sorted(beside.rglob("*"), key=lambda file: (file.name == CONFIG, file)):
+            target = folder / file.relative_to(beside)
+            if file.is_dir():
+                target.mkdir(exist_ok=True)
+            else:
+                os.replace(file, target)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+@contextmanager
+def _lock(folder: Path) -> Iterator[None]:
+    """One run at a time puts files into this folder; what a run that was killed left behind is not waited for long."""
+    lock, end = folder / LOCK, time.monotonic() + PATIENCE
+    while True:
+        try:
+            lock.touch(exist_ok=False)
+            break
+        except FileExistsError:
+            if time.monotonic() > end:
+                break
+            time.sleep(0.02)
+    try:
+        yield
+    finally:
+        lock.unlink(missing_ok=True)
+
+
+# single files
+
+
+def target_file(out: str | os.PathLike[str], force: bool = False) -> Path:
+    """A file that can be written, checked before the work; one that is there already is refused."""
+    path = Path(out)
+    if path.suffix.lower() not in (".csv", ".parquet"):
+        raise InvalidOption("--out", "a file that ends in .csv or .parquet", str(path))
+    if path.is_dir():
+        raise InvalidInput("--out", "a file", f"{path}, which is a folder")
+    if path.exists() and not force:
+        raise InvalidOption("--out", "a new file", f"{path}, which is there already", remedy="Or add --force.")
+    prepare_folder(path.parent, "--out")
+    return path
+
+
+def write_frame(path: Path, frame: pd.DataFrame) -> Path:
+    """CSV, or Parquet by the ending; numbers in CSV have all their digits."""
+    if path.suffix.lower() in (".parquet", ".pq"):
+        return write_atomically(path, _as_parquet(frame, path.parent))
+    return write_atomically(path, frame.to_csv(index=False, lineterminator="\n").encode("utf-8"))
+
+
+def _as_parquet(frame: pd.DataFrame, folder: Path) -> bytes:
+    """By DuckDB, which is there where files are read; pandas would need another package for it."""
+    import duckdb
+    import pandas as pd
+
+    beside = folder / f".{uuid.uuid4().hex}.parquet"
+    texts = [name for name in frame if pd.api.types.is_string_dtype(frame[name])]
+    try:
+        with duckdb.connect() as connection:
+            connection.from_df(frame.astype(dict.fromkeys(texts, object))).write_parquet(str(beside))
+        return beside.read_bytes()
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def write_text(path: Path, text: str) -> Path:
+    return write_atomically(path, (text.rstrip("\n") + "\n").encode("utf-8"))
