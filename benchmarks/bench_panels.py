@@ -63,7 +63,8 @@ def count(path: Path, how: str) -> tuple[float, float, list[str]]:
 def rows_of(size: int, folder: Path) -> list[Row]:
     path = folder / f"panel-{size}.parquet"
     begun = time.perf_counter()
-    write_panel(path, size)
+    # in a process of its own: one that is started counts the memory of the one that starts it as its own
+    subprocess.run([sys.executable, __file__, "--write", str(path), "--rows", str(size)], check=True)
     made = time.perf_counter() - begun
     print(f"{size:,} rows written in {made:.0f} s ({path.stat().st_size / 1e6:.0f} MB)", file=sys.stderr)
     seconds, peak, counts = count(path, "counts")
@@ -84,7 +85,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--markdown", action="store_true", help="print the table as Markdown")
     parser.add_argument("--rows", type=float, action="append", help="so many rows; may be given several times")
+    parser.add_argument("--write", type=Path, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
+    if arguments.write is not None:
+        write_panel(arguments.write, int(arguments.rows[0]))
+        return
     sizes = [int(size) for size in arguments.rows or (2e5, 2e6, 2e7)]
     with tempfile.TemporaryDirectory() as folder:
         rows = [row for size in sizes for row in rows_of(size, Path(folder))]

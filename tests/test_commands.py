@@ -383,7 +383,10 @@ def test_the_shell_completes(line, offered):
 
 
 def test_completion_can_be_shown_to_a_shell():
-    assert "_REVEALED_COMPLETE=complete_bash" in here("--show-completion", "bash").stdout
+    """What `--show-completion` prints, asked for without a shell around to be recognised."""
+    script = installed(_REVEALED_COMPLETE="source_bash").stdout
+    assert "_REVEALED_COMPLETE=complete_bash" in script
+    assert "complete -o default -F _revealed_completion revealed" in script
 
 
 # predict

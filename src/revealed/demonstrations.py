@@ -85,7 +85,7 @@ class Demonstrations:
     def __repr__(self) -> str:
         seen = int((self.counts.sum(axis=1) > 0).sum())
         return (
-            f"Demonstrations({self.n_decisions:g} decisions by {self.n_agents} agents, "
+            f"Demonstrations({self.n_decisions:.12g} decisions by {self.n_agents} agents, "
             f"{seen} of {self.n_states} states seen, {self.n_actions} actions)"
         )
 
