@@ -269,6 +269,14 @@ def test_what_one_agent_left_out_tells_little_where_it_has_not_been():
     assert decide(replace(found, coverage=replace(found.coverage, share=0.1)))[0] == "NFXP"
 
 
+@pytest.mark.parametrize(("seen", "expected"), [(0.95, "CCP"), (0.5, "NFXP")])
+def test_agreement_where_nobody_has_been_tells_nothing(seen, expected):
+    found = evidence((1, 3, 9), 0.05, 0.8, told(SAME))
+    found = replace(found, coverage=replace(found.coverage, seen=seen), refits=replace(found.refits, theta={}))
+    same = {name: replace(trial, best=found.trials["NFXP"].best) for name, trial in found.trials.items()}
+    assert decide(replace(found, trials=same))[0] == expected
+
+
 def test_a_method_with_other_parameters_is_not_alike():
     found = evidence((1, 3, 9), 0.95, 0.3, told(SAME))
     tight = {m: 1e-3 * draws for m, draws in found.refits.theta.items()}

@@ -11,8 +11,8 @@
    than 10 % is covered π̂_E is guesswork, which is not built upon to save seconds: NFXP again.
 4. The left-out decisions of a single agent lie in states that were seen, so that they tell something only where these
    cover the expert's time (90 %); else rule 3 decides. Without refits (a single decision, or no budget) CCP must have
-   come within 0.01 nats of NFXP's policy, or NPL's, to count as alike; else rule 3 decides, with NPL in NFXP's place
-   where that would cost more than the budget.
+   come within 0.01 nats of NFXP's policy, or NPL's, in states that cover the expert's time, to count as alike; else
+   rule 3 decides, with NPL in NFXP's place where that would cost more than the budget.
 
 "The cheapest" takes less than half the seconds and saves at least half a second, NPL a whole one (it comes to NFXP's
 estimate, if it settles): else NFXP is preferred to NPL, and NPL to CCP, as they assume less. So milliseconds decide
@@ -99,7 +99,7 @@ def decide(found: Evidence) -> tuple[str, str]:
     """The method by the rules above, and the reason in a sentence or two."""
     if found.telling:
         return _by_refits(found)
-    kl = found.kl("CCP")
+    kl = found.kl("CCP") if found.coverage.seen >= COVERED else np.nan  # agreement where nobody has been tells nothing
     if kl <= ALIKE and found.reference is not None and not found.refits.n:
         method = _cheapest(found, [m for m in METHODS if found.trials[m].best is not None])
         return method, f"The methods agree: CCP's policy is {kl:.2g} nats per decision from {found.reference.method}'s."
