@@ -1,4 +1,5 @@
-"""A Chromium browser without a window: what it makes of a page, and what it says on its console.
+"""Pages as a test reads them, and a Chromium browser without a window: what it makes of a page, what it says on its
+console.
 
 The pages' own policy forbids every request, and a request that is forbidden is an error on the console; hence a silent
 console also says that nothing was asked for.
@@ -6,6 +7,7 @@ console also says that nothing was asked for.
 
 import shutil
 import subprocess
+from html.parser import HTMLParser
 from pathlib import Path
 
 from plugin_required import BROWSERS
@@ -22,3 +24,46 @@ def chromium(folder: Path, page: Path, *options: str) -> subprocess.CompletedPro
 
 def console(done: subprocess.CompletedProcess[str]) -> list[str]:
     return [line for line in done.stderr.splitlines() if "CONSOLE" in line]
+
+
+class Page(HTMLParser):
+    """Elements with attributes, text by the element that it stands in, and tables as rows of cells by caption."""
+
+    VOID = {"img", "meta", "br"}
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str]]] = []
+        self.texts: list[tuple[tuple[str, ...], str]] = []
+        self.rows: list[list[str]] = []
+        self.open: list[str] = []
+        self.feed(text)
+        self.close()
+        assert not self.open
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, {name: value or "" for name, value in attrs}))
+        if tag not in self.VOID:
+            self.open.append(tag)
+        if tag == "tr":
+            self.rows.append([])
+        if tag in ("td", "th"):
+            self.rows[-1].append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append((tuple(self.open), data))
+        if self.open and self.open[-1] in ("td", "th"):
+            self.rows[-1][-1] += data
+
+    def all(self, *tags: str) -> list[dict[str, str]]:
+        return [attributes for tag, attributes in self.found if tag in tags]
+
+    def text(self, tag: str = "body") -> str:
+        return " ".join("".join(data for within, data in self.texts if tag in within).split())
+
+    def row(self, *begins: str) -> list[str]:
+        """The first row that begins so."""
+        return next(row for row in self.rows if row[: len(begins)] == list(begins))

@@ -3,7 +3,6 @@
 import html
 import re
 from dataclasses import replace
-from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ import pandas as pd
 import pytest
 
 import revealed as rv
-from browser import chromium, console
+from browser import Page, chromium, console
 from models import corridor, counts, draw, loop, random_mdp, shuffled
 from revealed.errors import InvalidInput
 from revealed.estimates import Estimates
@@ -24,49 +23,6 @@ from revealed.fit_report.figures import drawable, states_figure
 from revealed.page import tag
 
 SCRIPT, IMAGE, FORMULA = "<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', r"$\frac{"
-
-
-class Page(HTMLParser):
-    """Elements with attributes, text by the element that it stands in, and tables as rows of cells by caption."""
-
-    VOID = {"img", "meta", "br"}
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.found: list[tuple[str, dict[str, str]]] = []
-        self.texts: list[tuple[tuple[str, ...], str]] = []
-        self.rows: list[list[str]] = []
-        self.open: list[str] = []
-        self.feed(text)
-        self.close()
-        assert not self.open
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.found.append((tag, {name: value or "" for name, value in attrs}))
-        if tag not in self.VOID:
-            self.open.append(tag)
-        if tag == "tr":
-            self.rows.append([])
-        if tag in ("td", "th"):
-            self.rows[-1].append("")
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        self.texts.append((tuple(self.open), data))
-        if self.open and self.open[-1] in ("td", "th"):
-            self.rows[-1][-1] += data
-
-    def all(self, *tags: str) -> list[dict[str, str]]:
-        return [attributes for tag, attributes in self.found if tag in tags]
-
-    def text(self, tag: str = "body") -> str:
-        return " ".join("".join(data for within, data in self.texts if tag in within).split())
-
-    def row(self, *begins: str) -> list[str]:
-        """The first row that begins so."""
-        return next(row for row in self.rows if row[: len(begins)] == list(begins))
 
 
 @pytest.fixture

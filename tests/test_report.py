@@ -5,7 +5,6 @@ import html
 import json
 import re
 import shutil
-from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from browser import chromium, console
+from browser import Page, chromium, console
 from revealed import findings
 from revealed.errors import RevealedError
 from revealed.experiments import obstacleworld
@@ -53,38 +52,6 @@ def bare(run, tmp_path, monkeypatch) -> Path:
     shutil.copytree(run / "arrays", tmp_path / "arrays")
     monkeypatch.setattr(obstacleworld, "draw", lambda results: {})
     return tmp_path
-
-
-class Page(HTMLParser):
-    """Every element with its attributes, and the text by the element that it stands in."""
-
-    VOID = {"img", "meta", "br"}
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.found: list[tuple[str, dict[str, str]]] = []
-        self.texts: list[tuple[tuple[str, ...], str]] = []
-        self.open: list[str] = []
-        self.feed(text)
-        self.close()
-        assert not self.open
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.found.append((tag, {name: value or "" for name, value in attrs}))
-        if tag not in self.VOID:
-            self.open.append(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        self.texts.append((tuple(self.open), data))
-
-    def all(self, *tags: str) -> list[dict[str, str]]:
-        return [attributes for tag, attributes in self.found if tag in tags]
-
-    def text(self, tag: str = "body") -> str:
-        return "".join(data for within, data in self.texts if tag in within)
 
 
 def page_of(folder: Path) -> Page:

@@ -6,6 +6,7 @@ which pairs were never seen.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
@@ -167,7 +168,7 @@ _NEVER_LEFT = (
 )
 
 
-class WithoutParameters(SeenMoves):
+class WithoutParameters(SeenMoves, ABC):
     """An estimate that follows the counts as a whole: there is no ψ, inference takes T as known, and a bootstrap that
     resamples agents estimates it anew."""
 
@@ -178,17 +179,17 @@ class WithoutParameters(SeenMoves):
     def recounted(self, counts: Floats) -> Self:
         """The same from other counts of the same moves; where those say nothing, the old ones stay."""
         model = copy(self)
-        model.__dict__.pop("_found", None)
+        vars(model).pop("_found", None)
         model.counts = np.where(self._told(counts), counts, self.counts)
         return model
 
+    @abstractmethod
     def _told(self, counts: Floats) -> Any:
         """(C,): of which moves the counts say something."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _estimated(self, counts: Floats) -> tuple[sp.csr_array, Ints]:
         """T, and the pairs that had to look far for it."""
-        raise NotImplementedError
 
     @cached_property
     def _found(self) -> tuple[sp.csr_array, Ints]:

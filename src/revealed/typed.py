@@ -82,38 +82,13 @@ def texts_of(value: Any) -> list[str]:
     return [one for one in many if isinstance(one, str)]
 
 
-def read_model(
-    table: Any,
-    *,
-    state: Any,
-    action: Any,
-    next_state: Sequence[str],
-    probability: str,
-    discount: float,
-    states: Any = None,
-    actions: Any = None,
-    terminal: Any = None,
-    initial: Any = None,
-) -> MDP:
+def read_model(table: Any, *, state: Any, next_state: Sequence[str], **others: Any) -> MDP:
     """A table of transitions. Its columns are called as the panel's; the next state's too, else `next_` and the
-    state's name."""
+    state's name. `others` are those of `MDP.from_frame`."""
     names = read_table(table, "transitions").names
     own = [state] if isinstance(state, str) else list(state)
     for candidate in (list(next_state), [f"next_{name}" for name in own], ["next_state"]):
         if len(candidate) == len(own) and all(name in names for name in candidate):
-            break
-    else:
-        expected = f"a column next_{own[0]} for where a decision leads"
-        raise InvalidOption("--transitions", expected, ", ".join(names), remedy="Or name it with --next-state.")
-    return MDP.from_frame(
-        table,
-        state=state,
-        action=action,
-        next_state=one_or_list(candidate),
-        probability=probability,
-        discount=discount,
-        states=states,
-        actions=actions,
-        terminal=terminal,
-        initial=initial,
-    )
+            return MDP.from_frame(table, state=state, next_state=one_or_list(candidate), **others)
+    expected = f"a column next_{own[0]} for where a decision leads"
+    raise InvalidOption("--transitions", expected, ", ".join(names), remedy="Or name it with --next-state.")

@@ -33,16 +33,13 @@ def compare(config: Config = None, json: Json = False, force: Force = False, **o
     """
     with one_line():
         from revealed.commands.folder import OURS
-        from revealed.commands.placing import claim, placed
+        from revealed.commands.placing import claim, keep
         from revealed.recipe import Recipe
 
         recipe = Recipe.from_flags(options, config)
         folder = None if recipe.out is None else claim(recipe.out, OURS, force)
         found = _run(recipe)
-        files = {}
-        if folder is not None:
-            with placed(folder, OURS) as beside:
-                files = _write(beside, folder, recipe, found)
+        files = keep(folder, OURS, lambda beside, home: _write(beside, home, recipe, found))
         if json:
             print_json(_describe(found) | {"files": files})
         else:

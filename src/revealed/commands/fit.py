@@ -47,16 +47,13 @@ def fit(config: Config = None, json: Json = False, force: Force = False, **optio
     """
     with one_line():
         from revealed.commands.folder import OURS, write_fit
-        from revealed.commands.placing import claim, placed
+        from revealed.commands.placing import claim, keep
         from revealed.recipe import Recipe
 
         recipe = Recipe.from_flags(options, config)
         folder = None if recipe.out is None else claim(recipe.out, OURS, force)
         found, stopped = with_bootstrap(recipe.fit())
-        files = {}
-        if folder is not None:
-            with placed(folder, OURS) as beside:
-                files = write_fit(found, beside, recipe, folder)
+        files = keep(folder, OURS, lambda beside, home: write_fit(found, beside, recipe, home))
         if json:
             print_json(describe(found) | {"files": files})
         else:

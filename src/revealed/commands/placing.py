@@ -10,10 +10,10 @@ import os
 import shutil
 import time
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from revealed.errors import InvalidInput, InvalidOption
 from revealed.files import prepare_folder, write_atomically
@@ -66,6 +66,14 @@ def placed(folder: Path, ours: Iterable[str]) -> Iterator[Path]:
                 path.rmdir()
         raise
     shutil.rmtree(beside, ignore_errors=True)
+
+
+def keep(folder: Path | None, ours: Iterable[str], write: Callable[[Path, Path], dict[str, Any]]) -> dict[str, Any]:
+    """What `write(beside, folder)` says it wrote, put in place; nothing where no folder was asked for."""
+    if folder is None:
+        return {}
+    with placed(folder, ours) as beside:
+        return write(beside, folder)
 
 
 def _put(beside: Path, folder: Path, ours: set[str]) -> None:

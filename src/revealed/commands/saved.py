@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -65,12 +65,11 @@ def predict(
       revealed predict buses-fit --states odometers.csv --deterministic --out next.csv
     """
     with one_line(FIT):
-        from revealed.commands.folder import open_fit
         from revealed.commands.placing import target_file, write_frame
         from revealed.commands.questions import choices_frame, find_states
 
         target = None if out is None else target_file(out, force)
-        fit, names = _open(open_fit, saved)
+        fit, names = _open(saved)
         chosen = find_states(fit, names, state or [], states, period)
         frame = choices_frame(fit, names, chosen, deterministic)
         if target is not None:
@@ -107,13 +106,12 @@ def simulate(
       revealed simulate trips-fit --n 1000 --length 50 --seed 1 --out simulated.parquet
     """
     with one_line(FIT):
-        from revealed.commands.folder import open_fit
         from revealed.commands.placing import target_file, write_frame
         from revealed.commands.questions import start_at
         from revealed.commands.tables import panel_frame
 
         target = None if out is None else target_file(out, force)
-        fit, names = _open(open_fit, saved)
+        fit, names = _open(saved)
         demos = fit.simulate(n, length, seed=seed, initial=None if initial is None else start_at(fit, initial))
         frame = panel_frame(fit, demos, names)
         if target is not None:
@@ -159,17 +157,13 @@ def counterfactual(
       revealed counterfactual trips-fit --discount 0.99 --transitions after.csv --json
     """
     with one_line(FIT):
-        from revealed.commands.folder import open_fit
-        from revealed.commands.placing import claim, placed
+        from revealed.commands.placing import claim, keep
         from revealed.commands.questions import ANSWER, ask, describe_answer, write_answer
 
         folder = None if out is None else claim(out, ANSWER, force)
-        fit, names = _open(open_fit, saved)
+        fit, names = _open(saved)
         answer = ask(fit, names, change or [], discount, transitions, str(bands), {"reps": reps, "seed": seed})
-        files = {}
-        if folder is not None:
-            with placed(folder, ANSWER) as beside:
-                files = write_answer(answer, fit, names, beside, folder)
+        files = keep(folder, ANSWER, lambda beside, home: write_answer(answer, fit, names, beside, home))
         if json:
             print_json(describe_answer(answer) | {"files": files})
             return
@@ -178,9 +172,11 @@ def counterfactual(
             tell(f"Wrote {folder / 'counterfactual.html'}; also table.csv, policy.csv and states.csv there.")
 
 
-def _open(opener: Any, saved: Path) -> tuple[Fit, Names]:
+def _open(saved: Path) -> tuple[Fit, Names]:
     """The fit; of one that did not converge it is said, since its answers are to be taken with care."""
-    fit, names = opener(saved)
+    from revealed.commands.folder import open_fit
+
+    fit, names = open_fit(saved)
     if not fit.converged:
         say(in_flags(" ".join(f"note: the fit ended {fit.status.code}: {fit.status.message}".split())))
     return fit, names
