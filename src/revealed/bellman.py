@@ -314,7 +314,7 @@ def _towards_the_end(mdp: MDP) -> npt.NDArray[np.intp]:
             f"terminal state ({int(mdp.cannot_end.sum())} such states). Mark terminal states, or use a discount "
             "below 1."
         )
-    onwards = way_to(mdp.transitions.mix(mdp.feasible.astype(np.float64)), mdp.terminal)[1]
+    onwards = way_to(mdp.moves, mdp.terminal)[1]
     rows = (np.arange(mdp.n_states)[:, None] * mdp.n_actions + np.arange(mdp.n_actions)).reshape(-1)
     chance = mdp.transitions.matrix[rows, np.repeat(onwards, mdp.n_actions)]
     return np.asarray(chance).reshape(mdp.n_states, mdp.n_actions).argmax(axis=1)

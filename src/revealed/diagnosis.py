@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from revealed.checks import Ints
 from revealed.mdp import Floats
-from revealed.objective import Evaluation, Objective
+from revealed.objective import Evaluation, Objective, widest_gap
 from revealed.optimize import Curvature, can_use_hessian
 
 NULL_EIGENVALUE = 1e-10  # of the information, scaled to unit diagonal; collinear features give some 1e-16
@@ -38,10 +38,9 @@ class Status:
         return f"{self.code}: {self.message}" + "".join(f" Note: {note}" for note in self.notes)
 
 
-def nobody_chose(objective: Objective) -> bool:
+def nobody_chose(point: Evaluation) -> bool:
     """Whether every state that counts offers a single action, so that what was done tells nothing of the reward."""
-    choice = (case.mdp.feasible.sum(axis=1) > 1 for case in objective.cases)
-    return not any(bool(np.any(where & (case.rho_state > 0.0))) for where, case in zip(choice, objective.cases))
+    return not any(bool(np.any(part.choices.feasible.sum(axis=1) > 1)) for part in point.parts)
 
 
 def invisible_directions(point: Evaluation) -> Floats:
@@ -52,8 +51,7 @@ def invisible_directions(point: Evaluation) -> Floats:
     information = point.information
     K = information.shape[0]
     spread = np.sqrt(np.maximum(np.diag(information), 0.0))
-    size = np.max([np.abs(point.value_jacobian(i)).max(axis=(0, 1)) for i in range(len(point.parts))], axis=0)
-    constant = spread <= NULL_COLUMN * size
+    constant = spread <= NULL_COLUMN * point.size
     live = np.flatnonzero(~constant)
     rows = list(np.eye(K)[constant])
     if live.size:
@@ -136,8 +134,8 @@ def _few_that_stand_out(best: Evaluation) -> Ints:
 def _telling_step(point: Evaluation) -> Floats | None:
     """Newton's next step, if it would move the log-odds of any choice by a hundredth or more."""
     step = Curvature(point, floor=0.0).step(np.inf)[0]
-    moved = (np.ptp(point.value_jacobian(i) @ step, axis=1) for i in range(len(point.parts)))
-    return step if any(float(shift.max(initial=0.0)) >= 1e-2 for shift in moved) else None
+    moved = (widest_gap((part.slopes @ step)[:, :, None], part.choices.feasible) for part in point.parts)
+    return step if any(float(gap[0]) >= 1e-2 for gap in moved) else None
 
 
 class _Along:
@@ -175,7 +173,7 @@ def is_separated(objective: Objective, best: Evaluation, directions: Iterable[Fl
     log likelihood falls by several nats; where it loses less than one observation's weight, there is no maximum. (With
     a penalty there always is one.)
     """
-    weights = np.concatenate([case.rho[case.rho > 0.0] for case in objective.cases])
+    weights = np.concatenate([part.choices.rho[part.choices.rho > 0.0] for part in best.parts])
     allowance = min(1.0, float(weights.min())) / objective.total
     return any(_runs_away(objective, best, d, allowance) for d in directions if np.linalg.norm(d) > 0.0)
 
@@ -195,7 +193,8 @@ def _runs_away(objective: Objective, best: Evaluation, direction: Floats, allowa
 def _shift(best: Evaluation, trial: Evaluation) -> float:
     """The largest change of a log choice probability in an observed state."""
     most = 0.0
-    for case, old, new in zip(best.objective.cases, best.parts, trial.parts, strict=True):
-        seen = (case.rho_state > 0.0)[:, None] & case.mdp.feasible
-        most = max(most, float(np.abs(new.log_policy[seen] - old.log_policy[seen]).max(initial=0.0)))
+    for old, new in zip(best.parts, trial.parts, strict=True):
+        offered = old.choices.feasible
+        shift = new.choices.log_policy[offered] - old.choices.log_policy[offered]
+        most = max(most, float(np.abs(shift).max(initial=0.0)))
     return most

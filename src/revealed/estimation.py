@@ -185,7 +185,7 @@ class Run:
     def _diagnose(self, found: Search) -> tuple[Evaluation, Status]:
         """The truth about a search (theory I1, I2): what makes an estimate meaningless, then what qualifies it."""
         told = impossible_moves(self.mdp, self.demos), getattr(self.reward_model, "left_out", "")
-        notes = [_NO_CHOICE] if nobody_chose(self.objective) else []
+        notes = [_NO_CHOICE] if nobody_chose(found.best) else []
         notes += [note for note in told if note]
         notes += [*self._transition_notes(), *self.demos.notes]
         if found.interrupted:
@@ -239,7 +239,7 @@ class Run:
 
     @property
     def moves_with_theta(self) -> bool:
-        return all(case.pi_tilde.moves for case in self.objective.cases)
+        return all(case.moves for case in self.objective.cases)
 
     def _settled_words(self) -> str:
         return f"; π̃ settled after {len(self.moves)} updates" if len(self.moves) > 1 and self.settled else ""

@@ -16,8 +16,9 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from revealed.checks import Bools, Floats, is_count, pass_instead
+from revealed.checks import Bools, Floats, is_count, is_index, pass_instead
 from revealed.errors import InvalidInput
+from revealed.labels import listed, near, plain, spell
 from revealed.model_checks import (
     as_discount,
     as_distribution,
@@ -29,8 +30,8 @@ from revealed.model_checks import (
     require_an_action,
     require_seen,
 )
-from revealed.naming import Names, unrolled_labels, weights_by_name
-from revealed.transitions import CsrTransitions, EstimatedTransitions, Structure, as_csr, can_reach
+from revealed.naming import Names, state_in_words, unrolled_labels, weights_by_name
+from revealed.transitions import CsrTransitions, EstimatedTransitions, Structure, as_csr, can_reach, ways_to
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -65,6 +66,7 @@ class MDP:
     _original: dict[str, Any]
     base: MDP | None
     base_state: npt.NDArray[np.intp] | None
+    goal: int | None = None  # the state that trips are heading for, of a model made by `toward`
 
     def __init__(
         self,
@@ -186,6 +188,8 @@ class MDP:
         extras = [f"{int(self.terminal.sum())} terminal"] if self.terminal.any() else []
         if self.base is not None:
             extras.append(f"horizon {self.horizon}")
+        if self.goal is not None:
+            extras.append(f"toward {state_in_words(self, self.goal)}")
         return (
             f"MDP({self.n_states} states, {self.n_actions} actions, {self.transitions.matrix.nnz} transitions, "
             f"discount {self.discount:g}" + "".join(f", {e}" for e in extras) + ")"
@@ -207,13 +211,24 @@ class MDP:
     @cached_property
     def structure(self) -> Structure:
         """What the graph of T tells a linear solver (cheap; computed once, kept by `replace(discount=...)`)."""
-        return Structure.of(self.transitions.mix(self.feasible.astype(np.float64)))
+        return Structure.of(self.moves)
+
+    @cached_property
+    def moves(self) -> sp.csr_array:
+        """Sparse (S, S): an entry wherever some action may lead from one state to another."""
+        return self.transitions.mix(self.feasible.astype(np.float64))
+
+    @cached_property
+    def backwards(self) -> sp.csr_array:
+        """Sparse (S, S): `moves` turned round, without stored zeros."""
+        graph = self.moves.copy()
+        graph.eliminate_zeros()
+        return sp.csr_array(graph.T)
 
     @cached_property
     def cannot_end(self) -> Bools:
         """(S,) bool: states from which no terminal state can be reached, whatever is done."""
-        graph = self.transitions.mix(self.feasible.astype(np.float64))
-        return ~can_reach(graph, self.terminal)
+        return ~can_reach(self.moves, self.terminal)
 
     @cached_property
     def log_feasible(self) -> Floats:
@@ -315,6 +330,38 @@ class MDP:
             base=self,
             base_state=frozen(np.tile(np.arange(self.n_states), layers)),
         )
+        return other
+
+    def find_state(self, state: Any, argument: str = "state") -> int:
+        """The index of a state that is given by its label or, where no label is written like it, by its index."""
+        found = self._places.get(spell(state), -1)
+        if found < 0 and is_index(state) and 0 <= int(state) < self.n_states:
+            return int(state)
+        if found < 0:
+            known = self.state_labels
+            expected = f"a state, one of {listed(known)}" if known else f"a state, an index in 0…{self.n_states - 1}"
+            raise InvalidInput(argument, expected, repr(plain(state))[:60], remedy=near(state, known or ()))
+        return found
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {spell(label): k for k, label in enumerate(self.state_labels or ())}
+
+    def toward(self, goal: Any) -> MDP:
+        """The same moves for those who head for `goal`, an index or a label: their trips end on entering it (R1).
+
+        T is shared. An action is left out where it leads to a state from which the goal cannot be reached, or may lead
+        to one that is not an end; such states are terminal, as the goal is, and so are those that are terminal here.
+        """
+        if self.base is not None:
+            raise InvalidInput("toward", "a model without a horizon", repr(self), remedy="Use `mdp.base`.")
+        g = self.find_state(goal, "goal")
+        terminal, feasible = ways_to(self.transitions.matrix, self.backwards, self.feasible, self.terminal, g)
+        other = object.__new__(MDP)
+        shared = ("transitions", "discount", "initial", "state_labels", "action_labels", "estimated")
+        other._set(**{name: self.__dict__[name] for name in shared}, base=None, base_state=None, goal=g)
+        other._set(structure=self.structure, feasible=frozen(feasible), terminal=frozen(terminal))
+        other._set(_original={"transitions": self._original["transitions"], "feasible": feasible}, _places=self._places)
         return other
 
     def lift(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from revealed.bellman import SoftBellman, q_values, soft_maximum
 from revealed.chain import Chain, expected_payoff
+from revealed.checks import Bools
 from revealed.errors import SolverFailed, ValueDoesNotExist
 from revealed.linear_solvers import Work
 from revealed.mdp import MDP, Floats
@@ -48,6 +49,8 @@ class PiTilde(Protocol):
 
     def soft_value(self, reward: Floats) -> SoftValue: ...
 
+    def adjoint(self, case: Case, part: SoftValue) -> Floats: ...
+
 
 class OwnPolicy:
     """π̃ = π_θ (theory E1): NFXP and MCE-IRL. Warm started from reward to reward."""
@@ -60,6 +63,9 @@ class OwnPolicy:
     def soft_value(self, reward: Floats) -> SoftValue:
         best = self._bellman.solve(reward)
         return SoftValue(best.q, best.value, best.policy, best.log_policy, best.policy, lambda: best.chain)
+
+    def adjoint(self, case: Case, part: SoftValue) -> Floats:
+        return adjoint(case, part)
 
 
 class GivenPolicy:
@@ -87,6 +93,9 @@ class GivenPolicy:
         value, policy, log_policy = soft_maximum(Q)  # P1
         return SoftValue(Q, value, policy, log_policy, self.pi_tilde, lambda: self.chain)
 
+    def adjoint(self, case: Case, part: SoftValue) -> Floats:
+        return adjoint(case, part)
+
 
 @dataclass(frozen=True)
 class Case:
@@ -96,9 +105,18 @@ class Case:
     rho: Floats
     pi_tilde: PiTilde
 
+    @property
+    def moves(self) -> bool:
+        """Whether π̃ follows θ."""
+        return self.pi_tilde.moves
+
     @cached_property
     def rho_state(self) -> Floats:
         return self.rho.sum(axis=1)
+
+    @property
+    def total(self) -> float:
+        return float(self.rho.sum())
 
     @cached_property
     def seen(self) -> tuple[npt.NDArray[np.intp], Floats]:
@@ -111,15 +129,184 @@ class Case:
         where, weight = self.seen
         return float(weight @ log_policy.reshape(-1)[where])
 
+    def at(self, reward: Reward, theta: Floats, kept: dict[str, Any]) -> PlainPart:
+        """The case at θ; raises where it has no value. `kept` is what an earlier θ left, where that still holds."""
+        soft = self.pi_tilde.soft_value(feasible_table(self.mdp, reward.value(theta)))
+        return PlainPart(self, soft, reward, theta, kept)
+
+
+def feasible_table(mdp: MDP, table: Any) -> Floats:
+    """(S, A): rewards of feasible pairs, zero elsewhere; a `ValueDoesNotExist` where one is not finite."""
+    found = np.where(mdp.feasible, np.asarray(table, dtype=np.float64), 0.0)
+    if not np.isfinite(found).all():
+        raise ValueDoesNotExist("the reward is not finite at these parameters.")
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Choices:
+    """The decisions that count, a row per observed state (and goal, where trips have goals): their weights ρ, log π_θ
+    and which actions were offered, each (R, A)."""
+
+    rho: Floats
+    log_policy: Floats
+    feasible: Bools
+
+
+class Part(Protocol):
+    """A case, or many that differ in their goal, at one θ: what the objective and those who judge it ask for."""
+
+    @property
+    def log_likelihood(self) -> float:
+        """Σ ρ log π_θ."""
+        ...
+
+    @property
+    def pull(self) -> Floats:
+        """(K,): its gradient in θ."""
+        ...
+
+    @property
+    def information(self) -> Floats:
+        """(K, K): Σ_s ρ(s) Cov_s(∂Q/∂θ)."""
+        ...
+
+    @property
+    def bend(self) -> Floats:
+        """(K, K): what the Hessian has beyond minus the information (theory H1): zero where π̃ stays."""
+        ...
+
+    @property
+    def spread(self) -> tuple[Floats, Floats]:
+        """(K,) each: the widest gap of ∂Q/∂θ between actions of one observed state, and its size."""
+        ...
+
+    @property
+    def choices(self) -> Choices: ...
+
+    @property
+    def slopes(self) -> Floats:
+        """(R, A, K): ∂Q/∂θ in the rows of `choices`; zero for what is not offered."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class PlainPart:
+    """One case at one θ; `kept` is shared with other θ where π̃ stays and the reward is linear."""
+
+    case: Case = field(repr=False)
+    soft: SoftValue = field(repr=False)
+    reward: Reward = field(repr=False)
+    theta: Floats
+    kept: dict[str, Any] = field(repr=False)
+
+    @property
+    def policy(self) -> Floats:
+        return self.soft.policy
+
+    @property
+    def log_policy(self) -> Floats:
+        return self.soft.log_policy
+
+    @property
+    def value(self) -> Floats:
+        return self.soft.value
+
+    @property
+    def q(self) -> Floats:
+        return self.soft.q
+
+    @property
+    def pi_tilde(self) -> Floats:
+        return self.soft.pi_tilde
+
+    @property
+    def chain(self) -> Chain:
+        return self.soft.chain
+
+    @cached_property
+    def log_likelihood(self) -> float:
+        return self.case.log_likelihood(self.soft.log_policy)
+
+    @cached_property
+    def adjoint(self) -> Floats:
+        return self.case.pi_tilde.adjoint(self.case, self.soft)
+
+    @cached_property
+    def cotangent(self) -> Floats:
+        """(S, A): ∂g/∂r."""
+        return reward_gradient(self.case, self.soft, self.adjoint)
+
+    @cached_property
+    def pull(self) -> Floats:
+        return self.reward.vjp(self.theta, self.cotangent)  # G4
+
+    @property
+    def jacobian(self) -> Floats:
+        """F = ∂Q^π̃/∂θ (S, A, K) (theory V5)."""
+        if "jacobian" not in self.kept:
+            J = self.reward.jacobian(self.theta)  # pyright: ignore[reportAttributeAccessIssue]
+            self.kept["jacobian"] = derivative_of_q(self.case.mdp, self.soft, J)
+        return self.kept["jacobian"]
+
+    @cached_property
+    def information(self) -> Floats:
+        return self._covariances(self.case.rho_state)
+
+    @cached_property
+    def bend(self) -> Floats:
+        K = self.theta.size
+        return self._covariances(self.adjoint) if self.case.moves else np.zeros((K, K))
+
+    def _covariances(self, state_weights: Floats) -> Floats:
+        """Σ_s w(s) Cov_{a∼π_θ(·|s)} F(s, ·)."""
+        used = np.flatnonzero(state_weights)
+        return covariances(self.jacobian[used], self.soft.policy[used], state_weights[used])
+
+    @property
+    def spread(self) -> tuple[Floats, Floats]:
+        if "spread" not in self.kept:
+            F = self.jacobian
+            gap = widest_gap(F[self._rows], self.case.mdp.feasible[self._rows])
+            self.kept["spread"] = gap, np.abs(F).max(axis=(0, 1))
+        return self.kept["spread"]
+
+    @cached_property
+    def _rows(self) -> npt.NDArray[np.intp]:
+        return np.flatnonzero(self.case.rho_state)
+
+    @property
+    def choices(self) -> Choices:
+        rows = self._rows
+        return Choices(self.case.rho[rows], self.soft.log_policy[rows], self.case.mdp.feasible[rows])
+
+    @property
+    def slopes(self) -> Floats:
+        return self.jacobian[self._rows]
+
+
+class Cases(Protocol):
+    """A case, or many that differ in their goal."""
+
+    @property
+    def mdp(self) -> MDP: ...
+
+    @property
+    def moves(self) -> bool: ...
+
+    @property
+    def total(self) -> float: ...
+
+    def at(self, reward: Reward, theta: Floats, kept: dict[str, Any]) -> Any: ...  # a `Part`
+
 
 class Objective:
     """g/Σρ − (l2/2)‖θ‖² for a reward and cases; `at(theta)` evaluates it."""
 
-    def __init__(self, reward: Reward, cases: Sequence[Case], l2: float = 0.0) -> None:
+    def __init__(self, reward: Reward, cases: Sequence[Cases], l2: float = 0.0) -> None:
         self.reward, self.cases, self.l2 = reward, tuple(cases), float(l2)
-        self.total = float(sum(case.rho.sum() for case in self.cases))
-        self._kept: dict[int, Floats] = {}  # ∂Q/∂θ per case, where it is the same at every θ
-        self._kept_spread: Floats | None = None
+        self.total = float(sum(case.total for case in self.cases))
+        self._kept: list[dict[str, Any]] = [{} for _ in self.cases]
 
     @property
     def has_hessian(self) -> bool:
@@ -130,18 +317,16 @@ class Objective:
         """The objective at θ. Where the value does not exist, the evaluation says why and its `value` is −∞."""
         theta = np.asarray(theta, dtype=np.float64)
         with np.errstate(over="ignore", invalid="ignore"):
-            table = np.asarray(self.reward.value(theta), dtype=np.float64)
             try:
-                parts = tuple(self._part(case, table) for case in self.cases)
+                pairs = zip(self.cases, self._kept, strict=True)
+                parts = tuple(case.at(self.reward, theta, self._still(case, kept)) for case, kept in pairs)
             except (ValueDoesNotExist, SolverFailed) as problem:
                 return Evaluation(self, theta, (), problem)
         return Evaluation(self, theta, parts, None)
 
-    def _part(self, case: Case, table: Floats) -> SoftValue:
-        reward = np.where(case.mdp.feasible, table, 0.0)
-        if not np.isfinite(reward).all():
-            raise ValueDoesNotExist("the reward is not finite at these parameters.")
-        return case.pi_tilde.soft_value(reward)
+    def _still(self, case: Cases, kept: dict[str, Any]) -> dict[str, Any]:
+        """What holds at every θ: ∂Q/∂θ of a linear reward while π̃ stays."""
+        return kept if is_linear(self.reward) and not case.moves else {}
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,7 +335,7 @@ class Evaluation:
 
     objective: Objective = field(repr=False)
     theta: Floats
-    parts: tuple[SoftValue, ...] = field(repr=False)
+    parts: tuple[Any, ...] = field(repr=False)
     problem: Exception | None = None
 
     @cached_property
@@ -158,40 +343,35 @@ class Evaluation:
         """g/Σρ − (l2/2)‖θ‖²; −∞ where the value does not exist."""
         if self.problem is not None:
             return -np.inf
-        g = sum(case.log_likelihood(part.log_policy) for case, part in self._each())
+        g = sum(part.log_likelihood for part in self.parts)
         penalty = 0.5 * self.objective.l2 * float(self.theta @ self.theta)
         total = g / self.objective.total - penalty
         return total if np.isfinite(total) else -np.inf
 
     @cached_property
     def gradient(self) -> Floats:
-        cotangent = sum(
-            reward_gradient(case, part, lam) for (case, part), lam in zip(self._each(), self._adjoints, strict=True)
-        )
-        pulled = self.objective.reward.vjp(self.theta, np.asarray(cotangent) / self.objective.total)  # G4
-        return pulled - self.objective.l2 * self.theta
+        pulled = np.sum([part.pull for part in self.parts], axis=0)
+        return pulled / self.objective.total - self.objective.l2 * self.theta
 
     @property
     def gradient_norm(self) -> float:
         return float(np.linalg.norm(self.gradient))
 
     @cached_property
-    def _adjoints(self) -> list[Floats]:
-        return [adjoint(case, part) for case, part in self._each()]
-
-    @cached_property
     def hessian(self) -> Floats:
         """Second derivatives for rewards linear in θ (theory H1)."""
-        curvature = -self.information
-        if any(case.pi_tilde.moves for case in self.objective.cases):
-            cases = zip(self.objective.cases, self._adjoints, strict=True)
-            curvature = curvature + self._covariances([lam * case.pi_tilde.moves for case, lam in cases])
+        curvature = np.sum([part.bend for part in self.parts], axis=0) / self.objective.total - self.information
         return curvature - self.objective.l2 * np.eye(self.theta.size)
 
     @cached_property
     def information(self) -> Floats:
         """Σ_s ρ(s) Cov_s(∂Q/∂θ)/Σρ, without the penalty: what the observed choices tell about θ."""
-        return self._covariances([case.rho_state for case in self.objective.cases])
+        return np.sum([part.information for part in self.parts], axis=0) / self.objective.total
+
+    @cached_property
+    def size(self) -> Floats:
+        """(K,): how large ∂Q/∂θ is; what is below rounding beside it is nothing."""
+        return np.max([part.spread[1] for part in self.parts], axis=0)
 
     @cached_property
     def spread(self) -> Floats:
@@ -199,57 +379,32 @@ class Evaluation:
 
         What is below rounding is nothing: a constant, for one, moves no choice where nothing ends.
         """
-        if self.objective._kept_spread is not None:
-            return self.objective._kept_spread
-        parts = [_spread(case, self.value_jacobian(i)) for i, case in enumerate(self.objective.cases)]
-        spread, size = np.max(parts, axis=0)
-        spread = np.where(spread > 1e-11 * size, spread, 0.0)
-        if len(self.objective._kept) == len(parts):
-            self.objective._kept_spread = spread
-        return spread
+        spread = np.max([part.spread[0] for part in self.parts], axis=0)
+        return np.where(spread > 1e-11 * self.size, spread, 0.0)
 
     def value_jacobian(self, index: int = 0) -> Floats:
-        """F = ∂Q^π̃/∂θ (S, A, K) of one case (theory V5); kept while π̃ stays and the reward is linear."""
-        case, part = self.objective.cases[index], self.parts[index]
-        same = not case.pi_tilde.moves and is_linear(self.objective.reward)
-        kept = self.objective._kept if same else self._own
-        if index not in kept:
-            J = self.objective.reward.jacobian(self.theta)  # pyright: ignore[reportAttributeAccessIssue]
-            kept[index] = derivative_of_q(case.mdp, part, J)
-        return kept[index]
+        """F = ∂Q^π̃/∂θ (S, A, K) of one plain case (theory V5)."""
+        return self.parts[index].jacobian
 
-    @cached_property
-    def _own(self) -> dict[int, Floats]:
-        return {}
 
-    def _covariances(self, state_weights: Sequence[Floats]) -> Floats:
-        """Σ_s w(s) Cov_{a∼π_θ(·|s)} F(s, ·), normalised by Σρ."""
-        K = self.theta.size
-        out = np.zeros((K, K))
-        for index, (part, w) in enumerate(zip(self.parts, state_weights, strict=True)):
-            used = np.flatnonzero(w)
-            F, policy = self.value_jacobian(index)[used], part.policy[used]
-            flat = (F - np.einsum("sa,sak->sk", policy, F)[:, None, :]).reshape(-1, K)
-            out += (flat * (w[used, None] * policy).reshape(-1, 1)).T @ flat
-        return out / self.objective.total
+def covariances(F: Floats, policy: Floats, weights: Floats) -> Floats:
+    """Σ_r w(r) Cov_{a∼π(·|r)} F(r, ·) for rows of slopes (R, A, K), choices (R, A) and weights (R,)."""
+    K = F.shape[2]
+    flat = (F - np.einsum("sa,sak->sk", policy, F)[:, None, :]).reshape(-1, K)
+    return (flat * (weights[:, None] * policy).reshape(-1, 1)).T @ flat
 
-    def _each(self) -> list[tuple[Case, SoftValue]]:
-        return list(zip(self.objective.cases, self.parts, strict=True))
+
+def widest_gap(F: Floats, feasible: Bools) -> Floats:
+    """(K,): the widest gap of F (R, A, K) between feasible actions of one row."""
+    top = np.where(feasible[:, :, None], F, -np.inf).max(axis=1)
+    bottom = np.where(feasible[:, :, None], F, np.inf).min(axis=1)
+    return (top - bottom).max(axis=0)
 
 
 def adjoint(case: Case, part: SoftValue) -> Floats:
     """λ = (I − γT^π̃)^{-T} γTᵀD with D = ρ − ρ(s)π_θ (theory G1, G2): one solve with the transpose."""
     D = case.rho - case.rho_state[:, None] * part.policy
     return part.chain.solve_transpose(case.mdp.discount * case.mdp.transitions.push(D))
-
-
-def _spread(case: Case, F: Floats) -> tuple[Floats, Floats]:
-    """Per parameter, the widest gap of F between feasible actions of one observed state, and the size of F."""
-    seen = np.flatnonzero(case.rho_state)
-    feasible = case.mdp.feasible[seen][:, :, None]
-    top = np.where(feasible, F[seen], -np.inf).max(axis=1)
-    bottom = np.where(feasible, F[seen], np.inf).min(axis=1)
-    return (top - bottom).max(axis=0), np.abs(F).max(axis=(0, 1))
 
 
 def reward_gradient(case: Case, part: SoftValue, lam: Floats) -> Floats:

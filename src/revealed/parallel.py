@@ -6,7 +6,9 @@ Inside `joblib.parallel_config(backend="dask")` (or "ray") the same call runs th
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
@@ -27,6 +29,22 @@ def each(function: Callable[..., Any], items: Iterable[tuple[Any, ...]], jobs: i
     options: dict[str, Any] = {"batch_size": 1, "pre_dispatch": "1.5*n_jobs"}  # pieces differ: none waits for another
     pool = Parallel(n_jobs=jobs, return_as="generator_unordered", **options)
     yield from pool(delayed(function)(*item) for item in items)
+
+
+def side_by_side(function: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[Any]:
+    """`function(item)` for every item, in their order, on threads: for work that leaves Python's lock alone, such as
+    SuperLU's. Memory is shared, and at most two results a thread wait to be taken."""
+    n = min(cores(), len(items))
+    if n <= 1:
+        yield from map(function, items)
+        return
+    with ThreadPoolExecutor(n) as pool:
+        waiting = deque(pool.submit(function, item) for item in items[: 2 * n])
+        for item in items[2 * n :]:
+            yield waiting.popleft().result()
+            waiting.append(pool.submit(function, item))
+        while waiting:
+            yield waiting.popleft().result()
 
 
 def workers(jobs: int | None) -> int:

@@ -16,7 +16,6 @@ NPL's updates are the library's (`fit_dense`), so that a race between the two is
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
@@ -183,22 +182,10 @@ class DenseObjective(Objective):
 
     def __init__(self, reward: Reward, mdp: MDP, rho: Floats, pi_tilde: DenseMCE | DenseCCP, l2: float = 0.0) -> None:
         super().__init__(reward, [Case(mdp, rho, pi_tilde)], l2)
-        self.pi_tilde = pi_tilde
 
     @property
     def has_hessian(self) -> bool:
         return False  # the paper's algorithms have gradients only
-
-    def at(self, theta: Floats) -> Evaluation:
-        point = super().at(theta)
-        return _DenseEvaluation(self, point.theta, point.parts, point.problem)
-
-
-class _DenseEvaluation(Evaluation):
-    @cached_property
-    def _adjoints(self) -> list[Floats]:
-        assert isinstance(self.objective, DenseObjective)
-        return [self.objective.pi_tilde.adjoint(case, part) for case, part in self._each()]
 
 
 class DenseRun(Run):

@@ -2,7 +2,7 @@
 
 from revealed.transitions.csr import CsrTransitions, as_csr, is_sparse
 from revealed.transitions.estimated import EstimatedTransitions
-from revealed.transitions.graph import can_reach, way_to
+from revealed.transitions.graph import can_reach, reaching, way_to, ways_to
 from revealed.transitions.pattern import Structure, separator_size
 
 __all__ = [
@@ -12,6 +12,8 @@ __all__ = [
     "as_csr",
     "can_reach",
     "is_sparse",
+    "reaching",
     "separator_size",
     "way_to",
+    "ways_to",
 ]

@@ -35,3 +35,43 @@ def way_to(graph: sp.csr_array, goal: Bools) -> tuple[Bools, npt.NDArray[np.intp
     inner = reached[:n] & (parent[:n] >= 0) & (parent[:n] < n)
     onwards[inner] = parent[:n][inner]
     return reached[:n], onwards
+
+
+def reaching(backwards: sp.csr_array, goal: int) -> Bools:
+    """Which nodes have a path to the node `goal`, in a graph whose edges are turned round."""
+    from scipy.sparse.csgraph import breadth_first_order
+
+    out = np.zeros(int(backwards.shape[0]), dtype=bool)
+    out[breadth_first_order(backwards, goal, return_predecessors=False)] = True
+    return out
+
+
+def ways_to(
+    matrix: sp.csr_array, backwards: sp.csr_array, feasible: Bools, terminal: Bools, goal: int
+) -> tuple[Bools, Bools]:
+    """For those who head for `goal`: the states that end a trip or cannot bring it there (S,), and the actions that
+    are left (S, A) (theory R1). `backwards` (S, S) are the moves turned round.
+
+    An action stays if it may lead to where the goal can be reached and leads nowhere else but to ends. Where moves are
+    uncertain, leaving one out may cut off others: the search is repeated until nothing changes.
+    """
+    kept = feasible.copy()
+    kept[goal] = False
+    while True:
+        alive = reaching(backwards, goal)
+        stuck = ~alive & ~terminal
+        good = (matrix @ alive.astype(np.float64) > 0.0) & ~(matrix @ stuck.astype(np.float64) > 0.0)
+        before, kept = kept, kept & good.reshape(kept.shape)
+        if int(np.diff(matrix.indptr).max(initial=0)) <= 1 or np.array_equal(before, kept):
+            alive[goal] = False
+            return ~alive, kept
+        backwards = _turned_round(matrix, kept)
+
+
+def _turned_round(matrix: sp.csr_array, kept: Bools) -> sp.csr_array:
+    """Sparse (S, S): where the actions that are left may come from."""
+    S, A = kept.shape
+    pairs = (kept.reshape(-1).astype(np.float64), np.arange(S * A), np.arange(0, S * A + 1, A))
+    graph = sp.csr_array(sp.csr_array(pairs, shape=(S, S * A)) @ matrix)
+    graph.eliminate_zeros()
+    return sp.csr_array(graph.T)

@@ -1,0 +1,155 @@
+"""Soft values toward one goal after another on one model and reward (theory R1–R3).
+
+Where moves are certain and nothing is discounted, one factorisation serves all goals (`paths.py`); elsewhere each goal
+has its own soft fixed point (`bellman.py`), which begins at the last one's value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from revealed.bellman import SoftBellman, as_reward
+from revealed.checks import Floats, Ints
+from revealed.errors import InvalidInput, ValueDoesNotExist
+from revealed.linear_solvers import Work
+from revealed.mdp import MDP, require_mdp
+from revealed.naming import state_in_words
+from revealed.parallel import side_by_side
+from revealed.paths import LEAST, Moves, PathSums
+from revealed.transitions import reaching
+
+BLOCK = 32  # goals that share a solve
+
+
+@dataclass(frozen=True, eq=False)
+class Toward:
+    """The soft optimum of those who head for `goal`: `value` (S,), −∞ where the goal is out of reach; `log_policy`."""
+
+    goal: int
+    value: Floats = field(repr=False)
+    log_policy: Floats = field(repr=False)
+    base: MDP = field(repr=False)
+    _visits: Callable[[Floats], Floats] = field(repr=False)
+
+    @cached_property
+    def policy(self) -> Floats:
+        """(S, A): zero where nobody who heads for the goal would be, and at the goal."""
+        return np.exp(self.log_policy)
+
+    @cached_property
+    def mdp(self) -> MDP:
+        return self.base.toward(self.goal)
+
+    @property
+    def q(self) -> Floats:
+        """(S, A): −∞ where an action does not lead to the goal."""
+        return self.log_policy + np.where(np.isfinite(self.value), self.value, 0.0)[:, None]
+
+    def visits(self, starts: Floats) -> Floats:
+        """(S,): expected visits of trips that start so many times in each state, the start and the goal included."""
+        lost = np.flatnonzero((starts != 0.0) & np.isneginf(self.value))
+        if lost.size:
+            where = f"no way leads from {state_in_words(self.base, int(lost[0]))}"
+            raise InvalidInput("starts", "states from which the goal can be reached", where, self._goal_in_words)
+        return self._visits(np.asarray(starts, dtype=np.float64))
+
+    def turns(self, starts: Floats) -> Floats:
+        """(S, A): how often such trips are expected to take each action in each state."""
+        return self.visits(starts)[:, None] * self.policy
+
+    @property
+    def _goal_in_words(self) -> str:
+        return state_in_words(self.base, self.goal).replace("state", "goal", 1)
+
+
+class GoalValues:
+    """Soft values of a reward (S, A) on `mdp` toward any of its states; `ValueDoesNotExist` where there are none."""
+
+    def __init__(self, mdp: MDP, reward: Any, solver: str = "auto", work: Work | None = None) -> None:
+        require_mdp(mdp)
+        self.mdp, self.reward, self.solver = mdp, as_reward(mdp, reward), solver
+        self.work = Work() if work is None else work
+        self.moves = Moves.of(mdp)
+        self._last: Floats | None = None
+
+    @cached_property
+    def _log_weight(self) -> Floats:
+        assert self.moves is not None
+        return self.reward.reshape(-1)[self.moves.pair]
+
+    @cached_property
+    def _shared(self) -> PathSums | None:
+        """The factorisation for all goals; None where paths between them add up to no number."""
+        assert self.moves is not None
+        try:
+            return PathSums(self.moves, self._log_weight, work=self.work)
+        except ValueDoesNotExist:
+            return None
+
+    def toward(self, goal: Any) -> Toward:
+        """For one goal, an index or a label."""
+        return next(self.each([goal]))
+
+    def each(self, goals: Any) -> Iterator[Toward]:
+        """One after another, in the order of `goals`; only a few are held at a time."""
+        index = np.array([self.mdp.find_state(goal, "goal") for goal in goals], dtype=np.intp)
+        if self.moves is None:
+            yield from (self._by_newton(int(goal)) for goal in index)
+            return
+        blocks = [index[i : i + BLOCK] for i in range(0, index.size, BLOCK)]
+        _ = self._shared  # before threads ask for it
+        for block in side_by_side(self._block, blocks):
+            yield from block
+
+    def _block(self, goals: Ints) -> list[Toward]:
+        if self._shared is None:
+            return [self._alone(int(goal)) for goal in goals]
+        z = self._shared.toward(goals)
+        return [self._toward(int(goal), self._shared, z[:, i].copy()) for i, goal in enumerate(goals)]
+
+    def _toward(self, goal: int, sums: PathSums, z: Floats) -> Toward:
+        faint = z < LEAST
+        if sums.potential is None and faint.any() and np.any(faint & reaching(self.mdp.backwards, goal)):
+            return self._alone(goal)
+        V = sums.values(z)
+        return Toward(goal, V, self._log_policy(goal, V), self.mdp, lambda starts: visits(sums, goal, z, starts))
+
+    def _alone(self, goal: int) -> Toward:
+        assert self.moves is not None
+        sums = PathSums.alone(self.moves, self._log_weight, goal, self.work)
+        return self._toward(goal, sums, sums.toward(np.array([goal]))[:, 0])
+
+    def _log_policy(self, goal: int, V: Floats) -> Floats:
+        assert self.moves is not None
+        source, target = self.moves.source, self.moves.target
+        used = np.isfinite(V[target]) & (source != goal)
+        out = np.full(self.mdp.feasible.shape, -np.inf)
+        gain = self._log_weight[used] + V[target[used]] - V[source[used]]
+        out.reshape(-1)[self.moves.pair[used]] = gain
+        return out
+
+    def _by_newton(self, goal: int) -> Toward:
+        mdp = self.mdp.toward(goal)
+        bellman = SoftBellman(mdp, self.solver, self.work, start=self._last)
+        best = bellman.solve(np.where(mdp.feasible, self.reward, 0.0))
+        self._last = best.value
+        V = np.where(mdp.terminal & (np.arange(mdp.n_states) != goal), -np.inf, best.value)
+        found = Toward(goal, V, best.log_policy, self.mdp, lambda starts: best.chain.solve_transpose(starts))
+        found.__dict__["mdp"] = mdp
+        return found
+
+
+def visits(sums: PathSums, goal: int, z: Floats, starts: Floats) -> Floats:
+    """(S,): expected visits of trips to one goal: z·Gᵀ(p/z), less at the goal what arrives there (theory R4)."""
+    b = np.divide(starts, z, out=np.zeros_like(z), where=z > 0.0)
+    arriving = float(starts.sum() - starts[goal])
+    b[goal] = -arriving
+    out = z * np.where(z > 0.0, sums.solve_transpose(b), 0.0)
+    out = np.maximum(out, 0.0)
+    out[goal] = arriving + starts[goal]
+    return out

@@ -1,0 +1,176 @@
+"""Sums over paths (theory R1–R4): where every move is certain and nothing is discounted, exp V is linear.
+
+With M[s, s'] = Σ exp r(s, a) over the actions that lead from s to s', z = exp V toward the goal g solves z = Mz in all
+rows but g's, where z = 1. With G = (I − M)⁻¹, which holds the weights of all paths, z = G[:, g] / G[g, g] (R2): one
+factorisation serves every goal, and that of the transpose every gradient.
+
+I − M is an M-matrix wherever G exists, so that LU without pivoting neither subtracts nor loses small numbers: entries
+are exact to a few digits of rounding however small they are, until they underflow. Where they do (very long trips), or
+where G does not exist although the values do (ways that only the goals close), `PathSums.alone` sums paths to one goal
+with weights that are measured from its shortest path (R3): there every state has z ≥ 1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import scipy.sparse.linalg as spla
+
+from revealed.checks import Floats, Ints
+from revealed.errors import ValueDoesNotExist
+from revealed.linear_solvers import Work
+from revealed.mdp import MDP
+
+LEAST = 1e-150  # z below which 1/z and what it is multiplied with may leave the range of float64
+MOST = 1e12  # expected links of a trip, for all that float64 can tell
+
+
+@dataclass(frozen=True, eq=False)
+class Moves:
+    """The moves of a deterministic model: from `source` to `target` by the pair `pair` = s·A + a, each (E,)."""
+
+    source: Ints
+    target: Ints
+    pair: Ints
+    shape: tuple[int, int]
+
+    @classmethod
+    def of(cls, mdp: MDP) -> Moves | None:
+        """None where moves are uncertain, or the future is discounted."""
+        matrix = mdp.transitions.matrix
+        pair = np.flatnonzero(mdp.feasible)
+        if mdp.discount != 1.0 or not np.all(np.diff(matrix.indptr)[pair] == 1):
+            return None
+        first = matrix.indptr[pair]
+        if not np.all(matrix.data[first] == 1.0):
+            return None
+        return cls(pair // mdp.n_actions, matrix.indices[first].astype(np.intp), pair, mdp.feasible.shape)
+
+    @property
+    def n_states(self) -> int:
+        return self.shape[0]
+
+    def matrix(self, weights: Floats) -> sp.csr_array:
+        """Sparse (S, S): weights of the moves from state to state, those of parallel moves together."""
+        order, starts, source, target = self._merged
+        data = np.add.reduceat(weights[order], starts) if order.size else weights
+        return sp.csr_array((data, (source, target)), shape=(self.n_states, self.n_states))
+
+    @cached_property
+    def _merged(self) -> tuple[Ints, Ints, Ints, Ints]:
+        """Moves sorted by source and target; where each (source, target) begins, and which it is."""
+        key = self.source * self.n_states + self.target
+        order = np.argsort(key, kind="stable")
+        starts = np.flatnonzero(np.diff(key[order], prepend=-1))
+        return order, starts, self.source[order][starts], self.target[order][starts]
+
+    def table(self, values: Floats) -> Floats:
+        """(S, A) with the values of the moves at their pairs, zero elsewhere."""
+        out = np.zeros(self.shape)
+        out.reshape(-1)[self.pair] = values
+        return out
+
+
+class PathSums:
+    """G = (I − M)⁻¹ for weights exp(`log_weight`) of the moves, factored when first needed; raises `ValueDoesNotExist`
+    where M has paths whose weights do not add up to a number.
+
+    `potential` (S,) is V's scale where paths are measured from a shortest path (R3); z is then exp(V − potential).
+    """
+
+    def __init__(
+        self, moves: Moves, log_weight: Floats, potential: Floats | None = None, work: Work | None = None
+    ) -> None:
+        self.moves, self.potential = moves, potential
+        self.work = Work() if work is None else work
+        if potential is not None:
+            with np.errstate(invalid="ignore"):
+                log_weight = log_weight + potential[moves.target] - potential[moves.source]
+            log_weight = np.where(np.isfinite(log_weight), log_weight, -np.inf)
+        with np.errstate(over="ignore"):
+            self.weight: Floats = np.exp(log_weight)
+        if not np.isfinite(self.weight).all():
+            raise ValueDoesNotExist(NO_VALUE)
+        self._forward = self._factor(sp.csc_array(self._identity_minus))
+        lengths = self._forward.solve(np.ones(moves.n_states))
+        most = MOST if potential is None else np.inf  # from a potential these are no longer numbers of links
+        if not (np.isfinite(lengths).all() and lengths.min(initial=1.0) > 0.0 and lengths.max(initial=1.0) < most):
+            raise ValueDoesNotExist(NO_VALUE)  # I − M is no M-matrix: paths that go round add up to no number
+
+    @classmethod
+    def alone(cls, moves: Moves, log_weight: Floats, goal: int, work: Work | None = None) -> PathSums:
+        """Paths to one goal, measured from the shortest: the goal's own moves are left out (R1), so that the values
+        are all that must exist."""
+        potential = -shortest_costs(moves, np.maximum(-log_weight, 0.0), goal)
+        own = np.where(moves.source == goal, -np.inf, log_weight)
+        sums = cls(moves, own, potential, work)
+        z = sums.toward(np.array([goal]))[:, 0]
+        if float(np.max(sums.solve(z)[z > 0.0] / z[z > 0.0])) > MOST:  # the links of a trip
+            raise ValueDoesNotExist(NO_VALUE)
+        return sums
+
+    @cached_property
+    def _identity_minus(self) -> sp.csr_array:
+        return sp.csr_array(sp.eye_array(self.moves.n_states, format="csr") - self.moves.matrix(self.weight))
+
+    def _factor(self, matrix: sp.csc_array) -> spla.SuperLU:
+        """No pivoting: see above. The transpose gets its own factorisation, since SuperLU solves with many right-hand
+        sides far faster than with the transpose of what it factored."""
+        self.work.factorisations += 1
+        try:
+            return spla.splu(matrix, permc_spec="MMD_ATA", diag_pivot_thresh=0.0, panel_size=10)
+        except RuntimeError as error:  # "Factor is exactly singular"
+            raise ValueDoesNotExist(NO_VALUE) from error
+
+    @cached_property
+    def _backward(self) -> spla.SuperLU:
+        return self._factor(sp.csc_array(self._identity_minus.T))
+
+    def solve(self, b: Floats) -> Floats:
+        """G b, for b (S,) or (S, B)."""
+        self.work.solves += 1 if b.ndim == 1 else b.shape[1]
+        return self._forward.solve(b)
+
+    def solve_transpose(self, b: Floats) -> Floats:
+        """Gᵀ b."""
+        self.work.solves += 1 if b.ndim == 1 else b.shape[1]
+        return self._backward.solve(b)
+
+    def toward(self, goals: Ints) -> Floats:
+        """z (S, B): the weights of all paths to each goal, one at the goal (R2); zero where no path leads to it."""
+        ends = np.zeros((self.moves.n_states, goals.size), order="F")
+        ends[goals, np.arange(goals.size)] = 1.0
+        z = np.maximum(self.solve(ends), 0.0)
+        z /= z[goals, np.arange(goals.size)]
+        return z
+
+    def values(self, z: Floats) -> Floats:
+        """V = log z, from the potential where there is one; −∞ where the goal is out of reach."""
+        with np.errstate(divide="ignore"):
+            V = np.log(z)
+        if self.potential is None:
+            return V
+        shift = self.potential if z.ndim == 1 else self.potential[:, None]
+        return np.where(np.isfinite(shift), V + np.where(np.isfinite(shift), shift, 0.0), -np.inf)
+
+
+def shortest_costs(moves: Moves, cost: Floats, goal: Any) -> Floats:
+    """(S,), or (G, S) for several goals: the least cost of a path to the goal, ∞ where there is none. Costs are ≥ 0."""
+    from scipy.sparse.csgraph import dijkstra
+
+    order, starts, source, target = moves._merged
+    # the cheapest of parallel moves; a stored zero is no edge for csgraph, so that free moves get the smallest number
+    least = np.maximum(np.minimum.reduceat(cost[order], starts), np.finfo(np.float64).tiny)
+    graph = sp.csr_array((least, (target, source)), shape=(moves.n_states, moves.n_states))
+    return np.asarray(dijkstra(graph, indices=goal))
+
+
+NO_VALUE = (
+    "the soft value does not exist for this reward: at discount 1 paths that go round in circles outweigh those that "
+    "end, so that nobody would ever arrive. Make every move cost more (in a fit: start= with more negative parameters, "
+    'or start="ccp"), or use a discount below 1.'
+)
