@@ -1,12 +1,12 @@
 """What was observed: decisions counted per agent, start states, and the moves (s, a, s') that were seen.
 
 The estimators need only counts. Where trajectories were given, the single steps are kept too, so that visits can be
-discounted by γ^t and decisions lifted to an unrolled horizon.
+discounted by γ^t and decisions lifted to an unrolled horizon. Trips that go somewhere carry their goals.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -14,29 +14,29 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
-from revealed.checks import as_floats, as_list, as_number, require_count
-from revealed.errors import InvalidDemonstrations
+from revealed.checks import as_floats, as_number
+from revealed.errors import InvalidDemonstrations, InvalidInput
+from revealed.goal_steps import Trips, n_goals, require_arrival
 from revealed.mdp import MDP, Floats
 from revealed.naming import unrolled_labels
-from revealed.tables import sparse_table, sum_rows
-from revealed.trajectories import Steps, agent_table, as_agents, as_pair, one_each, steps_of
+from revealed.tables import as_counts, sparse_table, sum_rows
+from revealed.trajectories import Steps, agent_table, as_agents, as_goals, lifted, read_trajectories
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from revealed.bins import Bins
 
-_OF_TRAJECTORIES = ("agent", "time", "state", "action", "next_state", "first")
-
 
 @dataclass(frozen=True, eq=False)
-class Demonstrations:
+class Demonstrations(Trips):
     """Observed decisions. Build one with `from_frame`, `from_trajectories`, `from_episodes` or `from_counts`.
 
     `counts` (S, A) visits; `by_agent` sparse (N, S*A); `starts` (S,) start states; `transition_counts` sparse
     (S*A, S) moves seen; `weights` (S, A) what enters the objective as ρ: the counts, or visits discounted by γ^t.
     `steps` are the single decisions, None where a panel was counted where it lives, or counts were given; `notes` say
-    what a frame did not tell (gaps, ids with one period); `bins` made the states of continuous columns.
+    what a frame did not tell (gaps, ids with one period); `bins` made the states of continuous columns. Of trips with
+    goals `goals` are the states they go to, and `toward(goal)` those that go there.
     """
 
     n_states: int
@@ -84,8 +84,9 @@ class Demonstrations:
 
     def __repr__(self) -> str:
         seen = int((self.counts.sum(axis=1) > 0).sum())
+        toward = "" if self.goals is None else f" toward {n_goals(self.goals)}"
         return (
-            f"Demonstrations({self.n_decisions:.12g} decisions by {self.n_agents} agents, "
+            f"Demonstrations({self.n_decisions:.12g} decisions by {self.n_agents} agents{toward}, "
             f"{seen} of {self.n_states} states seen, {self.n_actions} actions)"
         )
 
@@ -97,35 +98,22 @@ class Demonstrations:
         n_actions: int,
         ids: Sequence[Any] | None = None,
         next_state: Sequence[Any] | None = None,
+        goal: Any = None,
     ) -> Demonstrations:
         """From (states, actions) pairs of any lengths; `states` may hold one more entry than `actions`.
 
         `ids` names the agent of each trajectory (the same agent may have several; by default each has its own).
         `next_state` gives, per trajectory, where its last decision led, or one next state for every decision.
+        `goal` is the state that each trajectory is heading for, or one for all; one without a decision is then no trip.
         Episodes of other libraries are read by `from_episodes`.
         """
         from revealed.episodes import is_foreign
 
         if is_foreign(trajectories):
-            return cls.from_episodes(trajectories, n_states=n_states, n_actions=n_actions, ids=ids)
-        require_count("n_states", n_states, error=InvalidDemonstrations)
-        require_count("n_actions", n_actions, error=InvalidDemonstrations)
-        pairs = [as_pair(i, t, n_states, n_actions) for i, t in enumerate(as_list(trajectories) or ())]
-        if not pairs:
-            raise InvalidDemonstrations(
-                "trajectories", "at least one trajectory, a (states, actions) pair", repr(trajectories)[:60]
-            )
-        names = one_each("ids", range(len(pairs)) if ids is None else ids, len(pairs))
-        after = one_each("next_state", [None] * len(pairs) if next_state is None else next_state, len(pairs))
-        if not all(isinstance(name, Hashable) for name in names):
-            raise InvalidDemonstrations("ids", "names or numbers", repr(names[:3]))
-        code = {name: k for k, name in enumerate(dict.fromkeys(names))}
-        rows = [steps_of(i, code[names[i]], *pairs[i], after[i], n_states) for i in range(len(pairs))]
-        steps = Steps(*(np.concatenate([getattr(r, f) for r in rows]) for f in _OF_TRAJECTORIES))
-        if steps.state.size == 0:
-            raise InvalidDemonstrations("trajectories", "at least one decision", "trajectories without actions")
-        starts = np.bincount([s[0] for s, _ in pairs if len(s)], minlength=n_states).astype(np.float64)
-        return cls._from_steps(steps, starts, n_states, n_actions, tuple(code))
+            return cls.from_episodes(trajectories, n_states=n_states, n_actions=n_actions, ids=ids, goal=goal)
+        read = read_trajectories(trajectories, n_states, n_actions, ids, next_state, goal)
+        require_arrival(read.steps, read.ids, None)
+        return cls._from_steps(read.steps, read.starts, n_states, n_actions, read.ids)
 
     @classmethod
     def from_episodes(
@@ -138,6 +126,7 @@ class Demonstrations:
         n_states: int | None = None,
         n_actions: int | None = None,
         ids: Sequence[Any] | None = None,
+        goal: Any = None,
     ) -> Demonstrations:
         """From a Minari data set, imitation's trajectories or transitions, `rv.environments.rollout`, or lists of
         steps (obs, action, reward, terminated, truncated, info) as loops write them, obs being what the agent saw.
@@ -152,14 +141,19 @@ class Demonstrations:
         action_of : the same for actions.
         n_states, n_actions : sizes, where there is no model; by default what the data hold.
         ids : names of the episodes' agents; by default each episode has its own.
+        goal : the state that each episode is heading for, an index or a label of the model, or one for all.
         """
         from revealed.episodes import read_episodes
 
         read = read_episodes(episodes, mdp, n_states, n_actions, state_of, action_of)
         ids = read.ids if ids is None else ids
-        demos = cls.from_trajectories(read.pairs, read.n_states, read.n_actions, ids, read.after)
-        model = None if mdp is None else mdp.base or mdp
+        model, S, A = None if mdp is None else mdp.base or mdp, read.n_states, read.n_actions
         names = {n: getattr(model, n, None) for n in ("state_labels", "action_labels")}
+        if goal is not None:
+            goal = as_goals(goal, len(read.pairs), S, names["state_labels"], "episode")
+        written = read_trajectories(read.pairs, S, A, ids, read.after, goal)
+        require_arrival(written.steps, written.ids, names["state_labels"])
+        demos = cls._from_steps(written.steps, written.starts, S, A, written.ids)
         return replace(demos, notes=read.notes, **names)
 
     @classmethod
@@ -172,6 +166,7 @@ class Demonstrations:
         state: Any,
         action: Any,
         next_state: Any = None,
+        goal: Any = None,
         weight: str | None = None,
         states: Any = None,
         actions: Any = None,
@@ -192,6 +187,8 @@ class Demonstrations:
             tuples; `state` may be what `rv.discretize` made of continuous columns.
         next_state : where decisions led, a column (or as many as `state` has), missing where that was not seen. It
             must agree with the row that follows.
+        goal : the state that a trip is heading for, a column (or as many as `state` has) that does not change along a
+            trip and whose values are labels as those of `state`. The trip ends on entering it.
         weight : how often a row counts.
         states, actions : labels in the order of the model. Without them whole numbers are indices from 0 and text
             becomes sorted labels. An MDP with `state_labels` and `action_labels` matches labels by name.
@@ -199,7 +196,7 @@ class Demonstrations:
         first_time : the time that counts as 0 on a finite horizon; by default each agent's own first.
         period : "day", "month", …: the length of a period where times are dates, so that gaps are seen.
         gaps : a period without a row ends the trajectory ("break"; counted in `notes`), or is an "error".
-        keep_steps : whether to keep single decisions, which finite horizons and `subset` need, or only counts. By
+        keep_steps : whether to keep single decisions, which horizons, goals and `subset` need, or only counts. By
             default files and lazy frames of more than 5 million rows, and frames of distributed engines, are counted
             where they are, and only the counts come into memory.
         """
@@ -207,11 +204,13 @@ class Demonstrations:
         from revealed.panels.where import read_frame
 
         others = {"id": id, "time": time, "weight": weight, "period": period, "gaps": gaps}
-        roles = Roles.of(state, action, next_state, **others)
+        roles = Roles.of(state, action, next_state, goal, **others)
         found = read_frame(frame, roles, states, actions, first_time, keep_steps)
         S = size_of("state", n_states, found.state_labels, found.n_states)
         A = size_of("action", n_actions, found.action_labels, found.n_actions)
         demos = cls._from_panel(found, S, A) if hasattr(found, "row") else cls._from_counted(found, S, A)
+        if demos.steps is not None:
+            require_arrival(demos.steps, demos.ids, found.state_labels)
         labels = {"state_labels": found.state_labels, "action_labels": found.action_labels}
         demos = replace(demos, notes=found.notes, bins=roles.bins, **labels)
         return demos._without_steps() if keep_steps is False else demos
@@ -219,17 +218,7 @@ class Demonstrations:
     @classmethod
     def from_counts(cls, counts: Any, starts: Any = None) -> Demonstrations:
         """From an (S, A) table of visits, as one agent. `starts` (S,) is needed only for occupancy weighting."""
-        table = as_floats(counts)
-        if table is None:
-            raise InvalidDemonstrations("counts", "an (S, A) array of counts", type(counts).__name__)
-        if table.ndim != 2 or 0 in table.shape:
-            raise InvalidDemonstrations("counts", "an (S, A) array of counts", f"shape {table.shape}")
-        bad = ~np.isfinite(table) | (table < 0)
-        if bad.any():
-            s, a = (int(i) for i in np.argwhere(bad)[0])
-            raise InvalidDemonstrations("counts", "finite counts >= 0", table[s, a], f"state {s}, action {a}")
-        if table.sum() == 0:
-            raise InvalidDemonstrations("counts", "at least one decision", "all zero")
+        table = as_counts(counts)
         n_states, n_actions = table.shape
         first = as_floats(np.zeros(n_states) if starts is None else starts)
         if first is None or first.shape != (n_states,) or not np.isfinite(first).all() or (first < 0).any():
@@ -240,7 +229,7 @@ class Demonstrations:
     @classmethod
     def _from_panel(cls, panel: Any, n_states: int, n_actions: int) -> Demonstrations:
         fields = (panel.agent, panel.time, panel.state, panel.action, panel.next_state, panel.starts_here)
-        steps = Steps(*fields, panel.row, panel.weight)
+        steps = Steps(*fields, panel.row, panel.weight, panel.goal)
         return cls._from_steps(steps, None, n_states, n_actions, panel.ids)
 
     @classmethod
@@ -286,11 +275,19 @@ class Demonstrations:
         if part.state.size == 0:
             raise InvalidDemonstrations("agents", "at least one with a decision", "none")
         part = replace(part, agent=place[part.agent])
-        ids = tuple(self.ids[i] for i in chosen)
-        other = self._from_steps(part, None, self.n_states, self.n_actions, ids)
+        weights = None if self.agent_weights is None else self.agent_weights[chosen]
+        return self._with(part, tuple(self.ids[i] for i in chosen), weights)
+
+    def toward(self, goal: Any) -> Demonstrations:
+        """The decisions of trips to this goal, an index or a label, without goals; every agent keeps its place."""
+        return self._with(self._steps_toward(goal), self.ids, self.agent_weights)
+
+    def _with(self, steps: Steps, ids: tuple[Any, ...], agent_weights: Floats | None) -> Demonstrations:
+        """Some of the steps; the rest is as it is here."""
+        other = self._from_steps(steps, None, self.n_states, self.n_actions, ids)
         labels = {"state_labels": self.state_labels, "action_labels": self.action_labels, "bins": self.bins}
         other = replace(other, visit_discount=self.visit_discount, **labels)
-        return other if self.agent_weights is None else other.reweighted(self.agent_weights[chosen])
+        return other if agent_weights is None else other.reweighted(agent_weights)
 
     def to_frame(
         self,
@@ -300,20 +297,24 @@ class Demonstrations:
         action: Any = "action",
         next_state: Any = None,
         weight: str | None = None,
+        goal: Any = None,
     ) -> pd.DataFrame:
         """One row per decision, in columns of these names, as `from_frame` reads them; labels where there are any.
 
         Labels of several columns are tuples, or go into several columns again: `state=["x", "y"]`. With `next_state`
         there is a column for where each decision led, missing where that was not seen; with `weight` one for how often
-        it counts. Times count each agent's periods from 0; of several trajectories of one agent each begins after a
-        gap in time.
+        it counts; with `goal` one for where the trip is heading. Times count each agent's periods from 0; of several
+        trajectories of one agent each begins after a gap in time.
         """
         from revealed.panels.memory import write_panel
 
         steps = self._require_steps("A frame can be made")
+        if goal is not None and steps.goal is None:
+            raise InvalidInput("goal", "None: these trajectories have no goals", repr(goal))
         names = {"agent": id, "time": time, "state": state, "action": action, "next_state": next_state}
+        names |= {"goal": goal, "weight": weight}
         steps = replace(steps, weight=self.step_weights)
-        return write_panel(steps, names | {"weight": weight}, self.ids, self.state_labels, self.action_labels)
+        return write_panel(steps, names, self.ids, self.state_labels, self.action_labels)
 
     def reweighted(self, weights: Floats) -> Demonstrations:
         """The same decisions with agent i counted `weights[i]` times, as a bootstrap does (0 leaves it out).
@@ -364,37 +365,24 @@ class Demonstrations:
                 f"{self.n_states}",
                 remedy="Pass n_states= when building the demonstrations.",
             )
+        if self.goals is not None:
+            remedy = "Use mdp.base, where a trip ends on entering its goal, whenever that is; or leave goals out."
+            expected, got = "no goals, where a horizon ends every trip", f"trips toward {n_goals(self.goals)}"
+            raise InvalidDemonstrations("goal", expected, got, remedy=remedy)
         steps = self._require_steps("Decisions can be lifted to a horizon")
         horizon = int(mdp.horizon or 0)
-        if steps.time.max() >= horizon:
-            late = int(steps.time.argmax())
-            raise InvalidDemonstrations(
-                "demonstrations",
-                f"at most {horizon} decisions per trajectory (the horizon)",
-                f"a decision at time {steps.time[late]}",
-                f"agent {self.ids[steps.agent[late]]!r}",
-                f"Use mdp.base.unroll({int(steps.time.max()) + 1}) or shorter trajectories.",
-            )
-        following = np.where(steps.next_state >= 0, (steps.time + 1) * self.n_states + steps.next_state, -1)
-        lifted = replace(steps, state=steps.time * self.n_states + steps.state, next_state=following)
-        starts = self._lifted_starts(lifted, mdp.n_states)
-        other = self._from_steps(lifted, starts, mdp.n_states, self.n_actions, self.ids)
+        steps = lifted(steps, self.n_states, horizon, self.ids)
+        starts = self._lifted_starts(steps, mdp.n_states)
+        other = self._from_steps(steps, starts, mdp.n_states, self.n_actions, self.ids)
         names = {"state_labels": unrolled_labels(self.state_labels, horizon + 1), "action_labels": self.action_labels}
         other = replace(other, visit_discount=self.visit_discount, notes=self.notes, **names)
         return other if self.agent_weights is None else other.reweighted(self.agent_weights)
 
-    def _lifted_starts(self, lifted: Steps, n_states: int) -> Floats:
+    def _lifted_starts(self, steps: Steps, n_states: int) -> Floats:
         """Starts at time 0, but for trajectories that begin later (after a gap in time)."""
-        late = lifted.first & (lifted.time > 0)
-        often = np.ones(int(late.sum())) if lifted.weight is None else lifted.weight[late]
-        starts = np.bincount(lifted.state[late], often, n_states).astype(np.float64)
-        later = np.bincount(lifted.state[late] % self.n_states, often, self.n_states)
+        late = steps.first & (steps.time > 0)
+        often = np.ones(int(late.sum())) if steps.weight is None else steps.weight[late]
+        starts = np.bincount(steps.state[late], often, n_states).astype(np.float64)
+        later = np.bincount(steps.state[late] % self.n_states, often, self.n_states)
         starts[: self.n_states] += self._starts_with(np.ones(self.n_agents)) - later
         return starts
-
-    def _require_steps(self, what: str) -> Steps:
-        if self.steps is None:
-            raise InvalidDemonstrations(
-                "demonstrations", "trajectories", "plain counts", remedy=f"{what} only where the times are known."
-            )
-        return self.steps

@@ -109,7 +109,8 @@ def _require_steps(demos: Demonstrations) -> None:
     for name, array in arrays.items():
         _require_shape(f"steps.{name}", array, demos.steps.state.shape)
     limits = {"agent": demos.n_agents, "state": demos.n_states, "action": demos.n_actions}
-    for name, n in (limits | {"next_state": demos.n_states}).items():
+    places = dict.fromkeys([name for name in ("next_state", "goal") if name in arrays], demos.n_states)
+    for name, n in (limits | places).items():
         least = -1 if name == "next_state" else 0
         if arrays[name].size and not least <= arrays[name].min() <= arrays[name].max() < n:
             raise ValueError(f"steps.{name} holds indices beyond {n}")

@@ -11,6 +11,8 @@ import scipy.sparse as sp
 from revealed.checks import Ints
 from revealed.demonstrations import Demonstrations
 from revealed.errors import InvalidDemonstrations
+from revealed.goal_checks import require_goals_within, require_named_goals, require_ways
+from revealed.goal_steps import first_met, whose
 from revealed.labels import find, spell
 from revealed.mdp import MDP
 from revealed.naming import in_words, pair_in_words, state_in_words
@@ -20,6 +22,8 @@ from revealed.tables import sparse_table
 def match_labels(demos: Demonstrations, mdp: MDP) -> Demonstrations:
     """The same decisions in the order of the MDP's labels, where both have labels; an unknown one is an error."""
     model = mdp if mdp.base is None or demos.n_states == mdp.n_states else mdp.base
+    if model.state_labels is not None:
+        require_named_goals(demos, model.state_labels)
     to_state = _matching("state", demos.state_labels, model.state_labels, demos.n_states)
     to_action = _matching("action", demos.action_labels, model.action_labels, demos.n_actions)
     if to_state is None and to_action is None:
@@ -32,7 +36,8 @@ def match_labels(demos: Demonstrations, mdp: MDP) -> Demonstrations:
     steps = demos.steps
     if steps is not None:
         after = np.where(steps.next_state >= 0, to_state[steps.next_state], -1)
-        steps = replace(steps, state=to_state[steps.state], action=to_action[steps.action], next_state=after)
+        goal = None if steps.goal is None else to_state[steps.goal]
+        steps = replace(steps, state=to_state[steps.state], action=to_action[steps.action], next_state=after, goal=goal)
     agents, moves = demos.by_agent.tocoo(), demos.transition_counts.tocoo()
     starts = np.bincount(to_state, weights=demos.starts, minlength=S)
     own_starts = demos.starts_by_agent
@@ -69,7 +74,11 @@ def name_alike(mdp: MDP, demos: Demonstrations) -> MDP:
 
 
 def require_fit(mdp: MDP, demos: Demonstrations) -> None:
-    """The decisions are decisions of this MDP: same sizes, no infeasible action, none in a terminal state."""
+    """The decisions are decisions of this MDP: same sizes, no infeasible action, none in a terminal state.
+
+    Trips with goals can reach them from wherever they were seen, and do not turn to where they cannot.
+    """
+    require_goals_within(mdp, demos)
     if demos.counts.shape != mdp.feasible.shape:
         raise InvalidDemonstrations(
             "demonstrations",
@@ -88,6 +97,8 @@ def require_fit(mdp: MDP, demos: Demonstrations) -> None:
             pair_in_words(mdp, s, a) + _who(demos, s, a),
             "Drop those decisions, or change the MDP's feasible= or terminal=.",
         )
+    if demos.goals is not None:
+        require_ways(name_alike(mdp, demos), demos)
 
 
 def impossible_moves(mdp: MDP, demos: Demonstrations) -> str | None:
@@ -111,6 +122,4 @@ def _who(demos: Demonstrations, s: int, a: int) -> str:
     if demos.steps is None:
         return ""
     here = np.flatnonzero((demos.steps.state == s) & (demos.steps.action == a))
-    i = int(here[0] if demos.steps.row is None else here[demos.steps.row[here].argmin()])
-    row = "" if demos.steps.row is None else f", row {demos.steps.row[i]}"
-    return f", agent {demos.ids[demos.steps.agent[i]]!r}, time {demos.steps.time[i]}{row}"
+    return f", {whose(demos.steps, demos.ids, first_met(demos.steps, here))}"

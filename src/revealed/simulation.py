@@ -37,7 +37,7 @@ def simulate(
             break
         here = states[alive, t]
         actions[alive, t] = draw_actions(policy[here], rng)
-        states[alive, t + 1] = _draw_moves(mdp, here * mdp.n_actions + actions[alive, t], rng)
+        states[alive, t + 1] = draw_moves(mdp, here * mdp.n_actions + actions[alive, t], rng)
         alive = alive[~mdp.terminal[states[alive, t + 1]]]
     lengths = (actions >= 0).sum(axis=1)
     pairs = [(s[: k + 1], a[:k]) for s, a, k in zip(states, actions, lengths, strict=True)]
@@ -60,7 +60,7 @@ def draw_actions(policy: Floats, rng: np.random.Generator) -> Any:
     return np.minimum(drawn, last)
 
 
-def _draw_moves(mdp: MDP, pair: Any, rng: np.random.Generator) -> Any:
+def draw_moves(mdp: MDP, pair: Any, rng: np.random.Generator) -> Any:
     """One next state per (s, a) row: a bisection inside each row of the cumulated transition probabilities."""
     matrix = mdp.transitions.matrix
     cumulative = mdp.transitions.cumulative

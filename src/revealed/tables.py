@@ -1,4 +1,4 @@
-"""Counts as sparse tables."""
+"""Counts as tables, most of them sparse."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from revealed.checks import Floats
+from revealed.checks import Floats, as_floats
+from revealed.errors import InvalidDemonstrations
 
 
 def sparse_table(data: Any, rows: Any, columns: Any, shape: tuple[int, int]) -> sp.csr_array:
@@ -18,3 +19,19 @@ def sparse_table(data: Any, rows: Any, columns: Any, shape: tuple[int, int]) -> 
 def sum_rows(table: sp.csr_array) -> Floats:
     """The sum of every column."""
     return np.asarray(table.sum(axis=0), dtype=np.float64).reshape(-1)
+
+
+def as_counts(counts: Any) -> Floats:
+    """An (S, A) table of visits as a user gives it."""
+    table = as_floats(counts)
+    if table is None:
+        raise InvalidDemonstrations("counts", "an (S, A) array of counts", type(counts).__name__)
+    if table.ndim != 2 or 0 in table.shape:
+        raise InvalidDemonstrations("counts", "an (S, A) array of counts", f"shape {table.shape}")
+    bad = ~np.isfinite(table) | (table < 0)
+    if bad.any():
+        s, a = (int(i) for i in np.argwhere(bad)[0])
+        raise InvalidDemonstrations("counts", "finite counts >= 0", table[s, a], f"state {s}, action {a}")
+    if table.sum() == 0:
+        raise InvalidDemonstrations("counts", "at least one decision", "all zero")
+    return table

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -9,8 +10,10 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from revealed.checks import Floats, Ints, as_list, is_index
+from revealed.checks import Floats, Ints, as_list, is_index, require_count
 from revealed.errors import InvalidDemonstrations
+from revealed.labels import find, plain
+from revealed.naming import Labels, is_label
 from revealed.tables import sparse_table
 
 
@@ -18,7 +21,9 @@ from revealed.tables import sparse_table
 class Steps:
     """One entry per decision: whose, when, where, what, where it led (−1: not seen), whether a trajectory starts.
 
-    `row` is where it came from in a frame, `weight` how often it counts; None where there was no frame, or once each.
+    `row` is where it came from in a frame, `weight` how often it counts, `goal` the state that the trip is heading for;
+    None where there was no frame, where each counts once, where trips have no goals. Trajectories follow each other:
+    the steps of one stand together, in the order of time.
     """
 
     agent: Ints
@@ -29,11 +34,69 @@ class Steps:
     first: npt.NDArray[np.bool_]
     row: Ints | None = None
     weight: Floats | None = None
+    goal: Ints | None = None
 
     def __getitem__(self, which: Any) -> Steps:
         """Some of the steps."""
         given = {name: part for name in self.__dataclass_fields__ if (part := getattr(self, name)) is not None}
         return replace(self, **{name: part[which] for name, part in given.items()})
+
+    def without_goals(self) -> Steps:
+        return replace(self, goal=None)
+
+
+@dataclass(frozen=True)
+class Written:
+    """Trajectories as they were written: single steps, where trajectories start (S,), and the agents' names."""
+
+    steps: Steps
+    starts: Floats
+    ids: tuple[Any, ...]
+
+
+def read_trajectories(
+    trajectories: Any, n_states: int, n_actions: int, ids: Any, next_state: Any, goal: Any
+) -> Written:
+    """Steps of (states, actions) pairs; `Demonstrations.from_trajectories` explains the arguments."""
+    require_count("n_states", n_states, error=InvalidDemonstrations)
+    require_count("n_actions", n_actions, error=InvalidDemonstrations)
+    pairs = [as_pair(i, t, n_states, n_actions) for i, t in enumerate(as_list(trajectories) or ())]
+    if not pairs:
+        expected = "at least one trajectory, a (states, actions) pair"
+        raise InvalidDemonstrations("trajectories", expected, repr(trajectories)[:60])
+    n = len(pairs)
+    names = one_each("ids", range(n) if ids is None else ids, n)
+    after = one_each("next_state", [None] * n if next_state is None else next_state, n)
+    if not all(isinstance(name, Hashable) for name in names):
+        raise InvalidDemonstrations("ids", "names or numbers", repr(names[:3]))
+    code = {name: k for k, name in enumerate(dict.fromkeys(names))}
+    steps = _joined([steps_of(i, code[names[i]], *pairs[i], after[i], n_states) for i in range(n)])
+    if steps.state.size == 0:
+        raise InvalidDemonstrations("trajectories", "at least one decision", "trajectories without actions")
+    if goal is not None:
+        goals = np.repeat(as_goals(goal, n, n_states), [len(actions) for _, actions in pairs])
+        steps = replace(steps, goal=goals)
+    # a trip without a decision is over before it begins; it is heading nowhere
+    began = [s[0] for s, a in pairs if len(s) and (goal is None or len(a))]
+    return Written(steps, np.bincount(began, minlength=n_states).astype(np.float64), tuple(code))
+
+
+def _joined(parts: list[Steps]) -> Steps:
+    given = [name for name in Steps.__dataclass_fields__ if getattr(parts[0], name) is not None]
+    return Steps(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in given})
+
+
+def as_goals(goal: Any, n: int, n_states: int, labels: Labels = None, each: str = "trajectory") -> Ints:
+    """The goal of each of n trajectories, from one per trajectory or one for all: indices, or labels of a model."""
+    alone = is_index(goal) or is_label(goal, labels)
+    goals = [goal] * n if alone else one_each("goal", goal, n)
+    if labels is not None and not any(is_index(one) for one in goals):
+        return find("goal", goals, labels, what=each, error=InvalidDemonstrations)
+    bad = next((i for i, one in enumerate(goals) if not is_index(one) or not 0 <= one < n_states), None)
+    if bad is not None:
+        expected = f"states, indices in 0…{n_states - 1}" + ("" if labels is None else ", or labels of all")
+        raise InvalidDemonstrations("goal", expected, repr(plain(goals[bad]))[:60], f"{each} {bad}")
+    return np.array(goals, dtype=np.intp)
 
 
 def one_each(name: str, values: Any, n: int) -> list[Any]:
@@ -113,3 +176,18 @@ def as_agents(agents: Any, n: int) -> Ints:
 def agent_table(steps: Steps, often: Floats, n_agents: int, n_states: int, n_actions: int) -> sp.csr_array:
     """Sparse (N, S*A): how often each agent took each action in each state."""
     return sparse_table(often, steps.agent, steps.state * n_actions + steps.action, (n_agents, n_states * n_actions))
+
+
+def lifted(steps: Steps, n_states: int, horizon: int, ids: tuple[Any, ...]) -> Steps:
+    """The same steps on an unrolled horizon (theory F1): state s at time t is t·S + s."""
+    if steps.time.max() >= horizon:
+        late = int(steps.time.argmax())
+        raise InvalidDemonstrations(
+            "demonstrations",
+            f"at most {horizon} decisions per trajectory (the horizon)",
+            f"a decision at time {steps.time[late]}",
+            f"agent {ids[steps.agent[late]]!r}",
+            f"Use mdp.base.unroll({int(steps.time.max()) + 1}) or shorter trajectories.",
+        )
+    following = np.where(steps.next_state >= 0, (steps.time + 1) * n_states + steps.next_state, -1)
+    return replace(steps, state=steps.time * n_states + steps.state, next_state=following)

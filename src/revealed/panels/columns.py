@@ -27,34 +27,43 @@ SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400}
 MONTHS = {"month": 1, "quarter": 3, "year": 12}
 PERIODS = (*SECONDS, "week", *MONTHS)
 GAPS_REMEDY = 'Fill in the periods, or let gaps="break" end a trajectory there.'
+GOAL_REMEDY = "Every decision of a trip needs its goal; trips without one go into demonstrations of their own."
 MISSING_REMEDY = "Drop or fill those rows; where a last decision led goes into a column of its own (next_state=)."
 
 
 @dataclass(frozen=True)
 class Roles:
-    """Which columns hold what; `state` and `action` may be several, `next_state` and `weight` none."""
+    """Which columns hold what; `state` and `action` may be several, `next_state`, `goal` and `weight` none."""
 
     id: str
     time: str
     state: tuple[str, ...]
     action: tuple[str, ...]
     next_state: tuple[str, ...] = ()
+    goal: tuple[str, ...] = ()
     weight: str | None = None
     bins: Bins | None = None
     period: str | None = None
     gaps: str = "break"
 
     @classmethod
-    def of(cls, state: Any, action: Any, next_state: Any, **others: Any) -> Roles:
+    def of(cls, state: Any, action: Any, next_state: Any, goal: Any = None, **others: Any) -> Roles:
         bins = state if hasattr(state, "edges") else None  # what rv.discretize made
         where = tuple(bins.columns) if bins is not None else _names("state", state)
-        to = () if next_state is None else _names("next_state", next_state)
-        if to and len(to) != len(where):
-            raise InvalidInput("next_state", f"{len(where)} columns, as `state` has", repr(list(to)))
+        alike = {"next_state": next_state, "goal": goal}  # they hold states too
+        alike = {role: () if given is None else _names(role, given) for role, given in alike.items()}
+        for role, names in alike.items():
+            if names and len(names) != len(where):
+                raise InvalidInput(role, f"{len(where)} columns, as `state` has", repr(list(names)))
         require_option("gaps", others["gaps"], GAPS)
         if others["period"] is not None:
             require_option("period", others["period"], PERIODS)
-        return cls(state=where, action=_names("action", action), next_state=to, bins=bins, **others)
+        return cls(state=where, action=_names("action", action), bins=bins, **alike, **others)
+
+    @property
+    def of_states(self) -> tuple[str, ...]:
+        """The columns whose values are labels of states, or indices; none where bins make states of numbers."""
+        return () if self.bins is not None else (*self.state, *self.next_state, *self.goal)
 
     def require(self, known: Sequence[str]) -> list[str]:
         """Every column is there; their names."""
@@ -65,7 +74,7 @@ class Roles:
     def each(self) -> list[tuple[str, Any]]:
         """(role, column), for every column."""
         single = [("id", self.id), ("time", self.time)]
-        several = [(role, name) for role in ("state", "action", "next_state") for name in getattr(self, role)]
+        several = [(role, name) for role in ("state", "action", "next_state", "goal") for name in getattr(self, role)]
         return single + several + ([] if self.weight is None else [("weight", self.weight)])
 
 
@@ -148,7 +157,7 @@ def in_words(when: Any) -> str:
     return str(when.item() if hasattr(when, "item") else when).replace(" 00:00:00", "")
 
 
-def require_kind(role: str, columns: Sequence[Column], labelled: bool) -> None:
+def require_kind(role: str, columns: Sequence[Column], labelled: bool, who: str = "states and next states") -> None:
     """Values that can stand for states or actions, of one kind where they share their labels."""
     for column in columns:
         if column.dtype.kind not in "iuUTb" and not labelled:
@@ -157,7 +166,7 @@ def require_kind(role: str, columns: Sequence[Column], labelled: bool) -> None:
             raise InvalidDemonstrations(role, "whole numbers or strings", f"dtype {column.dtype}", remedy=remedy)
     kinds = {kind_of(column) for column in columns}
     if len(kinds) > 1:
-        raise InvalidDemonstrations(role, "states and next states of one kind", " and ".join(sorted(kinds)))
+        raise InvalidDemonstrations(role, f"{who} of one kind", " and ".join(sorted(kinds)))
 
 
 _CONTINUOUS = "Make states of them first: bins, or labels (rv.discretize makes bins)."
@@ -168,16 +177,18 @@ def are_indices(known: Any, blocks: Sequence[Sequence[Column]]) -> bool:
     return known is None and all(len(block) == 1 and block[0].dtype.kind in "iu" for block in blocks)
 
 
-def as_indices(role: str, column: Column) -> Ints:
+def as_indices(role: str, column: Column, rows: Ints | None = None) -> Ints:
+    """Whole numbers as indices; `rows` tells where in the frame they stand, where not in all of it."""
     bad = (column < 0) | (column > MOST_INDEX)
     if bad.any():
-        row = int(np.flatnonzero(bad)[0])
-        raise no_index(role, int(column[row]), row)
+        i = int(np.flatnonzero(bad)[0])
+        raise no_index(role, int(column[i]), i if rows is None else int(rows[i]))
     return column.astype(np.intp)
 
 
 def no_index(role: str, value: int, row: int) -> InvalidDemonstrations:
-    remedy = f"Where numbers are names, pass {role}s=, the list of them." if value > MOST_INDEX else None
+    option = "actions" if role == "action" else "states"
+    remedy = f"Where numbers are names, pass {option}=, the list of them." if value > MOST_INDEX else None
     return InvalidDemonstrations(role, f"indices from 0 to {MOST_INDEX}", value, f"row {row}", remedy)
 
 
@@ -262,6 +273,12 @@ def unchecked_gaps() -> InvalidInput:
 
 def contradiction(got: str, row: int) -> InvalidDemonstrations:
     return InvalidDemonstrations("next_state", "the state of the following row", got, f"row {row}")
+
+
+def other_goal(was: Any, now: Any, one: Any, when: Any, row: int) -> InvalidDemonstrations:
+    got = f"{was!r} and then {now!r}, of id {one!r} at time {in_words(when)}"
+    remedy = "Give each trip an id of its own, or leave a gap in time between trips."
+    return InvalidDemonstrations("goal", "one goal for the whole of a trip", got, f"row {row}", remedy)
 
 
 def out_of_bins(columns: Sequence[str], where: str) -> InvalidDemonstrations:

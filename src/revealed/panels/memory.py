@@ -19,6 +19,7 @@ from revealed.errors import InvalidDemonstrations, InvalidInput
 from revealed.frames import Column, Table, as_plain, missing_in
 from revealed.panels.columns import (
     GAPS_REMEDY,
+    GOAL_REMEDY,
     MISSING_REMEDY,
     Roles,
     are_indices,
@@ -32,6 +33,7 @@ from revealed.panels.columns import (
     note_only_gaps,
     note_singles,
     note_unlooked,
+    other_goal,
     require_kind,
     too_short,
     twice,
@@ -46,7 +48,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Panel:
-    """Decisions sorted by agent and time; `next_state` is −1 where it was not seen; `row` is where each came from."""
+    """Decisions sorted by agent and time; `next_state` is −1 where it was not seen; `row` is where each came from;
+    `goal` is None where trips have none."""
 
     agent: Ints
     time: Ints
@@ -56,6 +59,7 @@ class Panel:
     starts_here: npt.NDArray[np.bool_]
     row: Ints
     weight: Floats | None
+    goal: Ints | None
     ids: tuple[Any, ...]
     state_labels: tuple[Any, ...] | None
     action_labels: tuple[Any, ...] | None
@@ -64,7 +68,8 @@ class Panel:
     @property
     def n_states(self) -> int:
         """States that the rows show."""
-        return max(int(self.state.max()), int(self.next_state.max())) + 1
+        goals = [] if self.goal is None else [self.goal]
+        return max(int(part.max()) for part in (self.state, self.next_state, *goals)) + 1
 
     @property
     def n_actions(self) -> int:
@@ -75,13 +80,17 @@ def read_panel(table: Table, roles: Roles, states: Any, actions: Any, first_time
     """Sort, check and code the columns of a table in memory."""
     rows = _Rows.of(_values(table, "id", roles.id), _values(table, "time", roles.time), roles)
     followed, position = rows.positions(first_time)
-    labels, state, given = _code_states(table, roles, states)
+    labels, places = _code_states(table, roles, states)
     action_labels, action = _code_actions(table, roles, actions)
-    order, state = rows.row, state[rows.row]
+    order = rows.row
+    state, given, goal = (None if (part := places.get(role)) is None else part[order] for role in _OF_STATES)
+    assert state is not None
     following = np.full(order.size, -1, dtype=np.intp)
     following[:-1][followed] = state[1:][followed]
     if given is not None:
-        following = _given_next(given[order], following, followed, order, labels)
+        following = _given_next(given, following, followed, order, labels)
+    if goal is not None:
+        rows.require_one_goal(goal, followed, labels)
     return Panel(
         agent=rows.agent,
         time=position,
@@ -91,6 +100,7 @@ def read_panel(table: Table, roles: Roles, states: Any, actions: Any, first_time
         starts_here=np.concatenate([[True], ~followed]),
         row=order,
         weight=None if roles.weight is None else _weights(table, roles.weight)[order],
+        goal=goal,
         ids=tuple(rows.ids.tolist()),
         state_labels=labels,
         action_labels=action_labels,
@@ -122,7 +132,7 @@ class _Rows:
         if again.any():
             i = _first(again) + 1
             raise twice(ids[agent[i]].item(), shown[i], int(order[i]), roles.period)
-        if not same.any() and not roles.next_state:
+        if not same.any() and not roles.next_state and not roles.goal:  # trips may be short
             raise too_short(len(ids))
         if clock.dtype.kind not in "iu" and roles.gaps == "error":
             raise unchecked_gaps()
@@ -146,6 +156,14 @@ class _Rows:
         position = clock - (clock[first][agent] if first_time is None else first_time)
         return self.same & (np.diff(clock) == 1), position.astype(np.intp)
 
+    def require_one_goal(self, goal: Ints, followed: npt.NDArray[np.bool_], labels: tuple[Any, ...] | None) -> None:
+        """Rows that follow each other belong to one trip, which has one goal."""
+        changes = followed & (goal[1:] != goal[:-1])
+        if changes.any():
+            i = _first(changes) + 1
+            was, now = (int(k) if labels is None else labels[k] for k in (goal[i - 1], goal[i]))
+            raise other_goal(was, now, self.ids[self.agent[i]].item(), self.shown[i], int(self.row[i]))
+
     def notes(self, followed: npt.NDArray[np.bool_]) -> tuple[str, ...]:
         """What a reader of the counts should know; a gap is an error where the user wants it so."""
         notes, gap = [], self.same & ~followed
@@ -165,19 +183,46 @@ class _Rows:
         return tuple(notes)
 
 
-def _code_states(table: Table, roles: Roles, known: Any) -> tuple[tuple[Any, ...] | None, Ints, Ints | None]:
-    """Labels, the state of every row, and its next state where there is a column for it (−1: missing there)."""
-    block = [_values(table, "state", name) for name in roles.state]
+_OF_STATES = {"state": "states", "next_state": "next states", "goal": "goals"}  # roles that share labels, in words
+
+
+@dataclass(frozen=True)
+class _Block:
+    """Columns whose values together stand for one state or action per row; `rows` tells which, where not all."""
+
+    role: str
+    columns: list[Column]
+    rows: Ints | None = None
+
+    def row(self, i: Any) -> int:
+        return int(i if self.rows is None else self.rows[i])
+
+
+def _code_states(table: Table, roles: Roles, known: Any) -> tuple[tuple[Any, ...] | None, dict[str, Ints]]:
+    """Labels, and by role an index for every row: `state`, and where there are columns for them `next_state` (−1 where
+    it is missing) and `goal`."""
+    blocks = [_Block("state", [_values(table, "state", name) for name in roles.state])]
+    blocks += _next_states(table, roles)
+    if roles.goal:
+        blocks.append(_Block("goal", [_values(table, "goal", name, GOAL_REMEDY) for name in roles.goal]))
+    labels, codes = code("state", known, blocks, roles.bins)
+    found = {"next_state": np.full(table.n_rows, -1, dtype=np.intp)} if roles.next_state else {}
+    for block, index in zip(blocks, codes, strict=True):
+        if block.rows is None:
+            found[block.role] = index
+        else:
+            found[block.role][block.rows] = index
+    return labels, found
+
+
+def _next_states(table: Table, roles: Roles) -> list[_Block]:
+    """Next states where they are not missing; nothing where all are."""
     if not roles.next_state:
-        labels, (state,) = code("state", known, [block], roles.bins)
-        return labels, state, None
+        return []
     raw = [table.raw("next_state", name) for name in roles.next_state]
     there = np.flatnonzero(~np.logical_or.reduce([missing_in(column) for column in raw]))
     after = [_whole_again(as_plain("next_state", column[there], table.error)) for column in raw] if there.size else []
-    labels, codes = code("state", known, [block, after] if after else [block], roles.bins, there)
-    given = np.full(table.n_rows, -1, dtype=np.intp)
-    given[there] = codes[1] if after else 0
-    return labels, codes[0], given
+    return [_Block("next_state", after, there)] if after else []
 
 
 def _whole_again(column: Column) -> Column:
@@ -185,37 +230,37 @@ def _whole_again(column: Column) -> Column:
     return column.astype(np.int64) if column.dtype.kind == "f" and np.all(column == np.round(column)) else column
 
 
-def _values(table: Table, role: str, name: str) -> Column:
-    return as_plain(role, table.raw(role, name), table.error, MISSING_REMEDY)
+def _values(table: Table, role: str, name: str, remedy: str = MISSING_REMEDY) -> Column:
+    return as_plain(role, table.raw(role, name), table.error, remedy)
 
 
 def _code_actions(table: Table, roles: Roles, known: Any) -> tuple[tuple[Any, ...] | None, Ints]:
-    labels, (action,) = code("action", known, [[_values(table, "action", name) for name in roles.action]])
+    block = _Block("action", [_values(table, "action", name) for name in roles.action])
+    labels, (action,) = code("action", known, [block])
     return labels, action
 
 
 def code(
     role: str,
     known: Any,
-    blocks: Sequence[Sequence[Column]],
+    blocks: Sequence[_Block],
     bins: Bins | None = None,
-    there: Ints | None = None,
 ) -> tuple[tuple[Any, ...] | None, list[Ints]]:
-    """Blocks of columns as indices, and the labels behind them, which the blocks share; the second, if any, is of next
-    states, whose rows are `there`."""
+    """Blocks of columns as indices, and the labels behind them, which the blocks share."""
+    columns = [block.columns for block in blocks]
     if bins is not None:
-        return bins.labels, [bins.code(*block) for block in blocks]
-    for columns in zip(*blocks, strict=True):
-        require_kind(role, columns, known is not None)
-    if are_indices(known, blocks):
-        return None, [as_indices(role, block[0]) for block in blocks]
-    distinct, ranks = distinct_rows(blocks)
+        return bins.labels, [bins.code(*block) for block in columns]
+    who = " and ".join(_OF_STATES.get(block.role, block.role) for block in blocks)
+    for alike in zip(*columns, strict=True):
+        require_kind(role, alike, known is not None, who)
+    if are_indices(known, columns):
+        return None, [as_indices(block.role, block.columns[0], block.rows) for block in blocks]
+    distinct, ranks = distinct_rows(columns)
 
     def first(lost: Ints) -> tuple[int, str, str]:
         met = [(k, np.flatnonzero(np.isin(rank, lost))) for k, rank in enumerate(ranks)]
-        rows = [(int(there[at[0]]) if k and there is not None else int(at[0]), k, at[0]) for k, at in met if at.size]
-        row, k, at = min(rows)
-        return int(ranks[k][at]), f"next_{role}" if k else role, f"row {row}"
+        row, k, at = min((blocks[k].row(at[0]), k, at[0]) for k, at in met if at.size)
+        return int(ranks[k][at]), blocks[k].role, f"row {row}"
 
     labels, codes = index_of_ranks(role, known, distinct, first)
     return labels, [codes[rank] for rank in ranks]
@@ -254,7 +299,7 @@ def write_panel(steps: Any, names: dict[str, Any], ids: Any, state_labels: Any, 
     """
     import pandas as pd
 
-    labels = {"agent": ids, "state": state_labels, "action": action_labels, "next_state": state_labels}
+    labels = {"agent": ids, "action": action_labels} | dict.fromkeys(_OF_STATES, state_labels)
     columns: list[tuple[str, Any]] = []
     for field, name in names.items():
         if field == "time":

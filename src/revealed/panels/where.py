@@ -27,13 +27,15 @@ def read_frame(
     """Single decisions, or counts of them; `Demonstrations.from_frame` explains the arguments."""
     if keep_steps is not None:
         require_flag("keep_steps", keep_steps)
-    states = _declared(frame, roles.state, states) if roles.bins is None and not roles.next_state else states
+    if keep_steps is False:
+        _refuse_goals(roles)
+    states = _declared(frame, roles.state, states) if roles.of_states == roles.state else states
     actions = _declared(frame, roles.action, actions)
     found = _count_where_it_lives(frame, roles, states, actions, first_time, keep_steps)
     if found is not None:
         return found
-    labels = () if roles.bins is not None else (*roles.state, *roles.next_state)
-    table = read_table(frame, "frame", InvalidDemonstrations, roles.require, (*labels, *roles.action))
+    as_text = (*roles.of_states, *roles.action)
+    table = read_table(frame, "frame", InvalidDemonstrations, roles.require, as_text)
     return read_panel(table, roles, states, actions, first_time)
 
 
@@ -53,7 +55,7 @@ def _count_where_it_lives(
         roles.require(relation.columns)
         if keep_steps is None and _n_rows(relation) <= MOST_STEPS:
             return None
-        _refuse_first_time(first_time)
+        _require_countable(roles, first_time)
         return count_relation(relation, roles, states, actions)
     table = as_narwhals(frame)
     if not hasattr(table, "collect"):
@@ -70,7 +72,7 @@ def _count_lazy(
     engine = str(table.implementation).rpartition(".")[2].lower()
     if keep_steps is None and engine in LOCAL and table.select(nw.len()).collect().item() <= MOST_STEPS:
         return None
-    _refuse_first_time(first_time)
+    _require_countable(roles, first_time)
     return count_lazy(table, roles, states, actions)
 
 
@@ -78,8 +80,17 @@ def _n_rows(relation: Any) -> int:
     return int(relation.aggregate("count(*)").fetchall()[0][0])
 
 
-def _refuse_first_time(first_time: int | None) -> None:
-    """Counts have no time: there is no horizon to place them on."""
+def _require_countable(roles: Roles, first_time: int | None) -> None:
+    """Counts have no time, hence no horizon to place them on, and no trips that go somewhere."""
+    _refuse_goals(roles)
     if first_time is not None:
         remedy = "Pass keep_steps=True to read it into memory."
         raise InvalidInput("first_time", "None, where a panel is only counted", repr(first_time), remedy=remedy)
+
+
+def _refuse_goals(roles: Roles) -> None:
+    """Which goal a decision was made for is known of single decisions alone."""
+    if roles.goal:
+        remedy = "Pass keep_steps=True to read it into memory, or read a part of the trips."
+        got = ", ".join(map(repr, roles.goal))
+        raise InvalidInput("goal", "None, where a panel is only counted", got, remedy=remedy)

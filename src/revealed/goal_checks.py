@@ -1,0 +1,132 @@
+"""Trips against a model: their goals are states of it, and can be reached from wherever a trip was seen (theory R1).
+
+Single decisions are asked, one goal after another; no table of all states and actions is made for a goal where moves
+are sure.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from revealed.checks import Bools, Ints
+from revealed.demonstrations import Demonstrations
+from revealed.errors import InvalidDemonstrations
+from revealed.goal_steps import first_met, whose
+from revealed.labels import listed, near, plain, spell
+from revealed.mdp import MDP
+from revealed.naming import in_words, state_in_words
+from revealed.tables import sparse_table
+from revealed.trajectories import Steps
+from revealed.transitions.graph import reaching, ways_to
+
+UNREACHED = "Drop the trip, correct its goal, or check that the model has all moves."
+
+
+def require_named_goals(demos: Demonstrations, known: tuple[Any, ...]) -> None:
+    """Every goal has a label that the model knows."""
+    steps, labels = demos.steps, demos.state_labels
+    if steps is None or steps.goal is None or labels is None or demos.goals is None:
+        return
+    spelled = set(map(spell, known))
+    lost = [int(g) for g in demos.goals if spell(labels[g]) not in spelled]
+    if lost:
+        i = first_met(steps, np.flatnonzero(np.isin(steps.goal, lost)))
+        label = plain(labels[steps.goal[i]])
+        where, remedy = whose(steps, demos.ids, i), near(label, known)
+        raise InvalidDemonstrations("goal", f"a state of the model, one of {listed(known)}", repr(label), where, remedy)
+
+
+def require_goals_within(mdp: MDP, demos: Demonstrations) -> None:
+    """Every goal is the index of a state of the model."""
+    steps = demos.steps
+    if steps is None or steps.goal is None or steps.goal.max() < mdp.n_states:
+        return
+    i = first_met(steps, np.flatnonzero(steps.goal >= mdp.n_states))
+    expected = f"states of the model, indices in 0…{mdp.n_states - 1}"
+    got = in_words("goal", demos.state_labels, int(steps.goal[i]))
+    raise InvalidDemonstrations("goal", expected, got, whose(steps, demos.ids, i))
+
+
+def require_ways(mdp: MDP, demos: Demonstrations) -> None:
+    """Each decision was made where the goal can be reached, and does not lead to where it cannot.
+
+    `mdp` names states and actions in messages; the decisions are feasible ones of it.
+    """
+    if demos.steps is None or demos.steps.goal is None:
+        return
+    steps = demos.steps[demos.step_weights > 0.0]
+    assert steps.goal is not None
+    alive, kept = _sure_ways(mdp, steps) if _is_sure(mdp) else _ways(mdp, steps)
+    if not alive.all():
+        i = first_met(steps, np.flatnonzero(~alive))
+        got = f"no way leads from {state_in_words(mdp, steps.state[i])} to {_goal(mdp, steps, i)}"
+        _refuse(demos, steps, i, "goals that can be reached", got)
+    if not kept.all():
+        i = first_met(steps, np.flatnonzero(~kept))
+        act = in_words("action", mdp.action_labels, steps.action[i])
+        got = f"{act} in {state_in_words(mdp, steps.state[i])}, {_then(mdp)} {_goal(mdp, steps, i)} cannot be reached"
+        _refuse(demos, steps, i, "actions that lead to where the goal can be reached", got)
+
+
+def _refuse(demos: Demonstrations, steps: Steps, i: int, expected: str, got: str) -> None:
+    raise InvalidDemonstrations("demonstrations", expected, got, whose(steps, demos.ids, i), UNREACHED)
+
+
+def _goal(mdp: MDP, steps: Steps, i: int) -> str:
+    assert steps.goal is not None
+    return in_words("goal", mdp.state_labels, steps.goal[i])
+
+
+def _then(mdp: MDP) -> str:
+    return "after which" if _is_sure(mdp) else "after which it may be that"
+
+
+def _is_sure(mdp: MDP) -> bool:
+    """Whether every action leads to one state."""
+    return int(np.diff(mdp.transitions.matrix.indptr).max(initial=0)) <= 1
+
+
+def _sure_ways(mdp: MDP, steps: Steps) -> tuple[Bools, Bools]:
+    """Whether the goal can be reached from where each decision was made, and from where it led."""
+    matrix, goal = mdp.transitions.matrix, steps.goal
+    assert goal is not None
+    after = matrix.indices[matrix.indptr[steps.state * mdp.n_actions + steps.action]].astype(np.intp)
+    both = _lead_to(mdp, np.concatenate([steps.state, after]), np.concatenate([goal, goal]))
+    return both[: goal.size], both[goal.size :]
+
+
+def _lead_to(mdp: MDP, states: Ints, goals: Ints) -> Bools:
+    """Whether the moves lead from each state to the goal beside it.
+
+    States of one strong component lead to each other, which settles most pairs on a road network at once. The others
+    are looked up in the graph of components, by one search for each component that holds a goal.
+    """
+    from scipy.sparse.csgraph import connected_components
+
+    backwards = mdp.backwards
+    n, part = connected_components(backwards, connection="strong")
+    here, there = part[states], part[goals]
+    found = here == there
+    rest = np.flatnonzero(~found)
+    if rest.size:
+        edges = backwards.tocoo()
+        graph = sparse_table(np.ones(edges.nnz), part[edges.coords[0]], part[edges.coords[1]], (n, n))
+        for goal in np.unique(there[rest]):
+            ours = rest[there[rest] == goal]
+            found[ours] = reaching(graph, int(goal))[here[ours]]
+    return found
+
+
+def _ways(mdp: MDP, steps: Steps) -> tuple[Bools, Bools]:
+    """The same where moves are uncertain: what is left of the model on the way to each goal."""
+    goals = steps.goal
+    assert goals is not None
+    alive, kept = np.ones(goals.size, dtype=bool), np.ones(goals.size, dtype=bool)
+    for goal in np.unique(goals):
+        ours = np.flatnonzero(goals == goal)
+        state, action = steps.state[ours], steps.action[ours]
+        ended, left = ways_to(mdp.transitions.matrix, mdp.backwards, mdp.feasible, mdp.terminal, int(goal))
+        alive[ours], kept[ours] = ~ended[state], left[state, action]
+    return alive, kept

@@ -1,0 +1,107 @@
+"""Draw trips, each with its own goal, from the choice model of a reward: all trips to one goal at once.
+
+Goals are streamed: only a few policies are held at a time. The trips to each goal have a random stream of their own,
+made of the seed and the goal, so that what is drawn does not hang on which other goals there are, nor on who solves
+for them first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from revealed.checks import Ints, as_list, require_count
+from revealed.demonstrations import Demonstrations
+from revealed.errors import InvalidInput
+from revealed.goal_values import GoalValues, Toward
+from revealed.mdp import MDP, require_mdp
+from revealed.naming import state_in_words
+from revealed.simulation import draw_actions, draw_moves, make_rng
+
+
+def simulate_trips(
+    mdp: MDP, reward: Any, origins: Any, destinations: Any, seed: int | None = None, longest: int | None = None
+) -> Demonstrations:
+    """One trip from each origin to the destination beside it, by drivers with this reward (S, A); ids are 0, 1, ….
+
+    `origins` and `destinations` are states, by index or label, as many of one as of the other. A trip ends on entering
+    its destination. Where `longest` is given, trips that are not there after so many decisions are cut off.
+    """
+    require_mdp(mdp)
+    if longest is not None:
+        require_count("longest", longest)
+    starts, goals = _states(mdp, "origins", origins), _states(mdp, "destinations", destinations)
+    _require_trips(mdp, starts, goals)
+    entropy = make_rng(seed).integers(2**63)
+    walks: list[Any] = [None] * starts.size
+    for toward in GoalValues(mdp, reward).each(np.unique(goals)):
+        trips = np.flatnonzero(goals == toward.goal)
+        _require_reached(mdp, toward, starts[trips], trips)
+        rng = np.random.default_rng([int(entropy), toward.goal])
+        for trip, walk in zip(trips, _walk(toward, starts[trips], longest, rng), strict=True):
+            walks[trip] = walk
+    demos = Demonstrations.from_trajectories(walks, mdp.n_states, mdp.n_actions, goal=goals)
+    return replace(demos, state_labels=mdp.state_labels, action_labels=mdp.action_labels)
+
+
+def _walk(toward: Toward, starts: Ints, longest: int | None, rng: np.random.Generator) -> list[tuple[Ints, Ints]]:
+    """(states, actions) of each trip; the last state is the goal where the trip came so far."""
+    mdp, policy = toward.base, toward.policy
+    states, actions, alive = [starts], [], np.arange(starts.size)
+    while alive.size and (longest is None or len(actions) < longest):
+        here = states[-1][alive]
+        action, state = np.full(starts.size, -1), np.full(starts.size, -1)
+        action[alive] = draw_actions(policy[here], rng)
+        state[alive] = draw_moves(mdp, here * mdp.n_actions + action[alive], rng)
+        states.append(state)
+        actions.append(action)
+        alive = alive[(state[alive] != toward.goal) & ~mdp.terminal[state[alive]]]
+    where, what = np.stack(states, axis=1), np.stack(actions, axis=1)
+    lengths = (what >= 0).sum(axis=1)
+    return [(s[: k + 1], a[:k]) for s, a, k in zip(where, what, lengths, strict=True)]
+
+
+def _states(mdp: MDP, name: str, given: Any) -> Ints:
+    listed = None if isinstance(given, str) else as_list(given)
+    if not listed:
+        raise InvalidInput(name, "a sequence of states, one per trip", repr(given)[:60])
+    return np.array([mdp.find_state(state, name) for state in listed], dtype=np.intp)
+
+
+def _require_trips(mdp: MDP, starts: Ints, goals: Ints) -> None:
+    if starts.size != goals.size:
+        raise InvalidInput("destinations", f"as many as origins ({starts.size})", goals.size)
+    nowhere = np.flatnonzero(starts == goals)
+    if nowhere.size:
+        where = state_in_words(mdp, int(starts[nowhere[0]]))
+        raise InvalidInput("origins", "other states than the destinations", where, f"trip {nowhere[0]}")
+
+
+def _require_reached(mdp: MDP, toward: Toward, starts: Ints, trips: Ints) -> None:
+    lost = np.flatnonzero(np.isneginf(toward.value[starts]))
+    if lost.size:
+        got = f"no way from {state_in_words(mdp, int(starts[lost[0]]))} to {state_in_words(mdp, toward.goal)}"
+        raise InvalidInput("origins", "states that can reach their destinations", got, f"trip {trips[lost[0]]}")
+
+
+def simulate_like(
+    fit: Any, n: int | None, seed: int | None, origins: Any, destinations: Any, longest: int | None
+) -> Demonstrations:
+    """Trips of a fit with goals between the places given, or between pairs drawn from those that were observed."""
+    if (origins is None) != (destinations is None):
+        got = "origins alone" if destinations is None else "destinations alone"
+        raise InvalidInput("origins, destinations", "both or neither", got)
+    if origins is None:
+        starts, goals = fit.demonstrations.origins, fit.demonstrations.destinations
+        if n is not None:
+            require_count("n", n)
+            pick = make_rng(seed).integers(starts.size, size=n)
+            starts, goals = starts[pick], goals[pick]
+        origins, destinations = starts, goals
+    elif n is not None:
+        raise InvalidInput("n", "None where origins and destinations are given", n, remedy="Repeat them instead.")
+    else:
+        origins, destinations = fit.states("origins", origins), fit.states("destinations", destinations)
+    return simulate_trips(fit.mdp, fit.reward, origins, destinations, seed, longest)
