@@ -35,6 +35,10 @@ if TYPE_CHECKING:
     from revealed.rewards.neural import JaxReward, NeuralReward
     from revealed.rewards.tabular import TabularReward
     from revealed.rewards.torch import TorchReward
+    from revealed.routes.choice import RouteChoice
+    from revealed.routes.demand import demand_of
+    from revealed.routes.link_size import LinkSizeReward, link_size
+    from revealed.routes.network import RoadNetwork
     from revealed.simulation import simulate
     from revealed.transition_models import estimate_transitions
 
@@ -50,18 +54,22 @@ _LATE = {
     "Fit": "revealed.fit",
     "JaxReward": "revealed.rewards.neural",
     "LinearReward": "revealed.rewards.linear",
+    "LinkSizeReward": "revealed.routes.link_size",
     "MCEIRL": "revealed.estimators",
     "MDP": "revealed.mdp",
     "NFXP": "revealed.estimators",
     "NPL": "revealed.estimators",
     "NeuralReward": "revealed.rewards.neural",
     "Recipe": "revealed.recipe",
+    "RoadNetwork": "revealed.routes.network",
+    "RouteChoice": "revealed.routes.choice",
     "TabularReward": "revealed.rewards.tabular",
     "TorchReward": "revealed.rewards.torch",
     "advise": "revealed.advisor",
     "build_fit_report": "revealed.fit_report",
     "compare_fits": "revealed.comparison",
     "datasets": "revealed.datasets",
+    "demand_of": "revealed.routes.demand",
     "difference_test": "revealed.hypotheses",
     "discretize": "revealed.bins",
     "environments": "revealed.environments",
@@ -70,6 +78,7 @@ _LATE = {
     "evaluate": "revealed.metrics",
     "first_step": "revealed.first_step",
     "likelihood_ratio_test": "revealed.hypotheses",
+    "link_size": "revealed.routes.link_size",
     "load": "revealed.loading",
     "metrics": "revealed.metrics",
     "monte_carlo": "revealed.montecarlo",
@@ -105,8 +114,11 @@ __all__ = [
     "Fit",
     "JaxReward",
     "LinearReward",
+    "LinkSizeReward",
     "NeuralReward",
     "Recipe",
+    "RoadNetwork",
+    "RouteChoice",
     "TabularReward",
     "TorchReward",
     "__version__",
@@ -114,6 +126,7 @@ __all__ = [
     "build_fit_report",
     "compare_fits",
     "datasets",
+    "demand_of",
     "difference_test",
     "discretize",
     "environments",
@@ -122,6 +135,7 @@ __all__ = [
     "evaluate",
     "first_step",
     "likelihood_ratio_test",
+    "link_size",
     "load",
     "metrics",
     "monte_carlo",

@@ -1,5 +1,6 @@
 """Worlds whose reward is known, to judge methods by, and other people's environments."""
 
+from revealed.environments.city import City, city
 from revealed.environments.garnet import garnet
 from revealed.environments.grid import ACTIONS, grid_transitions
 from revealed.environments.gymnasium import from_gymnasium
@@ -12,8 +13,10 @@ from revealed.environments.world import GridWorld, World
 
 __all__ = [
     "ACTIONS",
+    "City",
     "GridWorld",
     "World",
+    "city",
     "from_gymnasium",
     "garnet",
     "grid_transitions",

@@ -97,7 +97,7 @@ def _of_states(
     choices = _as_actions(actions)
     S, A = len(labels), len(choices)
     pair = np.arange(S * A)
-    matrix = _pair_matrix(pair, np.repeat(values, A, axis=0), (S, A), constants)
+    matrix = pair_matrix(pair, np.repeat(values, A, axis=0), (S, A), constants)
     return FeatureTable(matrix, _with_constants(names, choices), tuple(labels), choices)
 
 
@@ -117,12 +117,12 @@ def _of_pairs(
     pair = find("state", states, own) * shape[1] + a
     absent = np.ones(shape, dtype=bool)
     absent.reshape(-1)[pair] = False
-    matrix = _pair_matrix(pair, values, shape, constants)
+    matrix = pair_matrix(pair, values, shape, constants)
     all_names = _with_constants(names, choices) if constants else tuple(names)
     return FeatureTable(matrix, all_names, own, choices, absent if absent.any() else None)
 
 
-def _pair_matrix(pair: Ints, values: Floats, shape: tuple[int, int], constants: bool) -> Any:
+def pair_matrix(pair: Ints, values: Floats, shape: tuple[int, int], constants: bool) -> Any:
     """Rows of pairs at their places s*A + a, with a column of ones per action but the first where asked for."""
     n, A = pair.size, shape[1]
     parts: list[Any] = [sp.csc_array(values)]

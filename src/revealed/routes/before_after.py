@@ -1,0 +1,155 @@
+"""Route choice before and after a change: what happens to flows, to travel, and to welfare.
+
+Trips that can no longer arrive have no flow and no finite loss: they are counted and named, and what is compared are
+the trips that arrive in both worlds. Welfare is the change of the expected maximum V(origin), in units of the shocks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from revealed.checks import Floats
+from revealed.errors import InvalidInput
+from revealed.labels import spell
+from revealed.routes.demand import Demand
+from revealed.routes.expected import Expected, expect
+from revealed.sheet import MISSING, Printed, Row, Sheet
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from revealed.routes.choice import RouteChoice
+
+SHOWN = 5  # links whose flows change most, and lost pairs, that are named
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RouteComparison(Printed):
+    """Two worlds for the same trips.
+
+    `flows` by link, `attributes` per trip (sums along the way; printed are those that the reward has) and `totals`
+    (welfare) have columns before, after and change; `welfare` has a row per pair; `lost` are the pairs whose
+    destination can be reached only before, `gained` those that can be only after. Flows and means are those of the
+    trips that arrive in both.
+    """
+
+    words: str
+    flows: pd.DataFrame
+    attributes: pd.DataFrame
+    welfare: pd.DataFrame
+    lost: pd.DataFrame
+    gained: pd.DataFrame
+    trips: float
+    money: str | None = field(default=None)
+    valued: tuple[str, ...] = field(default=())  # attributes that drivers mind, which are printed
+
+    @property
+    def arriving(self) -> float:
+        """Trips that arrive in both worlds."""
+        return float(self.welfare["trips"].sum())
+
+    @property
+    def totals(self) -> pd.DataFrame:
+        """Welfare per trip and in all, over the trips that arrive in both worlds."""
+        import pandas as pd
+
+        rows = {"welfare per trip": self._mean("before", "after"), "welfare in all": self._sum("before", "after")}
+        if self.money is not None:
+            names = ("surplus_before", "surplus_after")
+            rows |= {f"per trip, in {self.money}": self._mean(*names), f"in all, in {self.money}": self._sum(*names)}
+        frame = pd.DataFrame(rows, index=["before", "after"]).T
+        return frame.assign(change=frame["after"] - frame["before"])
+
+    def _sum(self, *names: str) -> list[float]:
+        return [float((self.welfare["trips"] * self.welfare[name]).sum()) for name in names]
+
+    def _mean(self, *names: str) -> list[float]:
+        return [total / self.arriving if self.arriving else np.nan for total in self._sum(*names)]
+
+    def most_changed(self, n: int = SHOWN) -> pd.DataFrame:
+        """The links whose flows change most, in either direction."""
+        order = self.flows["change"].abs().sort_values(ascending=False, kind="stable").index[:n]
+        return self.flows.loc[order]
+
+    def _sheet(self) -> Sheet:
+        title = f"Route choice: {self.words}"
+        minded = self.attributes[self.attributes.index.isin(self.valued)]
+        blocks = [_rows(minded, "{} per trip"), _rows(self.totals), _rows(self.most_changed(), "flow on {}")]
+        left = (("Trips", f"{self.trips:.10g}"), ("Arriving in both", f"{self.arriving:.10g}"))
+        right = (("Lost", f"{self.lost['trips'].sum():.10g}"), ("Gained", f"{self.gained['trips'].sum():.10g}"))
+        notes = ["Welfare is the expected maximum, in units of the shocks; its level means nothing, its change does."]
+        notes += [note for note in (_named(self.lost, "no longer"), _named(self.gained, "only afterwards")) if note]
+        head = ("", "before", "after", "change")
+        return Sheet(title, head, tuple(b for b in blocks if b), left, right, tuple(notes), title)
+
+
+def compare(before: RouteChoice, after: Any, demand: Demand, money: str | None) -> RouteComparison:
+    """See `RouteChoice.compare`."""
+    if getattr(getattr(after, "network", None), "links", None) != before.network.links:
+        remedy = "Make it by `close` or `change`, or on a network with the same links."
+        raise InvalidInput("other", "an rv.RouteChoice with the same links", type(after).__name__, remedy=remedy)
+    asked = demand.keep(demand.trips > 0.0)
+    values = [model.values_of(asked) for model in (before, after)]
+    arrives = [np.isfinite(value) for value in values]
+    kept = np.flatnonzero(arrives[0] & arrives[1])
+    both = asked.keep(kept)
+    found = [expect(model.cases(both), both, model.network.pair) for model in (before, after)]
+    table = asked.to_frame()
+    return RouteComparison(
+        words=after.words,
+        flows=_side_by_side([part.visits for part in found], before.link_index),
+        attributes=_attributes(before, after, found, float(both.trips.sum())),
+        welfare=_welfare(both, [value[kept] for value in values], before, money),
+        lost=table[arrives[0] & ~arrives[1]].reset_index(drop=True),
+        gained=table[~arrives[0] & arrives[1]].reset_index(drop=True),
+        trips=float(asked.trips.sum()),
+        money=money,
+        valued=before.names,
+    )
+
+
+def _side_by_side(both: list[Floats], index: Any) -> pd.DataFrame:
+    import pandas as pd
+
+    frame = pd.DataFrame({"before": both[0], "after": both[1]}, index=index)
+    return frame.assign(change=frame["after"] - frame["before"])
+
+
+def _attributes(before: RouteChoice, after: RouteChoice, found: list[Expected], trips: float) -> pd.DataFrame:
+    """What a trip gathers of each attribute that both networks have; each at the values of its own network."""
+    names = [name for name in before.network.attributes if name in after.network.attributes]
+    means = [
+        np.array([model.network.attribute(name) @ part.turns for name in names]) / (trips or np.nan)
+        for model, part in zip((before, after), found, strict=True)
+    ]
+    return _side_by_side(means, names)
+
+
+def _welfare(demand: Demand, values: list[Floats], model: RouteChoice, money: str | None) -> pd.DataFrame:
+    frame = demand.to_frame().assign(before=values[0], after=values[1], change=values[1] - values[0])
+    if money is not None:
+        price = model.price(money)
+        frame = frame.assign(surplus_before=values[0] / price, surplus_after=values[1] / price)
+        frame["surplus_change"] = frame["surplus_after"] - frame["surplus_before"]
+    return frame
+
+
+def _rows(frame: pd.DataFrame, label: str = "{}") -> tuple[Row, ...]:
+    names = [label.format(spell(name)) for name in frame.index]
+    return tuple((name, *map(_cell, row)) for name, row in zip(names, frame.to_numpy(), strict=True))
+
+
+def _cell(value: float) -> str:
+    return MISSING if np.isnan(value) else f"{value:.5g}"
+
+
+def _named(pairs: pd.DataFrame, how: str) -> str:
+    """A sentence on pairs that arrive in one of the worlds only."""
+    if pairs.empty:
+        return ""
+    shown = [f"{spell(a)} to {spell(b)}" for a, b in zip(pairs["origin"], pairs["destination"], strict=True)]
+    more = f" and {len(shown) - SHOWN} more pairs" if len(shown) > SHOWN else ""
+    return f"Trips that {how} arrive: {pairs['trips'].sum():g}, from {', '.join(shown[:SHOWN])}{more}."

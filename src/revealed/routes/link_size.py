@@ -1,0 +1,236 @@
+"""The link size correction (Fosgerau, Frejinger and Karlström 2013): paths that overlap share their appeal.
+
+Independent shocks on every turn make paths that have most links in common compete as if they had nothing in common.
+The size of a link for a trip from o to d is its expected number of visits by such a trip, at parameters that are stated
+beforehand; as an attribute of the link that a turn enters it is then fixed, and its weight is estimated with the
+others. It depends on the trip: on the pair (o, d) by definition, or, cheaper, on the goal alone.
+"""
+
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from revealed.checks import Floats, Ints, require_option
+from revealed.errors import InvalidInput, InvalidReward
+from revealed.labels import plain
+from revealed.naming import label_index
+from revealed.rewards.base import align_reward, is_linear, require_reward
+from revealed.rewards.linear import LinearReward
+from revealed.routes.demand import Demand, as_demand
+from revealed.routes.expected import require_ways
+from revealed.routes.network import RoadNetwork
+from revealed.tables import sparse_table
+from revealed.transitions import is_sparse
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+LEAST = 1e-10  # visits of a trip below which a link is not stored
+NAME = "link_size"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LinkSizes:
+    """The sizes of links in each case: of a goal (`by` "goal"), or of an origin and a goal ("pair").
+
+    `matrix` is sparse (cases, S); `goal` (C,) and `origin` (C,) say whose case a row is, `origin` being −1 for goals.
+    `at` are the stated model and `demand` the trips that it was asked about, so that sizes can be made again.
+    """
+
+    network: RoadNetwork
+    by: str
+    goal: Ints
+    origin: Ints
+    matrix: sp.csr_array
+    at: Any = field(repr=False)
+    demand: Demand = field(repr=False)
+
+    def __post_init__(self) -> None:
+        cases = zip(self.goal.tolist(), self.origin.tolist(), strict=True)
+        self.__dict__["_row"] = {case: k for k, case in enumerate(cases)}
+
+    def __repr__(self) -> str:
+        stored = f"{self.matrix.nnz} of {len(self.goal)} x {self.network.n_links} stored"
+        return f"LinkSizes(by {self.by}, {stored})"
+
+    def of(self, goal: int, origin: int | None = None) -> Floats:
+        """(S,): the sizes for trips to a goal, for "pair" from an origin (indices of links)."""
+        row = self.__dict__["_row"].get(self._case(goal, origin))
+        if row is None:
+            raise self._unknown(goal, origin)
+        start, end = self.matrix.indptr[row], self.matrix.indptr[row + 1]
+        out = np.zeros(self.network.n_links)
+        out[self.matrix.indices[start:end]] = self.matrix.data[start:end]
+        return out
+
+    def _case(self, goal: int, origin: int | None) -> tuple[int, int]:
+        if self.by == "goal":
+            return int(goal), -1
+        if origin is None:
+            raise InvalidInput("origin", "the link where the trip starts: sizes are those of pairs", "None")
+        return int(goal), int(origin)
+
+    def _unknown(self, goal: int, origin: int | None) -> InvalidInput:
+        names = self.network.links
+        start = "" if self.by == "goal" or origin is None else f"from {plain(names[origin])!r} "
+        got = f"a trip {start}to {plain(names[goal])!r}"
+        remedy = "Make the sizes with all trips that are asked about: link_size(..., demand)."
+        return InvalidInput("link sizes", f"one of the {len(self.goal)} cases they were made for", got, remedy=remedy)
+
+    def to_frame(self) -> pd.DataFrame:
+        """A row per case and link that is used: origin (for pairs), destination, link, size."""
+        import pandas as pd
+
+        names = label_index("link", self.network.links, self.network.n_links)
+        entries = self.matrix.tocoo()
+        case, link = entries.coords
+        told = {"origin": names.take(self.origin[case])} if self.by == "pair" else {}
+        told |= {"destination": names.take(self.goal[case]), "link": names.take(link), "size": entries.data}
+        return pd.DataFrame(told)
+
+    def again(self, network: RoadNetwork, at: Any) -> LinkSizes:
+        """The same on a changed network; pairs without a way have no sizes."""
+        return _sizes(network, at, self.demand, self.by)
+
+
+def link_size(
+    network: RoadNetwork, reward: Any, params: Any, demand: Any, per: str = "pair", **columns: Any
+) -> LinkSizes:
+    """The expected visits of every link by one trip, at stated parameters.
+
+    Parameters
+    ----------
+    reward, params : the model at which flows are expected, such as travel time and a constant per link, and its
+        parameters (numbers, a dict or Series by name, or a fit). They are for you to state: nothing is assumed.
+    demand : trips (demonstrations with goals) or a table of origins and destinations: the cases that sizes are for.
+    per : "pair", the original definition: each pair of origin and destination has its own, from one solve with the
+        transpose. "goal": all trips to a goal together, as they are distributed over origins, divided by their number.
+    columns : names of the columns of a table, where they are not origin, destination and trips.
+    """
+    from revealed.routes.choice import RouteChoice
+
+    require_option("per", per, ("goal", "pair"))
+    at = RouteChoice(network, reward, params)
+    if at.by is not None:
+        raise InvalidInput("reward", "a plain reward at which flows are expected", "one with link sizes")
+    table = as_demand(network, demand, **columns)
+    kept = table.keep(table.trips > 0.0)
+    require_ways(kept, at.values_of(kept))
+    return _sizes(network, at, kept, per)
+
+
+def _sizes(network: RoadNetwork, at: Any, demand: Demand, by: str) -> LinkSizes:
+    cases: list[tuple[int, int]] = []
+    links: list[Ints] = []
+    values: list[Floats] = []
+    for toward, rows in at.cases(demand):
+        for part in np.split(rows, rows.size) if by == "pair" else [rows]:
+            going = part[np.isfinite(toward.value[demand.origin[part]])]
+            starts = demand.starts(going)
+            visits = toward.visits(starts / starts.sum()) if going.size else starts
+            cases.append((toward.goal, int(demand.origin[part[0]]) if by == "pair" else -1))
+            links.append(np.flatnonzero(visits > LEAST))
+            values.append(visits[links[-1]])
+    row = np.repeat(np.arange(len(cases)), [len(some) for some in links])
+    shape = (len(cases), network.n_links)
+    matrix = sparse_table(np.concatenate(values or [[]]), row, np.concatenate(links or [[]]).astype(np.intp), shape)
+    goal, origin = np.array(cases, dtype=np.intp).reshape(-1, 2).T
+    return LinkSizes(network, by, goal, origin, matrix, at, demand)
+
+
+class LinkSizeReward:
+    """A linear reward with one more parameter, "link_size": the weight of the size of the link that a turn enters.
+
+    `by` says on what its features depend: on the "goal" or on the "pair" of origin and goal. `toward(goal, origin)` is
+    the plain reward of that case. The table of the reward itself (`value`, `jacobian`) has size zero everywhere.
+    """
+
+    linear = True
+
+    def __init__(self, reward: LinearReward, sizes: LinkSizes) -> None:
+        if not isinstance(sizes, LinkSizes):
+            raise InvalidInput("sizes", "what rv.link_size(...) returns", type(sizes).__name__)
+        require_reward(reward)
+        reward = align_reward(reward, sizes.network.mdp)
+        if not is_linear(reward):
+            raise InvalidReward("reward", "a linear reward", type(reward).__name__)
+        if NAME in reward.names:
+            raise InvalidReward(
+                "reward", f"parameters of which none is called {NAME!r}", repr(tuple(reward.names))[:80]
+            )
+        self.base, self.sizes = reward, sizes
+        self._matrix = _per_pair(reward, sizes.network)
+        self._none = self._with(np.zeros(0), np.zeros(0, dtype=np.intp))
+
+    @property
+    def by(self) -> str:
+        return self.sizes.by
+
+    @property
+    def n_params(self) -> int:
+        return self._none.n_params
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self._none.names
+
+    def __repr__(self) -> str:
+        return f"LinkSizeReward({self.base!r}, by {self.by})"
+
+    def init(self, seed: int | None = None) -> Floats:
+        return np.append(self.base.init(seed), 0.0)
+
+    def value(self, theta: Floats) -> Floats:
+        return self._none.value(theta)
+
+    def vjp(self, theta: Floats, cotangent: Floats) -> Floats:
+        return self._none.vjp(theta, cotangent)
+
+    def jacobian(self, theta: Floats) -> Any:
+        return self._none.jacobian(theta)
+
+    def toward(self, goal: int, origin: int | None = None) -> LinearReward:
+        """The reward of trips to a goal, for `by` "pair" from an origin; both are indices of links."""
+        network = self.sizes.network
+        size = self.sizes.of(goal, origin)[network.target]
+        used = np.flatnonzero(size)
+        other = copy(self._none)
+        other.matrix = _beside(self._matrix, size[used], network.pair[used])
+        return other
+
+    def _with(self, size: Floats, pair: Ints) -> LinearReward:
+        network = self.sizes.network
+        S, A = network.n_links, network.n_actions
+        features = _beside(self._matrix, size, pair)
+        names = [*self.base.names, NAME]
+        if is_sparse(features):
+            return LinearReward(features, names, n_actions=A)
+        return LinearReward(features.reshape(S, A, -1), names)
+
+
+def _per_pair(reward: Any, network: RoadNetwork) -> Any:
+    """(S*A, K) features, also where those of the reward belong to states."""
+    S, A = network.n_links, network.n_actions
+    matrix = reward.jacobian(reward.init())
+    rows = int(matrix.shape[0])
+    if rows not in (S, S * A):
+        raise InvalidReward("reward", f"features of {S} links, or of their {A} turns each", f"{rows} rows")
+    if rows == S * A and A > 1:
+        return matrix
+    return matrix[np.repeat(np.arange(S), A)]
+
+
+def _beside(matrix: Any, values: Floats, rows: Ints) -> Any:
+    """The matrix with one more column, of these values in these rows."""
+    if is_sparse(matrix):
+        column = sparse_table(values, rows, np.zeros(rows.size, dtype=np.intp), (matrix.shape[0], 1))
+        return sp.csr_array(sp.hstack([matrix, column], format="csr"))
+    out = np.zeros((matrix.shape[0], matrix.shape[1] + 1))
+    out[:, :-1] = matrix
+    out[rows, -1] = values
+    return out

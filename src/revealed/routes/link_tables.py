@@ -1,0 +1,227 @@
+"""Tables of links: what each is called, which nodes it joins, its attributes, and where it lies.
+
+Ids of links and nodes are whole numbers, text, or tuples (of several columns), and matched by their text. Every column
+of numbers that plays no other part is an attribute; columns of anything else are left out and noted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from revealed.checks import Floats, Ints, as_list
+from revealed.errors import InvalidInput
+from revealed.frames import FRAME_REMEDY, Column, Table, as_plain, kind_of, missing_in, read_table, require_column
+from revealed.labels import near, plain, spell
+
+Columns = str | Sequence[str]
+CORNERS = ("x_from", "y_from", "x_to", "y_to")
+
+
+@dataclass(frozen=True)
+class Ids:
+    """A column of ids: the different `labels`, and for each row which of them it holds."""
+
+    code: Ints
+    labels: tuple[Any, ...]
+
+    def places(self, place: dict[str, int]) -> Ints:
+        """For each row the place of its label among known ones; −1 where it is not known."""
+        found = np.array([place.get(spell(label), -1) for label in self.labels], dtype=np.intp)
+        return found[self.code]
+
+
+@dataclass(frozen=True)
+class Nodes:
+    """Where each link starts and ends, as indices into the nodes' labels."""
+
+    labels: tuple[Any, ...]
+    start: Ints
+    end: Ints
+
+
+@dataclass(frozen=True)
+class Links:
+    """What is known of the links before they are joined by turns; `coordinates` (S, 2, 2) are their two ends."""
+
+    labels: tuple[Any, ...]
+    values: dict[str, Floats]
+    nodes: Nodes | None = None
+    coordinates: Floats | None = None
+    notes: tuple[str, ...] = ()
+
+
+def read_links(
+    frame: Any,
+    link: Columns,
+    ends: tuple[Columns, Columns] | None,
+    corners: tuple[str | None, ...],
+    attributes: Sequence[str] | None,
+) -> Links:
+    """The table of links; `ends` names its columns of nodes, `corners` those of coordinates."""
+    table = read_table(frame, "links")
+    labels = read_link_labels(table, link)
+    nodes = None if ends is None else join_nodes(*(read_ids(table, role, name) for role, name in zip(ENDS, ends)))
+    corner = _corner_columns(table, corners)
+    keys = {name for part in (link, *(ends or ())) for name in as_names(part)} | set(corner)
+    values, notes = read_attributes(table, "links", keys, attributes, lambda row: f"link {labels[row]!r}")
+    placed = np.column_stack([table.numbers(c, c) for c in corner]).reshape(-1, 2, 2) if corner else None
+    return Links(labels, values, nodes, placed, notes)
+
+
+ENDS = ("start", "end")
+
+
+def read_link_labels(table: Table, link: Columns) -> tuple[Any, ...]:
+    """One label per row, all different."""
+    ids = read_ids(table, "link", link)
+    labels = tuple(ids.labels[k] for k in ids.code)
+    row_of: dict[str, int] = {}
+    for row, label in enumerate(labels):
+        first = row_of.setdefault(spell(label), row)
+        if first != row:
+            got = f"link {label!r} in rows {first} and {row}"
+            remedy = "Keep one of them; parallel links between the same nodes have ids of their own."
+            raise InvalidInput("links", "one row per link", got, f"row {row}", remedy)
+    return labels
+
+
+def join_nodes(start: Ids, end: Ids) -> Nodes:
+    """The nodes of both columns under one numbering, in the order in which they are met."""
+    place: dict[str, int] = {}
+    labels = []
+    for label in (*start.labels, *end.labels):
+        if place.setdefault(spell(label), len(labels)) == len(labels):
+            labels.append(label)
+    return Nodes(tuple(labels), start.places(place), end.places(place))
+
+
+def _corner_columns(table: Table, corners: tuple[str | None, ...]) -> tuple[str, ...]:
+    """The four columns of coordinates: those named, or those of the usual names where all four are there."""
+    if all(name is None for name in corners):
+        return CORNERS if set(CORNERS) <= set(table.names) else ()
+    for argument, name in zip(CORNERS, corners):
+        require_column(argument, name, table.names)
+    return tuple(str(name) for name in corners)
+
+
+def read_places(frame: Any, node: Columns, x: str, y: str, nodes: Nodes) -> Floats:
+    """(S, 2, 2): both ends of each link, from a table of nodes."""
+    table = read_table(frame, "nodes")
+    ids = read_ids(table, "node", node)
+    row_of: dict[str, int] = {}
+    for row, code in enumerate(ids.code):
+        first = row_of.setdefault(spell(ids.labels[code]), row)
+        if first != row:
+            got = f"node {ids.labels[code]!r} in rows {first} and {row}"
+            raise InvalidInput("nodes", "one row per node", got, f"row {row}", "Keep one of them.")
+    place = np.array([row_of.get(spell(label), -1) for label in nodes.labels])
+    lost = np.flatnonzero(place < 0)
+    if lost.size:
+        label = nodes.labels[lost[0]]
+        remedy = near(label, ids.labels) or "Add a row for it."
+        raise InvalidInput("nodes", "a row for every node of the links", f"{lost.size} without", f"{label!r}", remedy)
+    return ends_of(np.column_stack([table.numbers("x", x), table.numbers("y", y)])[place], nodes)
+
+
+def ends_of(points: Floats, nodes: Nodes) -> Floats:
+    """(S, 2, 2) from the points (N, 2) of the nodes."""
+    return np.stack([points[nodes.start], points[nodes.end]], axis=1)
+
+
+# -- ids --------------------------------------------------------------------------------------------------------------
+
+
+def as_names(names: Any) -> list[Any]:
+    """The columns that are meant: one, or several."""
+    return [names] if isinstance(names, str) else as_list(names) or [names]
+
+
+def read_ids(table: Table, argument: str, names: Columns, ordered: bool = False) -> Ids:
+    """The ids in a column, or tuples of ids where several are named; labels come `ordered`, or as they are met."""
+    import pandas as pd
+
+    if isinstance(names, str) or as_list(names) is None:
+        code, labels = pd.factorize(_id_column(table, argument, names), sort=ordered)
+        return Ids(np.asarray(code, dtype=np.intp), tuple(plain(label) for label in labels))
+    parts = [read_ids(table, argument, name, ordered) for name in names]
+    if not parts:
+        raise InvalidInput(argument, "the name of a column, or a list of names", repr(names))
+    joint = np.zeros(table.n_rows, dtype=np.intp)
+    for part in parts:  # renumbered after each, so that the numbers stay below rows times labels
+        numbered = joint * len(part.labels) + part.code
+        joint = np.asarray(pd.factorize(numbered, sort=ordered)[0], dtype=np.intp)
+    first = np.unique(joint, return_index=True)[1]
+    return Ids(joint, tuple(tuple(part.labels[part.code[row]] for part in parts) for row in first))
+
+
+def _id_column(table: Table, argument: str, name: Any) -> Column:
+    """Whole numbers, text or tuples; whole numbers that came as floats are whole numbers again."""
+    raw = table.raw(argument, name)
+    if raw.dtype == object and raw.size and all(isinstance(value, tuple) for value in raw):
+        return raw
+    values = as_plain(argument, raw, table.error)
+    if values.dtype.kind == "f":
+        whole = np.isfinite(values) & (values == np.rint(values))
+        if not whole.all():
+            row = int(np.flatnonzero(~whole)[0])
+            raise table.error(argument, f"whole numbers or text in column {name!r}", values[row], f"row {row}")
+        return values.astype(np.int64)
+    if values.dtype.kind not in "iuUS":
+        raise table.error(argument, f"whole numbers or text in column {name!r}", kind_of(values), "row 0")
+    return values
+
+
+# -- attributes -------------------------------------------------------------------------------------------------------
+
+
+def read_attributes(
+    table: Table, argument: str, keys: set[Any], wanted: Sequence[str] | None, owner: Callable[[int], str]
+) -> tuple[dict[str, Floats], tuple[str, ...]]:
+    """The columns of numbers beside the `keys`, or those wanted, and notes on the rest; `owner` names a row."""
+    chosen = None if wanted is None else as_names(wanted)
+    names = [name for name in table.names if name not in keys and (chosen is None or name in chosen)]
+    values: dict[str, Floats] = {}
+    other: list[str] = []
+    for name in names:
+        numbers = _numbers(table.columns[name])
+        if numbers is not None:
+            values[name] = _finite(argument, name, numbers, owner)
+        elif wanted is None:
+            other.append(name)
+        else:
+            raise InvalidInput("attributes", "columns of numbers", f"column {name!r} of the {argument}, which is none")
+    if not other:
+        return values, ()
+    what = f"columns {', '.join(map(repr, other))} hold" if len(other) > 1 else f"column {other[0]!r} holds"
+    return values, (f"{what} other things than numbers, so that no attribute of the {argument} comes from there.",)
+
+
+def _numbers(raw: Column) -> Floats | None:
+    """The column as floats with NaN where a value is missing; None where it does not hold numbers."""
+    missing = missing_in(raw)
+    if missing.all():
+        return raw.astype(np.float64) if raw.dtype.kind == "f" else None
+    try:
+        known = as_plain("column", raw[~missing])
+    except InvalidInput:  # of several kinds, or of a kind of its own such as shapes
+        return None
+    if known.dtype.kind not in "iufb":
+        return None
+    numbers = np.full(raw.size, np.nan)
+    numbers[~missing] = known
+    return numbers
+
+
+def _finite(argument: str, name: str, values: Floats, owner: Callable[[int], str]) -> Floats:
+    bad = np.flatnonzero(~np.isfinite(values))
+    if bad.size:
+        row = int(bad[0])
+        got = "none" if np.isnan(values[row]) else f"{values[row]}"
+        where = f"{owner(row)}; {bad.size} such rows"
+        remedy = f"{FRAME_REMEDY} Or name the columns that matter: attributes=[...]."
+        raise InvalidInput(argument, f"a finite number in column {name!r} of every row", got, where, remedy)
+    return values

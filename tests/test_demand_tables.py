@@ -1,0 +1,106 @@
+"""Origins, destinations and trips: every form of a table means the same."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import revealed as rv
+from revealed.errors import InvalidDemonstrations, InvalidInput
+from revealed.routes.demand import Demand, as_demand
+from streets import model, streets
+
+ROWS = [("00-01", "22-23", 3.0), ("22-21", "22-23", 1.5), ("00-10", "02-03", 4.0)]
+
+
+@pytest.fixture(scope="module")
+def network():
+    return streets(3, wide=4)
+
+
+def test_all_forms_of_demand_mean_the_same(network, tmp_path):
+    frame = pd.DataFrame(ROWS, columns=["origin", "destination", "trips"])
+    frame.to_csv(tmp_path / "demand.csv", index=False)
+    series = frame.set_index(["origin", "destination"])["trips"]
+    forms = [frame, series, series.to_dict(), str(tmp_path / "demand.csv"), as_demand(network, frame)]
+    for form in forms:
+        assert as_demand(network, form).to_frame().equals(frame)
+    other = frame.rename(columns={"origin": "from", "trips": "n"})
+    assert as_demand(network, other, origin="from", trips="n").to_frame().equals(frame)
+    choice = model(network)
+    assert choice.flows(other, origin="from", trips="n").equals(choice.flows(frame))
+
+
+def test_rows_of_one_pair_add_up_in_the_order_of_the_table(network):
+    twice = pd.DataFrame([*ROWS, ROWS[0], ROWS[2]], columns=["origin", "destination", "trips"])
+    assert as_demand(network, twice).to_frame()["trips"].tolist() == [6.0, 1.5, 8.0]
+
+
+def test_trips_are_a_demand(network):
+    choice = model(network)
+    trips = choice.simulate({("00-01", "22-23"): 3, ("00-10", "02-03"): 2}, seed=0)
+    assert rv.demand_of(trips, network).to_frame().to_numpy().tolist() == [
+        ["00-01", "22-23", 3.0],
+        ["00-10", "02-03", 2.0],
+    ]
+    assert choice.flows(trips).equals(choice.flows({("00-01", "22-23"): 3, ("00-10", "02-03"): 2}))
+
+
+def test_groups_hold_every_row_once(network):
+    table = as_demand(network, pd.DataFrame(ROWS, columns=["origin", "destination", "trips"]))
+    for pairs, n in ((False, 2), (True, 3)):
+        groups = table.groups(pairs)
+        assert len(groups) == n
+        assert sorted(np.concatenate(groups)) == [0, 1, 2]
+        assert all(np.unique(table.destination[rows]).size == 1 for rows in groups)
+    assert repr(table) == "Demand(8.5 trips of 3 pairs, to 2 destinations)"
+
+
+def test_links_whose_labels_are_tuples_are_not_taken_for_lists():
+    turns = pd.DataFrame({"a": [0, 0, 1], "b": [1, 1, 2], "c": [1, 1, 2], "d": [2, 3, 3], "cost": 1.0})
+    network = rv.RoadNetwork.from_turns(turns, turn_from=["a", "b"], turn_to=["c", "d"])
+    choice = rv.RouteChoice(network, network.reward("cost"), [-1.0])
+    assert choice.flows({((0, 1), (2, 3)): 2.0})[[(0, 1), (1, 2), (2, 3)]].tolist() == [2.0, 2.0, 2.0]
+    table = turns[["a", "b"]].iloc[[0]].assign(x=2, y=3, trips=2.0)
+    both = choice.flows(table, origin=["a", "b"], destination=["x", "y"])
+    assert both.tolist() == choice.flows({((0, 1), (2, 3)): 2.0}).tolist()
+
+
+@pytest.mark.parametrize(
+    ("demand", "message"),
+    [
+        ({("00-01", "22-32"): 1.0}, "`destination`: expected links of the network, such as "),
+        ({("00-01", "22-23"): -1.0}, "`trips`: expected finite numbers >= 0; got -1.0 (first at row 0)."),
+        ({("00-01", "22-23"): np.nan}, "`trips`: expected finite numbers >= 0; got nan (first at row 0)."),
+        ({("00-01", "22-23"): "many"}, "`demand`: expected a number of trips for every pair; got"),
+        ({"00-01": 1.0}, "`demand`: expected keys that are pairs (origin, destination); got '00-01'."),
+        ({}, "`demand`: expected keys that are pairs (origin, destination); got none."),
+        (pd.DataFrame({"origin": ["00-01"], "goal": ["22-23"]}), "`destination`: expected the name of a column among"),
+        (3, "`demand`: expected"),
+    ],
+)
+def test_demand_that_is_none_is_refused(network, demand, message):
+    with pytest.raises(InvalidInput) as caught:
+        as_demand(network, demand)
+    assert message in str(caught.value)
+
+
+def test_demand_of_another_network_is_refused(network):
+    foreign = Demand(("a", "b"), np.array([0]), np.array([1]), np.array([1.0]))
+    with pytest.raises(InvalidInput, match=r"`demand`: expected trips on this network; got one made for other links"):
+        as_demand(network, foreign)
+
+
+def test_demonstrations_without_goals_are_no_trips(network):
+    mdp = network.mdp
+    plain = rv.Demonstrations.from_trajectories([([0, 1], [0])], mdp.n_states, mdp.n_actions)
+    with pytest.raises(
+        InvalidDemonstrations, match=r"`trips`: expected demonstrations with goals; got none\. Read them by"
+    ):
+        rv.demand_of(plain, network)
+    with pytest.raises(InvalidDemonstrations, match=r"got DataFrame\. A table goes through network\.trips\(table\)"):
+        model(network).log_likelihood(pd.DataFrame())
+
+
+def test_parts_of_trips_cannot_be_drawn(network):
+    with pytest.raises(InvalidInput, match=r"`trips`: expected whole numbers of trips; got 1\.5 \(first at '22-21' to"):
+        model(network).simulate(pd.DataFrame(ROWS, columns=["origin", "destination", "trips"]))

@@ -1,0 +1,250 @@
+"""Link sizes: expected visits of a trip at stated parameters, by hand where paths overlap, and as a fixed attribute."""
+
+import hypothesis.strategies as st
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+
+import revealed as rv
+from revealed.errors import InvalidInput, InvalidOption, InvalidReward
+from revealed.rewards.base import is_linear
+from streets import all_paths, dense_policy, model, named, streets, utilities
+
+DEMAND = {("00-01", "22-23"): 3.0, ("22-21", "22-23"): 1.0, ("00-10", "02-03"): 4.0}
+
+
+def overlapping():
+    """From o to d by way of a, or by way of b and then c or e, all at the same cost; from p only by way of a."""
+    turns = [("o", "a", 2.0), ("o", "b", 1.0), ("b", "c", 1.0), ("b", "e", 1.0), ("p", "a", 2.0)]
+    turns += [("a", "d", 0.5), ("c", "d", 0.5), ("e", "d", 0.5)]
+    return rv.RoadNetwork.from_turns(pd.DataFrame(turns, columns=["from_link", "to_link", "cost"]))
+
+
+def sizes_of(network, demand, per="pair", params=(-1.0,)):
+    return rv.link_size(network, network.reward("cost"), list(params), demand, per=per)
+
+
+def by_name(network, sizes, destination, origin=None):
+    start = None if origin is None else network.index(origin)
+    return dict(zip(network.links, sizes.of(network.index(destination), start).round(12), strict=True))
+
+
+def test_sizes_by_hand_where_two_of_three_paths_overlap():
+    network = overlapping()
+    sizes = sizes_of(network, {("o", "d"): 5.0, ("p", "d"): 1.0})
+    third = round(1 / 3, 12)
+    found = by_name(network, sizes, "d", "o")
+    assert found == {"o": 1.0, "a": third, "b": round(2 / 3, 12), "c": third, "e": third, "p": 0.0, "d": 1.0}
+    assert by_name(network, sizes, "d", "p") == dict.fromkeys("obce", 0.0) | dict.fromkeys("pad", 1.0)
+
+
+def test_sizes_of_a_goal_are_means_over_its_trips_by_hand():
+    network = overlapping()
+    found = by_name(network, sizes_of(network, {("o", "d"): 3.0, ("p", "d"): 1.0}, per="goal"), "d")
+    assert found == {"o": 0.75, "a": 0.5, "b": 0.5, "c": 0.25, "e": 0.25, "p": 0.25, "d": 1.0}
+
+
+def test_the_correction_gives_the_path_that_shares_nothing_more_by_hand():
+    """Along a the sizes sum to 1/3 + 1, along b and c to 2/3 + 1/3 + 1: with weight −3 the odds are e² to 1."""
+    network = overlapping()
+    reward = rv.LinkSizeReward(network.reward("cost"), sizes_of(network, {("o", "d"): 1.0}))
+    plain = rv.RouteChoice(network, reward, [-1.0, 0.0])
+    corrected = rv.RouteChoice(network, reward, [-1.0, -3.0])
+    assert plain.path_probability(["o", "a", "d"]) == pytest.approx(1 / 3, rel=1e-12)
+    assert corrected.path_probability(["o", "a", "d"]) == pytest.approx(np.e**2 / (np.e**2 + 2.0), rel=1e-12)
+    assert corrected.path_probability(["o", "b", "c", "d"]) == pytest.approx(1.0 / (np.e**2 + 2.0), rel=1e-12)
+
+
+@settings(max_examples=12)
+@given(seed=st.integers(0, 10**6))
+def test_sizes_are_visits_of_the_dense_chain(seed):
+    rng = np.random.default_rng(seed)
+    network = streets(2, seed, wide=int(rng.integers(2, 5)))
+    reward, theta = network.reward(["travel_time", "constant"]), [-rng.uniform(1.0, 2.0), -0.8]
+    origin, other, goal = (network.links[k] for k in rng.choice(network.n_links, 3, replace=False))
+    demand = {(origin, goal): 2.0, (other, goal): 6.0}
+    P, _ = dense_policy(rv.RouteChoice(network, reward, theta), goal)
+    starts = np.eye(network.n_links)[[network.index(origin), network.index(other)]]
+    x, y = np.linalg.solve(np.eye(network.n_links) - P.T, starts.T).T
+    pairs = rv.link_size(network, reward, theta, demand, per="pair")
+    goals = rv.link_size(network, reward, theta, demand, per="goal")
+    g = network.index(goal)
+    np.testing.assert_allclose(pairs.of(g, network.index(origin)), x, atol=2e-10)
+    np.testing.assert_allclose(pairs.of(g, network.index(other)), y, atol=2e-10)
+    np.testing.assert_allclose(goals.of(g), 0.25 * x + 0.75 * y, atol=2e-10)
+
+
+def test_trips_and_tables_ask_for_the_same_sizes():
+    network = streets(3, wide=4)
+    trips = model(network).simulate(DEMAND, seed=1)
+    reward = network.reward(["travel_time", "constant"])
+    for per in ("goal", "pair"):
+        one, other = (rv.link_size(network, reward, [-1.5, -0.6], what, per=per) for what in (trips, DEMAND))
+        assert one.goal.tolist() == other.goal.tolist()
+        assert one.origin.tolist() == other.origin.tolist()
+        np.testing.assert_allclose(one.matrix.toarray(), other.matrix.toarray())
+        frame = one.to_frame()
+        assert frame["size"].sum() == pytest.approx(one.matrix.sum())
+        assert ("origin" in frame) == (per == "pair")
+
+
+def test_only_links_that_are_used_are_stored():
+    one_way = streets(5, both_ways=False)
+    sizes = rv.link_size(one_way, one_way.reward("travel_time"), [-1.0], {("22-23", "43-44"): 1.0})
+    assert sizes.matrix.nnz < 12 < one_way.n_links
+    assert repr(sizes) == f"LinkSizes(by pair, {sizes.matrix.nnz} of 1 x {one_way.n_links} stored)"
+
+
+# -- the reward -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("per", ["goal", "pair"])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_the_reward_of_a_case_has_the_size_of_the_link_that_is_entered(per, sparse):
+    network = streets(3, wide=4)
+    base = network.reward(["travel_time", "toll"])
+    if sparse:
+        base = rv.LinearReward(sp.csr_array(base.matrix), base.names, n_actions=network.n_actions)
+    sizes = rv.link_size(network, network.reward(["travel_time", "constant"]), [-1.5, -0.6], DEMAND, per=per)
+    reward = rv.LinkSizeReward(base, sizes)
+    assert (reward.by, reward.n_params, reward.names) == (per, 3, ("travel_time", "toll", "link_size"))
+    assert is_linear(reward)
+    theta = np.array([-1.0, -0.5, 2.0])
+    goal, origin = network.index("22-23"), network.index("00-01")
+    case = reward.toward(goal, origin)
+    assert type(case) is rv.LinearReward
+    assert case.names == reward.names
+    table = case.value(theta).reshape(-1)[network.pair]
+    expected = base.value(theta[:2]).reshape(-1)[network.pair] + 2.0 * sizes.of(goal, origin)[network.target]
+    np.testing.assert_allclose(table, expected, rtol=1e-12)
+    # the reward itself has size zero, and shapes that fit
+    np.testing.assert_allclose(reward.value(theta), base.value(theta[:2]))
+    assert reward.jacobian(theta).shape == case.jacobian(theta).shape
+    cotangent = np.random.default_rng(0).normal(size=network.mdp.feasible.shape)
+    np.testing.assert_allclose(reward.vjp(theta, cotangent), [*base.vjp(theta[:2], cotangent), 0.0])
+    assert reward.init().tolist() == [0.0, 0.0, 0.0]
+
+
+@pytest.mark.parametrize("per", ["goal", "pair"])
+def test_a_size_without_weight_changes_nothing(per):
+    network = streets(3, wide=4)
+    plain = model(network)
+    sizes = rv.link_size(network, plain.reward_model, plain.theta, DEMAND, per=per)
+    sized = rv.RouteChoice(network, rv.LinkSizeReward(plain.reward_model, sizes), [*plain.theta, 0.0])
+    np.testing.assert_allclose(sized.flows(DEMAND), plain.flows(DEMAND), atol=1e-10)
+    np.testing.assert_allclose(
+        sized.welfare(DEMAND)["expected_maximum"], plain.welfare(DEMAND)["expected_maximum"], atol=1e-10
+    )
+    trips = plain.simulate(DEMAND, seed=3)
+    np.testing.assert_allclose(sized.log_likelihood(trips), plain.log_likelihood(trips), atol=1e-10)
+
+
+@pytest.mark.parametrize("per", ["goal", "pair"])
+def test_with_sizes_choices_are_the_logit_of_paths_with_their_sizes(per):
+    network = streets(5, both_ways=False)
+    plain = model(network)
+    demand = {("00-01", "43-44"): 300.0, ("00-10", "43-44"): 100.0}
+    sizes = rv.link_size(network, plain.reward_model, plain.theta, demand, per=per)
+    sized = rv.RouteChoice(network, rv.LinkSizeReward(plain.reward_model, sizes), [*plain.theta, -1.2])
+    origin, goal = "00-01", "43-44"
+    ways = all_paths(network, origin, goal)
+    size = sizes.of(network.index(goal), network.index(origin))
+    U = utilities(plain, ways) - 1.2 * np.array([size[network.target[list(way)]].sum() for way in ways])
+    logit = np.exp(U) / np.exp(U).sum()
+    paths = sized.paths(origin, goal, n=1000)
+    assert list(paths["path"]) == [named(network, origin, ways[k]) for k in np.argsort(-logit)]
+    np.testing.assert_allclose(paths["probability"], np.sort(logit)[::-1], rtol=1e-10)
+    assert sized.value(goal, origin=origin)[origin] == pytest.approx(np.log(np.exp(U).sum()), rel=1e-10)
+    trips = sized.simulate(demand, seed=0)
+    entered = np.bincount(trips.steps.next_state, minlength=network.n_links) + trips.starts
+    flows = sized.flows(demand)
+    assert (np.abs(entered - flows) < 4.5 * np.sqrt(flows + 0.1)).all()
+    assert rv.demand_of(trips, network).to_frame()["trips"].tolist() == [300.0, 100.0]
+
+
+@pytest.mark.parametrize("per", ["goal", "pair"])
+def test_in_another_world_sizes_are_those_of_that_world(per):
+    network = streets(3, wide=4)
+    base, stated = network.reward(["travel_time", "toll", "constant"]), network.reward(["travel_time", "constant"])
+    sized = rv.RouteChoice(
+        network,
+        rv.LinkSizeReward(base, rv.link_size(network, stated, [-2.0, -0.5], DEMAND, per)),
+        [-1.5, -0.4, -0.6, -1.0],
+    )
+    for other, world in (
+        (sized.close("01-11"), network.without("01-11")),
+        (sized.change("travel_time", {"01-11": 4.0}), network.with_attribute("travel_time", {"01-11": 4.0})),
+    ):
+        again = rv.link_size(world, world.reward(["travel_time", "constant"]), [-2.0, -0.5], DEMAND, per)
+        np.testing.assert_allclose(other.reward_model.sizes.matrix.toarray(), again.matrix.toarray(), atol=1e-12)
+        reward = rv.LinkSizeReward(world.reward(["travel_time", "toll", "constant"]), again)
+        fresh = rv.RouteChoice(world, reward, sized.theta)
+        np.testing.assert_allclose(other.flows(DEMAND), fresh.flows(DEMAND), atol=1e-10)
+        assert not np.allclose(other.flows(DEMAND), sized.flows(DEMAND))
+
+
+def test_a_comparison_with_sizes_names_what_is_lost():
+    network = streets(3, wide=4)
+    base = network.reward(["travel_time", "constant"])
+    sizes = rv.link_size(network, base, [-2.0, -0.5], DEMAND)
+    sized = rv.RouteChoice(network, rv.LinkSizeReward(base, sizes), [-1.5, -0.6, -1.0])
+    found = sized.compare(sized.close("02-03"), DEMAND)
+    assert found.lost["trips"].tolist() == [4.0]
+    assert np.isfinite(found.totals.to_numpy()).all()
+
+
+# -- the door ---------------------------------------------------------------------------------------------------------
+
+
+def test_cases_that_were_not_asked_about_are_refused():
+    network = overlapping()
+    pairs, goals = (sizes_of(network, {("o", "d"): 1.0}, per=per) for per in ("pair", "goal"))
+    d, p = network.index("d"), network.index("p")
+    with pytest.raises(
+        InvalidInput, match=r"`origin`: expected the link where the trip starts: sizes are those of pairs"
+    ):
+        pairs.of(d)
+    with pytest.raises(
+        InvalidInput, match=r"expected one of the 1 cases they were made for; got a trip from 'p' to 'd'"
+    ):
+        pairs.of(d, p)
+    with pytest.raises(InvalidInput, match=r"got a trip to 'p'\. Make the sizes with all trips that are asked about"):
+        goals.of(p)
+
+
+def test_sizes_need_a_plain_model_and_known_options():
+    network = overlapping()
+    reward = rv.LinkSizeReward(network.reward("cost"), sizes_of(network, {("o", "d"): 1.0}))
+    with pytest.raises(InvalidOption, match=r"`per`: expected one of goal, pair; got 'trip'"):
+        sizes_of(network, {("o", "d"): 1.0}, per="trip")
+    with pytest.raises(InvalidInput, match=r"`reward`: expected a plain reward at which flows are expected"):
+        rv.link_size(network, reward, [-1.0, -1.0], {("o", "d"): 1.0})
+    with pytest.raises(
+        InvalidInput, match=r"`demand`: expected destinations that can be reached; got 1 trips of 1 pair"
+    ):
+        sizes_of(network, {("d", "o"): 1.0})
+    with pytest.raises(InvalidInput, match=r"`sizes`: expected what rv\.link_size\(\.\.\.\) returns; got ndarray"):
+        rv.LinkSizeReward(network.reward("cost"), np.ones(3))
+    same = rv.LinearReward(np.ones((network.n_links, network.n_actions, 1)), ["link_size"])
+    with pytest.raises(InvalidReward, match=r"parameters of which none is called 'link_size'"):
+        rv.LinkSizeReward(same, reward.sizes)
+    with pytest.raises(InvalidReward, match=r"`reward`: expected a linear reward; got NeuralReward"):
+        rv.LinkSizeReward(rv.NeuralReward(network.features(["cost"])), reward.sizes)
+
+
+@pytest.mark.parametrize("per", ["goal", "pair"])
+def test_the_weight_of_the_size_is_recovered(per):
+    network, rng = streets(3, wide=4), np.random.default_rng(0)
+    pairs = [tuple(network.links[k] for k in rng.choice(network.n_links, 2, replace=False)) for _ in range(40)]
+    demand = dict.fromkeys(pairs, 60.0)
+    sizes = rv.link_size(network, network.reward(["travel_time", "constant"]), [-1.5, -0.6], demand, per=per)
+    reward = rv.LinkSizeReward(network.reward(["travel_time", "toll", "constant"]), sizes)
+    truth = rv.RouteChoice(network, reward, [-1.5, -0.4, -0.6, -1.0])
+    trips = truth.simulate(demand, seed=1)
+    fit = rv.NFXP(reward).fit(network.mdp, trips)
+    assert fit.converged
+    assert (np.abs(fit.theta - truth.theta) < 3.0 * fit.bse).all()
+    assert abs(fit.theta[-1]) > 5.0 * fit.bse.iloc[-1]
+    assert rv.RouteChoice.of(network, fit).log_likelihood(trips).sum() == pytest.approx(fit.llf, rel=1e-10)

@@ -1,0 +1,164 @@
+"""Trips are decisions toward their last link; a trip that the network does not allow is named with its link."""
+
+import re
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import revealed as rv
+from revealed.errors import InvalidDemonstrations, InvalidInput
+from revealed.matching import require_fit
+from roads import LINKS, steps_of, town, trip_table
+
+
+def raises(message: str):
+    return pytest.raises(InvalidDemonstrations, match=f"^{re.escape(message)}$")
+
+
+def test_a_trip_decides_at_every_link_but_the_last():
+    network = town()
+    demos = network.trips(trip_table(("T2", "da ab bc ce"), ("T1", "ab bc cd")))
+    steps = demos.steps
+    assert steps is not None
+    assert demos.ids == ("T1", "T2")
+    assert steps.agent.tolist() == [0, 0, 1, 1, 1]
+    assert steps.time.tolist() == [0, 1, 0, 1, 2]
+    assert [LINKS[s] for s in steps.state] == ["ab", "bc", "da", "ab", "bc"]
+    assert steps.action.tolist() == [1, 0, 0, 1, 1]  # at ab: back is 0, on 1; at bc: cd is 0, ce 1
+    assert [LINKS[s] for s in steps.next_state] == ["bc", "cd", "ab", "bc", "ce"]
+    assert [LINKS[s] for s in np.asarray(steps.goal)] == ["cd", "cd", "ce", "ce", "ce"]
+    assert steps.first.tolist() == [True, False, True, False, False]
+    assert np.asarray(demos.goals).tolist() == [LINKS.index("cd"), LINKS.index("ce")]
+    assert demos.starts.tolist() == [1, 0, 0, 0, 1, 0]
+    assert demos.state_labels == LINKS
+    require_fit(network.mdp, demos)
+
+
+def test_the_moves_seen_are_those_of_the_model():
+    network = town()
+    demos = network.trips(trip_table(("T1", "ab bc cd da ab ba"), ("T2", "da ab bc ce")))
+    seen = demos.transition_counts.tocoo()
+    moved = network.mdp.transitions.matrix.toarray()[seen.coords[0], seen.coords[1]]
+    assert moved.tolist() == [1.0] * seen.nnz
+    assert demos.n_decisions == 8
+
+
+def test_rows_come_in_any_order_and_gaps_only_order():
+    table = trip_table(("T1", "ab bc cd"), ("T2", "da ab bc ce"))
+    expected = town().trips(table)
+    mixed = table.assign(sequence=10 * table["sequence"] ** 2 - 1).sample(frac=1.0, random_state=3)
+    found = town().trips(mixed)
+    require_same(found, expected)
+    dates = table.assign(sequence=pd.Timestamp("2024-01-01") + pd.to_timedelta(table["sequence"], "h"))
+    require_same(town().trips(dates[::-1]), expected)
+    renamed = pl.from_pandas(table).rename({"trip": "t", "sequence": "k", "link": "edge"})
+    require_same(town().trips(renamed, trip="t", sequence="k", link="edge"), expected)
+
+
+def test_trips_and_links_may_have_several_columns():
+    frame = pd.DataFrame({"from": [1, 2, 3], "to": [2, 3, 1]})
+    network = rv.RoadNetwork.from_frame(frame, link=["from", "to"])
+    table = pd.DataFrame({"who": [1, 1, 1, 1], "day": [2, 2, 1, 1], "k": [1, 2, 1, 2]})
+    table = table.assign(u=["1", "2", "2", "3"], v=["2", "3", "3", "1"])
+    demos = network.trips(table, trip=["who", "day"], sequence="k", link=["u", "v"])
+    assert demos.ids == ((1, 1), (1, 2))
+    assert steps_of(demos).state.tolist() == [1, 0]
+    assert np.asarray(steps_of(demos).goal).tolist() == [2, 1]
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 8))
+def test_random_walks_are_read_as_they_were_walked(seed, n):
+    """Cut where they first come to their last link, shuffled, and read: the same links, actions and goals."""
+    network, rng = town(), np.random.default_rng(seed)
+    walks = [walk(network, rng) for _ in range(n)]
+    rows = [(k, t, LINKS[s]) for k, path in enumerate(walks) for t, s in enumerate(path)]
+    table = pd.DataFrame(rows, columns=["trip", "sequence", "link"]).sample(frac=1.0, random_state=seed % 2**31)
+    demos = network.trips(table)
+    pairs = [(path, [network.slot[network.turns_between(*map(np.array, m))] for m in pairwise(path)]) for path in walks]
+    same = rv.Demonstrations.from_trajectories(pairs, 6, 2, goal=[path[-1] for path in walks])
+    require_same(demos, same)
+
+
+def require_same(one: rv.Demonstrations, other: rv.Demonstrations) -> None:
+    for name in ("agent", "time", "state", "action", "next_state", "first", "goal"):
+        np.testing.assert_array_equal(getattr(one.steps, name), getattr(other.steps, name))
+    np.testing.assert_array_equal(one.starts, other.starts)
+    np.testing.assert_array_equal(one.counts, other.counts)
+
+
+def walk(network, rng) -> list[int]:
+    path = [int(rng.integers(5))]
+    while len(path) < 2 or (rng.random() < 0.8 and path[-1] != LINKS.index("ce")):
+        path.append(int(rng.choice(network.target[network.source == path[-1]])))
+    return cut if len(cut := path[: path.index(path[-1]) + 1]) > 1 else walk(network, rng)
+
+
+def test_a_trip_of_one_link_decides_nothing():
+    demos = town().trips(trip_table(("T0", "ba"), ("T1", "ab bc"), ("T2", "cd")))
+    assert demos.ids == ("T1",)
+    assert demos.notes == ("2 trips of one link were left out (first 'T0'): nothing is decided there.",)
+    with raises("`trips`: expected at least one trip of two links; got trips of one link only."):
+        town().trips(trip_table(("T0", "ba")))
+
+
+# -- trips that cannot be ---------------------------------------------------------------------------------------------
+
+
+def test_an_unknown_link_is_named_with_its_trip():
+    with raises(
+        "`trips`: expected links of the network; got link 'cdd' (first at trip 'T7', sequence 3, row 5; 1 such rows). "
+        "Did you mean cd?"
+    ):
+        town().trips(trip_table(("T1", "ab bc cd"), ("T7", "ab bc cdd")))
+
+
+def test_a_turn_that_does_not_exist_is_named_with_its_trip():
+    with raises(
+        "`trips`: expected trips along turns of the network; got trip 'T7', which goes from link 'bc' to link 'da' at "
+        "sequence 3, but there is no such turn (first at row 5; 1 such moves). Correct the trip, or add the turn to "
+        "the network."
+    ):
+        town().trips(trip_table(("T1", "ab bc cd"), ("T7", "ab bc da")))
+    with pytest.raises(InvalidDemonstrations, match=r"The link stands twice in a row: keep one of the rows\.$"):
+        town().trips(trip_table(("T7", "ab ab bc")))
+
+
+def test_a_trip_that_passes_its_last_link_is_named_with_the_remedy():
+    with raises(
+        "`trips`: expected trips that come to their last link once; got trip 'T7' at its last link 'bc' at sequence 2 "
+        "and again at 6 (first at row 4; 1 such trips). A trip ends on entering its destination. Cut the trip there, "
+        "drop a row that stands twice, or let trips pass through with network.with_arrivals(['bc'])."
+    ):
+        town().trips(trip_table(("T1", "ab bc cd"), ("T7", "ab bc cd da ab bc")))
+
+
+def test_what_follows_what_must_be_told():
+    table = trip_table(("T1", "ab bc cd"))
+    with raises(
+        "`trips`: expected one row per trip and sequence; got trip 'T1' with sequence 2 in rows 1 and 2 (first at row "
+        "2; 1 such rows)."
+    ):
+        town().trips(table.assign(sequence=[1, 2, 2]))
+    with raises(
+        "`sequence`: expected numbers or dates in column 'sequence'; got text such as 1. As text, 10 would come "
+        "before 9."
+    ):
+        town().trips(table.assign(sequence=["1", "2", "3"]))
+
+
+@pytest.mark.parametrize("column", ["trip", "sequence", "link"])
+def test_missing_values_are_named(column):
+    table = trip_table(("T1", "ab bc cd")).astype(object)
+    table.loc[1, column] = None
+    with raises(f"`{column}`: expected no missing values; got 1 missing (first at row 1). Drop or fill those rows."):
+        town().trips(table)
+
+
+def test_columns_that_are_not_there_are_named():
+    with pytest.raises(InvalidInput, match=r"`trip`: .* got 'tripp'\. Did you mean trip\?$"):
+        town().trips(trip_table(("T1", "ab bc")), trip="tripp")
