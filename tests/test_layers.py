@@ -21,20 +21,21 @@ ORDER: list[str] = [
     "transitions.pattern", "transitions.csr", "transitions.graph", "transitions.estimated", "transitions.padded",
     "transitions",
     "linear_solvers", "gymnasium_trial", "gymnasium_table", "transition_tables", "model_checks",
-    "mdp", "chain", "bellman",
+    "mdp", "chain", "bellman", "paths", "goal_values",
     "panels.columns", "panels.memory", "panels.groups", "panels.sql", "panels.in_duckdb", "panels.in_engine",
     "panels.where", "panels",
-    "trajectories", "step_forms", "episodes", "demonstrations", "kernels", "seen_moves", "smooth_transitions",
-    "transition_models", "matching", "simulation",
+    "trajectories", "goal_steps", "step_forms", "episodes", "demonstrations", "kernels", "seen_moves",
+    "smooth_transitions", "transition_models", "goal_checks", "matching", "simulation", "trip_simulation",
     "rewards.base", "rewards.feature_table", "rewards.linear", "rewards.tabular", "rewards.neural", "rewards.torch",
     "rewards",
     "objective", "optimize", "diagnosis", "first_step",
-    "inference", "bootstrap", "reestimation", "hypotheses", "identification", "uncertainty",
+    "goal_rows", "goal_cases", "route_cases", "goal_first_step", "goal_likelihood",
+    "inference", "goal_inference", "bootstrap", "reestimation", "hypotheses", "identification", "uncertainty",
     "plots", "band_plots", "long_run", "behaviour", "doubt", "scenario", "counterfactual", "demand",
     "estimates", "summary", "comparison",
-    "saving", "labelled", "fit", "estimation", "estimators", "loaded_checks", "loading",
+    "saving", "labelled", "fit", "goal_fit", "estimation", "goal_estimation", "estimators", "loaded_checks", "loading",
     "reward_distances", "metrics",
-    "environments", "datasets", "routes",
+    "routes", "environments", "datasets",
     "montecarlo_folder", "montecarlo_table", "montecarlo",
     "advisor.data", "advisor.trials", "advisor.rules", "advisor.table", "advisor.advice", "advisor",
     "experiments",
@@ -46,7 +47,7 @@ ORDER: list[str] = [
 # fmt: on
 
 # In these packages every file has the package's place, and files of one package may import each other.
-COLLECTIONS = {"environments", "datasets", "routes", "experiments", "commands"}
+COLLECTIONS = {"routes", "environments", "datasets", "experiments", "commands"}
 
 # The root package may import everything, hence nothing may import from it.
 UNRESTRICTED = {"", "__main__"}

@@ -102,14 +102,15 @@ def suspects(best: Evaluation, travel: list[Floats]) -> list[Floats]:
     """Directions along which weights may be running away; none where the search has plainly come to rest.
 
     Where weights run away, slope and curvature fade together and Newton's next step moves log-odds by about one, for
-    ever; at a maximum it moves nothing. Where there are too many weights for a Hessian, the step is taken among those
-    that stand out and their neighbours; the directions in which the search went are suspects, too.
+    ever; at a maximum it moves nothing. Where they have gone so far that nothing is left of either, they are suspects
+    themselves. Where there are too many weights for a Hessian, the step is taken among those that stand out and their
+    neighbours; the directions in which the search went are suspects, too.
     """
     if not getattr(best.objective.reward, "linear", False):
         return travel
     if can_use_hessian(best.objective):
         step = _telling_step(best)
-        return [] if step is None else [step, *travel]
+        return _faded(best) if step is None else [step, *travel]
     few = _few_that_stand_out(best)
     step = _telling_step(Objective(_Along(best, few), best.objective.cases).at(np.zeros(few.size)))
     if step is None:
@@ -134,8 +135,19 @@ def _few_that_stand_out(best: Evaluation) -> Ints:
 def _telling_step(point: Evaluation) -> Floats | None:
     """Newton's next step, if it would move the log-odds of any choice by a hundredth or more."""
     step = Curvature(point, floor=0.0).step(np.inf)[0]
-    moved = (widest_gap((part.slopes @ step)[:, :, None], part.choices.feasible) for part in point.parts)
-    return step if any(float(gap[0]) >= 1e-2 for gap in moved) else None
+    return step if _gap(point, step) >= 1e-2 else None
+
+
+def _faded(best: Evaluation) -> list[Floats]:
+    """θ's part along directions in which choices are so sure that they no longer change, although they could."""
+    far = [(row @ best.theta) * row for row in invisible_directions(best)]
+    return [direction for direction in far if _gap(best, direction) >= RUN_AWAY]
+
+
+def _gap(point: Evaluation, direction: Floats) -> float:
+    """The most that a step moves the log-odds of two actions in an observed state."""
+    gaps = (widest_gap((part.slopes @ direction)[:, :, None], part.choices.feasible) for part in point.parts)
+    return max(float(gap[0]) for gap in gaps)
 
 
 class _Along:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -30,7 +30,7 @@ from revealed.fit import Fit
 from revealed.linear_solvers import SOLVERS, Work
 from revealed.matching import impossible_moves, match_labels, name_alike, require_fit
 from revealed.mdp import MDP, Floats, require_mdp
-from revealed.objective import Case, Evaluation, GivenPolicy, Objective, OwnPolicy, PiTilde, weighted_log
+from revealed.objective import Case, Evaluation, GivenPolicy, Objective, OwnPolicy, weighted_log
 from revealed.optimize import OPTIMIZERS, Iterate, Search, Settings, Trace, can_use_hessian, maximise
 from revealed.progress import Progress
 from revealed.rewards.base import Reward, align_reward, lift_reward
@@ -43,7 +43,7 @@ class Options:
     """What all methods share; see `NFXP` for their meaning."""
 
     weighting: str = "sample"
-    first_step: Any = "frequency"
+    first_step: Any = "auto"
     l2: float = 0.0
     tol: float | None = None
     max_iter: int | None = None
@@ -81,7 +81,7 @@ class Run:
         _require_types(mdp, demos)
         demos = match_labels(demos, mdp)
         mdp = name_alike(mdp, demos)
-        self.method, self.options, self.mdp = method, options, mdp
+        self.method, self.options, self.mdp = method, self._settle(options), mdp
         self.demos = demos.lift(mdp)
         require_fit(mdp, self.demos)
         reward = _named(align_reward(reward, mdp), mdp)
@@ -94,17 +94,21 @@ class Run:
         self.moves: list[float] = []
         self.earlier: list[Floats] = []
         self.iterations = 0
-        self._expert: Floats | None = None
+        self._expert: Any = None
         self.value: Floats | None = None  # of a similar problem, where one is known
 
+    def _settle(self, options: Options) -> Options:
+        """The options with what is decided by the data."""
+        return replace(options, first_step="frequency") if _is_auto(options.first_step) else options
+
     @property
-    def expert(self) -> Floats:
+    def expert(self) -> Any:
         """π̂_E, estimated once."""
         if self._expert is None:
             self._expert = estimate_policy(self.mdp, self.demos.counts, self.options.first_step, self.reward)
         return self._expert
 
-    def rho(self) -> Floats:
+    def rho(self) -> Any:
         """The expert's weights: visits (theory O2), or occupancy under π̂_E times π̂_E (theory O3)."""
         if self.options.weighting == "sample":
             return self.demos.weights
@@ -122,11 +126,11 @@ class Run:
         chain = Chain(self.mdp, self.expert, self.options.solver, work=self.work)
         return np.maximum(chain.occupancy(p0), 0.0)[:, None] * self.expert
 
-    def own(self) -> PiTilde:
+    def own(self) -> Any:
         """π̃ = π_θ."""
         return OwnPolicy(self.mdp, self.options.solver, self.work, self.value)
 
-    def given(self, pi_tilde: Floats, log_pi_tilde: Floats | None = None) -> PiTilde:
+    def given(self, pi_tilde: Any, log_pi_tilde: Any = None) -> Any:
         """π̃ as given; its factorisation is made here."""
         return GivenPolicy(self.mdp, pi_tilde, log_pi_tilde, self.options.solver, self.work)
 
@@ -137,10 +141,10 @@ class Run:
         self.trace.update = 1
         return theta
 
-    def make_objective(self, rho: Floats, pi_tilde: PiTilde) -> Objective:
+    def make_objective(self, rho: Any, pi_tilde: Any) -> Objective:
         return Objective(self.reward, [Case(self.mdp, rho, pi_tilde)], self.options.l2)
 
-    def maximise(self, pi_tilde: PiTilde, start: Floats) -> Search:
+    def maximise(self, pi_tilde: Any, start: Floats) -> Search:
         self.objective = self.make_objective(self._rho, pi_tilde)
         o = self.options
         settings = Settings(o.optimizer, o.tol, o.max_iter, o.patience, o.learning_rate)
@@ -152,8 +156,7 @@ class Run:
 
     def fit(self, search: Callable[[Run], Search]) -> Fit:
         self._rho = self.rho()
-        if not self._rho.sum() > 0.0:
-            raise InvalidDemonstrations("weighting", "decisions with weight", "none: every start is terminal")
+        self._require_weight(self._rho.sum())
         with Progress(self.method, self.options.progress) as bar:
             self.trace = Trace(bar, self.work, self.options.callback)
             found = search(self)
@@ -163,9 +166,20 @@ class Run:
                 best, status = found.best, Status("inner_solve_failed", str(problem))
         return self._result(best, status)
 
-    def note_update(self, before: Floats, after: Floats, reached: bool) -> None:
+    def _require_weight(self, total: float) -> None:
+        if not total > 0.0:
+            raise InvalidDemonstrations("weighting", "decisions with weight", "none: every start is terminal")
+
+    def improved(self, best: Evaluation) -> tuple[Any, Any]:
+        """π_θ and log π_θ: the next π̃ of NPL."""
+        return best.parts[0].policy, best.parts[0].log_policy
+
+    def note_update(self, before: Any, after: Any, reached: bool) -> None:
         """How far π̃ moved in this update of NPL; a maximisation that did not get to its end does not count as rest."""
-        self.moves.append(float(np.abs(after - before).max(initial=0.0)) if reached else np.inf)
+        self.moves.append(self._distance(before, after) if reached else np.inf)
+
+    def _distance(self, before: Any, after: Any) -> float:
+        return float(np.abs(after - before).max(initial=0.0))
 
     def runs_away(self, best: Evaluation) -> bool:
         """Whether weights run away (theory I2); with a penalty they cannot."""
@@ -244,33 +258,36 @@ class Run:
     def _settled_words(self) -> str:
         return f"; π̃ settled after {len(self.moves)} updates" if len(self.moves) > 1 and self.settled else ""
 
-    def _result(self, best: Evaluation, status: Status) -> Fit:
+    def _result(self, best: Evaluation, status: Status) -> Any:
         part = best.parts[0]
-        table = np.where(self.mdp.feasible, self.reward.value(best.theta), 0.0)
-        return Fit(
-            method=self.method,
-            theta=best.theta,
-            policy=part.policy,
-            log_policy=part.log_policy,
-            reward=table,
-            value=part.value,
-            q=part.q,
-            pi_tilde=part.pi_tilde,
-            llf=weighted_log(self.demos.counts, part.log_policy),
-            objective=best.value,
-            gradient_norm=best.gradient_norm,
-            status=status,
-            settled=self.settled if self.moves else None,
-            updates=self.trace.update,
-            iterations=self.iterations,
-            seconds=time.perf_counter() - self._born,
-            mdp=self.mdp,
-            demonstrations=self.demos,
-            reward_model=self.reward_model,
-            options={name: getattr(self.options, name) for name in Options.__dataclass_fields__ if name != "callback"},
-            rows=self.trace.rows,
-            own_policy=self.moves_with_theta,
-        )
+        behaviour = {name: getattr(part, name) for name in ("policy", "log_policy", "value", "q", "pi_tilde")}
+        llf = weighted_log(self.demos.counts, part.log_policy)
+        return Fit(**behaviour, llf=llf, **self._told(best, status))
+
+    def _told(self, best: Evaluation, status: Status) -> dict[str, Any]:
+        """What every result tells, whether trips have goals or not."""
+        return {
+            "method": self.method,
+            "theta": best.theta,
+            "reward": np.where(self.mdp.feasible, self.reward.value(best.theta), 0.0),
+            "objective": best.value,
+            "gradient_norm": best.gradient_norm,
+            "status": status,
+            "settled": self.settled if self.moves else None,
+            "updates": self.trace.update,
+            "iterations": self.iterations,
+            "seconds": time.perf_counter() - self._born,
+            "mdp": self.mdp,
+            "demonstrations": self.demos,
+            "reward_model": self.reward_model,
+            "options": {n: getattr(self.options, n) for n in Options.__dataclass_fields__ if n != "callback"},
+            "rows": self.trace.rows,
+            "own_policy": self.moves_with_theta,
+        }
+
+
+def _is_auto(first_step: Any) -> bool:
+    return isinstance(first_step, str) and first_step == "auto"
 
 
 def _named(reward: Any, mdp: MDP) -> Any:

@@ -18,7 +18,7 @@ from revealed.checks import require_count
 from revealed.demonstrations import Demonstrations
 from revealed.errors import InvalidOption
 from revealed.estimation import Options, Run
-from revealed.fit import Fit
+from revealed.goal_estimation import run_for
 from revealed.mdp import MDP, Floats
 from revealed.optimize import Search
 from revealed.rewards.base import Reward, is_linear, require_reward
@@ -41,17 +41,17 @@ class Estimator:
         require_reward(reward)
         self.reward, self.options = reward, Options(**options)
 
-    def fit(self, mdp: MDP, demonstrations: Demonstrations) -> Fit:
-        """Estimate the reward from the decisions observed on `mdp`."""
-        fit = Run(self.method, self.reward, self.options, mdp, demonstrations).fit(self._search)
+    def fit(self, mdp: MDP, demonstrations: Demonstrations) -> Any:
+        """Estimate the reward from the decisions observed on `mdp`: a `Fit`, or a `GoalFit` where trips have goals."""
+        fit = run_for(self.method, self.reward, self.options, mdp, demonstrations).fit(self._search)
         return replace(fit, estimator=self.with_options(callback=None))
 
-    def refit(self, mdp: MDP, demonstrations: Demonstrations, start: Floats, value: Floats | None = None) -> Fit:
+    def refit(self, mdp: MDP, demonstrations: Demonstrations, start: Floats, value: Floats | None = None) -> Any:
         """The same estimate on other data, quietly, from a θ that is near it and the value there, if it is known."""
         newton = self.options.optimizer in ("auto", "newton") and is_linear(self.reward)
         tol = NEAR if newton and self.options.tol is None else self.options.tol
         options = replace(self.options, start=start, tol=tol, progress=False, callback=None)
-        run = Run(self.method, self.reward, options, mdp, demonstrations)
+        run = run_for(self.method, self.reward, options, mdp, demonstrations)
         run.value = value
         return run.fit(self._search)
 
@@ -131,11 +131,11 @@ class NPL(Estimator):
         pi_tilde, log_pi_tilde, theta = run.expert, None, run.start
         while True:
             search = run.maximise(run.given(pi_tilde, log_pi_tilde), theta)
-            part = search.best.parts[0]
-            run.note_update(pi_tilde, part.policy, search.reached)
+            policy, log_policy = run.improved(search.best)
+            run.note_update(pi_tilde, policy, search.reached)
             if run.trace.update >= self.updates or run.settled or run.cycling or search.interrupted:
                 return search
             if run.runs_away(search.best):
                 return search
-            pi_tilde, log_pi_tilde, theta = part.policy, part.log_policy, search.best.theta
+            pi_tilde, log_pi_tilde, theta = policy, log_policy, search.best.theta
             run.trace.update += 1

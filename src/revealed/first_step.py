@@ -130,7 +130,7 @@ def estimate_policy(mdp: MDP, counts: Floats, first_step: Any = "frequency", rew
     """π̂_E (S, A) by name, by instance (`rv.first_step.Kernel(bandwidth=2)`), or as given by the user."""
     require_first_step(first_step)
     if isinstance(first_step, str):
-        first_step = _BY_NAME[first_step]
+        first_step = _BY_NAME["frequency" if first_step == "auto" else first_step]
     if hasattr(first_step, "estimate"):
         return as_policy(mdp, first_step.estimate(mdp, counts, reward), "first_step")
     lifted = first_step if mdp.base is None else _lift_given(first_step, mdp)
@@ -139,7 +139,7 @@ def estimate_policy(mdp: MDP, counts: Floats, first_step: Any = "frequency", rew
 
 def require_first_step(first_step: Any) -> None:
     """A name must be one of those offered; instances and arrays are checked where the model is known."""
-    if isinstance(first_step, str) and first_step not in _BY_NAME:
+    if isinstance(first_step, str) and first_step not in ("auto", *_BY_NAME):
         offered = f"one of {', '.join(_BY_NAME)}, an instance, or an (S, A) array"
         raise InvalidOption("first_step", offered, repr(first_step))
 
@@ -161,7 +161,7 @@ def _shares(mdp: MDP, weights: Floats) -> Floats:
 def _features(given: Any, reward: Reward | None, mdp: MDP, who: str) -> Floats:
     """Dense features (S, K) or (S, A, K): those given, else those of a linear or neural reward."""
     if given is None:
-        given = _borrow(reward)
+        given = borrow_features(reward)
     if given is None:
         raise InvalidOption(
             "first_step",
@@ -182,7 +182,8 @@ def _state_features(given: Any, reward: Reward | None, mdp: MDP, who: str) -> Fl
     return X if X.ndim == 2 else X.reshape(len(X), -1)
 
 
-def _borrow(reward: Any) -> Floats | None:
+def borrow_features(reward: Any) -> Floats | None:
+    """Dense features (S, K) or (S, A, K) of a linear or neural reward; None where it has none to lend."""
     reward = getattr(reward, "base", reward)
     if isinstance(reward, LinearReward):
         matrix = reward.matrix.toarray() if is_sparse(reward.matrix) else reward.matrix

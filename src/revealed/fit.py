@@ -31,25 +31,18 @@ if TYPE_CHECKING:
     from revealed.summary import Summary
 
 
-@dataclass(frozen=True, eq=False)
-class Fit(Uncertain):
-    """An estimated reward and the behaviour it implies.
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class AnyFit(Uncertain):
+    """What every result tells, whether trips have goals (`GoalFit`) or not (`Fit`).
 
-    `theta` (K,); `reward` (S, A); `policy` and `log_policy` (S, A) are π_θ = softmax Q^π̃; `value` (S,) is
-    log Σ_a exp Q^π̃; `pi_tilde` (S, A) is the π̃ that was used; `llf` is Σ n(s,a) log π_θ(a|s) over the observed
-    decisions, whatever the weighting; `objective` is g/Σρ − (l2/2)‖θ‖². `settled` tells of NPL whether π̃ had stopped
-    moving (None for the other methods). `own_policy` tells whether π̃ = π_θ; `estimator` made the fit and can make it
-    again, as the bootstrap does.
+    `theta` (K,); `reward` (S, A); `llf` is Σ n(s,a) log π_θ(a|s) over the observed decisions, whatever the weighting;
+    `objective` is g/Σρ − (l2/2)‖θ‖². `settled` tells of NPL whether π̃ had stopped moving (None for the other methods).
+    `own_policy` tells whether π̃ = π_θ; `estimator` made the fit and can make it again, as the bootstrap does.
     """
 
     method: str
     theta: Floats
-    policy: Floats = field(repr=False)
-    log_policy: Floats = field(repr=False)
     reward: Floats = field(repr=False)
-    value: Floats = field(repr=False)
-    q: Floats = field(repr=False)
-    pi_tilde: Floats = field(repr=False)
     llf: float
     objective: float
     gradient_norm: float
@@ -107,6 +100,64 @@ class Fit(Uncertain):
     def bic(self) -> float:
         return float(np.log(self.demonstrations.n_decisions)) * self.n_free - 2.0 * self.llf
 
+    @property
+    def state_labels(self) -> tuple[Any, ...]:
+        """What the states are called: labels of the model or the data, (time, label) on a horizon; else numbers."""
+        return labels_or_numbers(self.mdp.state_labels, self.mdp.n_states)
+
+    @property
+    def action_labels(self) -> tuple[Any, ...]:
+        """What the actions are called; numbers where they have no labels."""
+        return labels_or_numbers(self.mdp.action_labels, self.mdp.n_actions)
+
+    def summary(self, alpha: float = 0.05) -> Summary:
+        """A table that a person can read; `print(fit.summary())`. Intervals hold 1 − `alpha`."""
+        from revealed.summary import Summary
+
+        return Summary(self, alpha)
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write all of it to one zip of JSON and arrays, which `rv.load(path)` reads; returns the file's path.
+
+        A folder gets a `fit.zip`, a path without a suffix gets `.zip`, folders on the way are made. The file is
+        replaced whole or not at all. Rewards of your own (torch, JAX functions) are passed again to `rv.load`.
+        """
+        from revealed.saving import save_fit
+
+        return save_fit(self, path)
+
+    def to_html(self) -> str:
+        """The summary as a fragment to be put into a page."""
+        return self.summary().to_html()
+
+    def to_latex(self) -> str:
+        """The summary as a `tabular`; it needs `\\usepackage{booktabs}`."""
+        return self.summary().to_latex()
+
+    def _repr_html_(self) -> str:
+        return self.to_html()
+
+    def __repr__(self) -> str:
+        return (
+            f"<Fit {self.method}: {self.theta.size} parameters, llf {self.llf:.3f}, {self.nobs} decisions, "
+            f"{self.status.code} in {self.seconds:.2f} s>"
+        )
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class Fit(AnyFit):
+    """An estimated reward and the behaviour it implies.
+
+    `policy` and `log_policy` (S, A) are π_θ = softmax Q^π̃; `value` (S,) is log Σ_a exp Q^π̃; `pi_tilde` (S, A) is the
+    π̃ that was used. The rest is told by `AnyFit`: `theta` (K,), `reward` (S, A), `llf`, `status`, ….
+    """
+
+    policy: Floats
+    log_policy: Floats
+    value: Floats
+    q: Floats
+    pi_tilde: Floats
+
     def predict(
         self,
         obs: Any,
@@ -129,16 +180,6 @@ class Fit(Uncertain):
         rows = self.policy[states.reshape(-1)]
         actions = rows.argmax(axis=1) if deterministic else draw_actions(rows, make_rng(seed))
         return named_actions(self.mdp, actions.reshape(states.shape), by_label), state
-
-    @property
-    def state_labels(self) -> tuple[Any, ...]:
-        """What the states are called: labels of the model or the data, (time, label) on a horizon; else numbers."""
-        return labels_or_numbers(self.mdp.state_labels, self.mdp.n_states)
-
-    @property
-    def action_labels(self) -> tuple[Any, ...]:
-        """What the actions are called; numbers where they have no labels."""
-        return labels_or_numbers(self.mdp.action_labels, self.mdp.n_actions)
 
     def table(self, what: str = "policy") -> pd.DataFrame:
         """A row per state and a column per action under their labels; on a horizon rows are (time, state).
@@ -204,36 +245,3 @@ class Fit(Uncertain):
         from revealed.demand import demand_curve
 
         return demand_curve(self, parameter, values, action, per, bands, level, initial, **bootstrap)
-
-    def summary(self, alpha: float = 0.05) -> Summary:
-        """A table that a person can read; `print(fit.summary())`. Intervals hold 1 − `alpha`."""
-        from revealed.summary import Summary
-
-        return Summary(self, alpha)
-
-    def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write all of it to one zip of JSON and arrays, which `rv.load(path)` reads; returns the file's path.
-
-        A folder gets a `fit.zip`, a path without a suffix gets `.zip`, folders on the way are made. The file is
-        replaced whole or not at all. Rewards of your own (torch, JAX functions) are passed again to `rv.load`.
-        """
-        from revealed.saving import save_fit
-
-        return save_fit(self, path)
-
-    def to_html(self) -> str:
-        """The summary as a fragment to be put into a page."""
-        return self.summary().to_html()
-
-    def to_latex(self) -> str:
-        """The summary as a `tabular`; it needs `\\usepackage{booktabs}`."""
-        return self.summary().to_latex()
-
-    def _repr_html_(self) -> str:
-        return self.to_html()
-
-    def __repr__(self) -> str:
-        return (
-            f"<Fit {self.method}: {self.theta.size} parameters, llf {self.llf:.3f}, {self.nobs} decisions, "
-            f"{self.status.code} in {self.seconds:.2f} s>"
-        )

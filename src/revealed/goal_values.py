@@ -35,6 +35,7 @@ class Toward:
     log_policy: Floats = field(repr=False)
     base: MDP = field(repr=False)
     _visits: Callable[[Floats], Floats] = field(repr=False)
+    _ahead: Callable[[Floats], Floats] = field(repr=False)
 
     @cached_property
     def policy(self) -> Floats:
@@ -61,6 +62,13 @@ class Toward:
     def turns(self, starts: Floats) -> Floats:
         """(S, A): how often such trips are expected to take each action in each state."""
         return self.visits(starts)[:, None] * self.policy
+
+    def ahead(self, per_state: Floats) -> Floats:
+        """(S,): what a trip from each state is expected to gather that gets so much in every state on its way, the goal
+        excepted; for (S, B), each column. Zero where the goal is out of reach."""
+        given = np.where(_beside(np.isfinite(self.value), per_state), per_state, 0.0)
+        given[self.goal] = 0.0
+        return self._ahead(given)
 
     @property
     def _goal_in_words(self) -> str:
@@ -117,7 +125,8 @@ class GoalValues:
         if sums.potential is None and faint.any() and np.any(faint & reaching(self.mdp.backwards, goal)):
             return self._alone(goal)
         V = sums.values(z)
-        return Toward(goal, V, self._log_policy(goal, V), self.mdp, lambda starts: visits(sums, goal, z, starts))
+        solves = (lambda starts: visits(sums, goal, z, starts), lambda given: ahead(sums, goal, z, given))
+        return Toward(goal, V, self._log_policy(goal, V), self.mdp, *solves)
 
     def _alone(self, goal: int) -> Toward:
         assert self.moves is not None
@@ -139,7 +148,8 @@ class GoalValues:
         best = bellman.solve(np.where(mdp.feasible, self.reward, 0.0))
         self._last = best.value
         V = np.where(mdp.terminal & (np.arange(mdp.n_states) != goal), -np.inf, best.value)
-        found = Toward(goal, V, best.log_policy, self.mdp, lambda starts: best.chain.solve_transpose(starts))
+        solves = (best.chain.solve_transpose, best.chain.solve)
+        found = Toward(goal, V, best.log_policy, self.mdp, *solves)
         found.__dict__["mdp"] = mdp
         return found
 
@@ -153,3 +163,16 @@ def visits(sums: PathSums, goal: int, z: Floats, starts: Floats) -> Floats:
     out = np.maximum(out, 0.0)
     out[goal] = arriving + starts[goal]
     return out
+
+
+def ahead(sums: PathSums, goal: int, z: Floats, given: Floats) -> Floats:
+    """(I − P)⁻¹b = G(zb)/z less what lies behind the goal, for P(s, s') = M(s, s')z(s')/z(s): the forward side of
+    `visits`."""
+    sides = _beside(z, given)
+    w = sums.solve(sides * given)
+    return np.where(sides > 0.0, w / np.where(sides > 0.0, sides, 1.0) - w[goal], 0.0)
+
+
+def _beside(column: Any, table: Floats) -> Any:
+    """One entry per state, for a table (S,) or (S, B)."""
+    return column if table.ndim == 1 else column[:, None]

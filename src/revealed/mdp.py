@@ -39,6 +39,9 @@ if TYPE_CHECKING:
 ARGUMENTS = ("transitions", "discount", "initial", "feasible", "terminal", "state_labels", "action_labels")
 
 
+_NOWHERE: int | None = None
+
+
 class MDP:
     """A Markov decision process without its reward.
 
@@ -66,7 +69,7 @@ class MDP:
     _original: dict[str, Any]
     base: MDP | None
     base_state: npt.NDArray[np.intp] | None
-    goal: int | None = None  # the state that trips are heading for, of a model made by `toward`
+    goal = _NOWHERE  # the state that trips are heading for, of a model made by `toward`
 
     def __init__(
         self,
@@ -226,6 +229,21 @@ class MDP:
         return sp.csr_array(graph.T)
 
     @cached_property
+    def certain(self) -> bool:
+        """Whether every feasible action leads to one state, surely."""
+        matrix = self.transitions.matrix
+        pair = np.flatnonzero(self.feasible)
+        return bool(np.all(np.diff(matrix.indptr)[pair] == 1) and np.all(matrix.data[matrix.indptr[pair]] == 1.0))
+
+    @cached_property
+    def targets(self) -> npt.NDArray[np.intp]:
+        """(S, A): where each action leads where moves are `certain`; an infeasible one nowhere, written as 0."""
+        out = np.zeros(self.feasible.shape, dtype=np.intp)
+        pair = np.flatnonzero(self.feasible)
+        out.reshape(-1)[pair] = self.transitions.matrix.indices[self.transitions.matrix.indptr[pair]]
+        return out
+
+    @cached_property
     def cannot_end(self) -> Bools:
         """(S,) bool: states from which no terminal state can be reached, whatever is done."""
         return ~can_reach(self.moves, self.terminal)
@@ -275,7 +293,7 @@ class MDP:
             new = as_labels("action_labels", action_labels, self.n_actions)
             names["action_labels"] = new if self.action_labels is None else self.action_labels
         other = object.__new__(MDP)
-        other._set(**self.__dict__ | names)
+        other._set(**{name: part for name, part in self.__dict__.items() if name != "_places"} | names)
         return other
 
     def replace(self, **changes: Any) -> MDP:
@@ -333,15 +351,18 @@ class MDP:
         return other
 
     def find_state(self, state: Any, argument: str = "state") -> int:
-        """The index of a state that is given by its label or, where no label is written like it, by its index."""
-        found = self._places.get(spell(state), -1)
-        if found < 0 and is_index(state) and 0 <= int(state) < self.n_states:
-            return int(state)
-        if found < 0:
+        """The index of a state that is given by its index or its label. Whole numbers are indices; a label that is a
+        whole number itself goes in as text."""
+        found = int(state) if is_index(state) else self._places.get(spell(state), -1)
+        if not 0 <= found < self.n_states:
             known = self.state_labels
             expected = f"a state, one of {listed(known)}" if known else f"a state, an index in 0…{self.n_states - 1}"
             raise InvalidInput(argument, expected, repr(plain(state))[:60], remedy=near(state, known or ()))
         return found
+
+    def place_of(self, label: Any) -> int | None:
+        """The index of the state with this label; None where there is none."""
+        return self._places.get(spell(label))
 
     @cached_property
     def _places(self) -> dict[str, int]:

@@ -172,8 +172,8 @@ class Part(Protocol):
         ...
 
     @property
-    def bend(self) -> Floats:
-        """(K, K): what the Hessian has beyond minus the information (theory H1): zero where π̃ stays."""
+    def hessian(self) -> Floats:
+        """(K, K): second derivatives for rewards linear in θ (theory H1)."""
         ...
 
     @property
@@ -254,9 +254,8 @@ class PlainPart:
         return self._covariances(self.case.rho_state)
 
     @cached_property
-    def bend(self) -> Floats:
-        K = self.theta.size
-        return self._covariances(self.adjoint) if self.case.moves else np.zeros((K, K))
+    def hessian(self) -> Floats:
+        return self._covariances(self.adjoint) - self.information if self.case.moves else -self.information
 
     def _covariances(self, state_weights: Floats) -> Floats:
         """Σ_s w(s) Cov_{a∼π_θ(·|s)} F(s, ·)."""
@@ -304,7 +303,8 @@ class Objective:
     """g/Σρ − (l2/2)‖θ‖² for a reward and cases; `at(theta)` evaluates it."""
 
     def __init__(self, reward: Reward, cases: Sequence[Cases], l2: float = 0.0) -> None:
-        self.reward, self.cases, self.l2 = reward, tuple(cases), float(l2)
+        self.reward, self.l2 = reward, float(l2)
+        self.cases: tuple[Any, ...] = tuple(cases)
         self.total = float(sum(case.total for case in self.cases))
         self._kept: list[dict[str, Any]] = [{} for _ in self.cases]
 
@@ -360,7 +360,7 @@ class Evaluation:
     @cached_property
     def hessian(self) -> Floats:
         """Second derivatives for rewards linear in θ (theory H1)."""
-        curvature = np.sum([part.bend for part in self.parts], axis=0) / self.objective.total - self.information
+        curvature = np.sum([part.hessian for part in self.parts], axis=0) / self.objective.total
         return curvature - self.objective.l2 * np.eye(self.theta.size)
 
     @cached_property

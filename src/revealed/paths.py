@@ -41,14 +41,10 @@ class Moves:
     @classmethod
     def of(cls, mdp: MDP) -> Moves | None:
         """None where moves are uncertain, or the future is discounted."""
-        matrix = mdp.transitions.matrix
+        if mdp.discount != 1.0 or not mdp.certain:
+            return None
         pair = np.flatnonzero(mdp.feasible)
-        if mdp.discount != 1.0 or not np.all(np.diff(matrix.indptr)[pair] == 1):
-            return None
-        first = matrix.indptr[pair]
-        if not np.all(matrix.data[first] == 1.0):
-            return None
-        return cls(pair // mdp.n_actions, matrix.indices[first].astype(np.intp), pair, mdp.feasible.shape)
+        return cls(pair // mdp.n_actions, mdp.targets.reshape(-1)[pair], pair, mdp.feasible.shape)
 
     @property
     def n_states(self) -> int:

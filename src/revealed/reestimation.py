@@ -22,7 +22,7 @@ class Reestimation:
     mdp: MDP
     demonstrations: Demonstrations
     theta: Floats
-    value: Floats
+    value: Floats | None
     settled: bool
 
     @property

@@ -49,6 +49,11 @@ class Uncertain:
     kept: Any
 
     @property
+    def near_value(self) -> Floats | None:
+        """The value at the estimate, from which a refit may begin."""
+        return self.value
+
+    @property
     def errors(self) -> tuple[str, bool]:
         """The kind of covariance behind `bse`, intervals and the summary, and whether it counts noise in T."""
         if self.chosen is not None:
@@ -240,7 +245,9 @@ class Uncertain:
         if not self.at_maximum:
             expected, advice = "a search that came to its end", self.status.message
             raise InvalidOption("bootstrap", expected, self.status.code, remedy=advice)
-        again = Reestimation(self.estimator, self.mdp, self.demonstrations, self.theta, self.value, bool(self.settled))
+        again = Reestimation(
+            self.estimator, self.mdp, self.demonstrations, self.theta, self.near_value, bool(self.settled)
+        )
         names = tuple(self.reward_model.names)
         told = {"re_estimated": again.in_words(), "done": done}
         return resample(again, self.demonstrations.n_agents, names, **options, **told)
@@ -259,8 +266,7 @@ class Uncertain:
         point = self.evidence.point
         names = self.reward_model.names
         if point.objective.has_hessian:
-            F = point.value_jacobian()
-            return identify(point.information, names, np.abs(F).max(axis=(0, 1)))
+            return identify(point.information, names, point.size)
         self.evidence.require("opg" if self.evidence.even else "cluster", joint=False)
         U, n = self.evidence.scores, self.evidence.counts[self.evidence.seen]
         return identify((U * n[:, None]).T @ U / n.sum(), names)

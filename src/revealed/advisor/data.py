@@ -212,7 +212,7 @@ def policy_error(run: Run, tables: list[Floats]) -> float:
 def make_run(method: str, reward: Any, options: Any, mdp: Any, demos: Any) -> Run:
     """The checked inputs, with a first step whose policy ends: at γ = 1 frequencies may not."""
     run = Run(method, reward, options, mdp, demos)
-    if mdp.discount < 1.0 or options.first_step != "frequency":
+    if mdp.discount < 1.0 or run.options.first_step != "frequency":
         return run
     try:
         Chain(run.mdp, run.expert, options.solver)

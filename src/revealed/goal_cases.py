@@ -1,0 +1,254 @@
+"""The objective of trips to many goals, case by case: any moves, any discount, any choice of π̃ (theory R5).
+
+`EachGoal` goes through the cases one after another, side by side on threads: each is the plain case of `objective.py`
+on `mdp.toward(goal)`. Where π̃ is given and the reward is linear, Q is affine in θ, so that one pass over the goals
+leaves a logit in the rows that were seen, `RowCases`. Where π̃ = π_θ and moves are certain, `route_cases.py` is faster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+
+from revealed.bellman import soft_maximum
+from revealed.checks import Bools, Floats
+from revealed.goal_rows import GoalRows
+from revealed.linear_solvers import Work
+from revealed.mdp import MDP
+from revealed.objective import Case, Choices, GivenPolicy, OwnPolicy, PiTilde, PlainPart, covariances, widest_gap
+from revealed.parallel import side_by_side
+from revealed.rewards.base import Reward, is_linear
+
+MOST_KEPT = 4_000_000  # pairs of all cases together up to which models and solutions stay in memory
+MOST_STORED = 100_000_000  # pairs up to which the policies of all goals are stored: 800 MB
+
+
+class GoalPolicies(Protocol):
+    """A policy for each case: (S, A) probabilities on `mdp.toward(goal)`, and their logarithms where they are known."""
+
+    def of(self, case: int, mdp: MDP) -> tuple[Floats, Floats | None]: ...
+
+
+@dataclass(frozen=True, eq=False)
+class StoredPolicies:
+    """log π (S, A) for each case."""
+
+    log: list[Floats] = field(repr=False)
+
+    def of(self, case: int, mdp: MDP) -> tuple[Floats, Floats | None]:
+        return np.exp(self.log[case]), self.log[case]
+
+
+class EachGoal:
+    """Many goals, one plain case each. `given` is π̃ for each of them; None is π̃ = π_θ."""
+
+    def __init__(
+        self, rows: GoalRows, given: GoalPolicies | None = None, solver: str = "auto", work: Work | None = None
+    ) -> None:
+        self.rows, self.mdp, self.given, self.solver = rows, rows.mdp, given, solver
+        self.work = Work() if work is None else work
+        self.small = rows.n_cases * rows.mdp.feasible.size <= MOST_KEPT
+        self._kept: dict[int, Case] = {}
+        self._values: dict[int, Floats] = {}
+
+    @property
+    def moves(self) -> bool:
+        return self.given is None
+
+    @property
+    def total(self) -> float:
+        return self.rows.total
+
+    def case(self, c: int) -> Case:
+        if c in self._kept:
+            return self._kept[c]
+        mdp = self.mdp.toward(int(self.rows.goal[c]))
+        found = Case(mdp, self.rows.dense(c), self._choice(c, mdp))
+        if self.small:
+            self._kept[c] = found
+        return found
+
+    def _choice(self, c: int, mdp: MDP) -> PiTilde:
+        if self.given is None:
+            return OwnPolicy(mdp, self.solver, self.work, self._values.get(c))
+        policy, log = self.given.of(c, mdp)
+        return GivenPolicy(mdp, policy, log, self.solver, self.work)
+
+    def plain(self, c: int, reward: Any, theta: Floats) -> PlainPart:
+        """One case at θ; its value is where the next search for it begins."""
+        own = reward.toward(int(self.rows.goal[c]), int(self.rows.origin[c])) if hasattr(reward, "toward") else reward
+        part = self.case(c).at(own, theta, {})
+        if self.given is None and not self.small:
+            self._values[c] = part.value
+        return part
+
+    def at(self, reward: Reward, theta: Floats, kept: dict[str, Any]) -> EachPart | RowsPart:
+        if self.moves or not _affine(reward):
+            return EachPart(self, reward, theta)
+        if "rows" not in kept:
+            first = EachPart(self, reward, theta)
+            kept["rows"] = RowCases(self.rows.rho, self.rows.feasible, first.q, first.slopes, theta)
+        return kept["rows"].at(reward, theta, kept)
+
+    def policies(self, reward: Reward, theta: Floats) -> StoredPolicies:
+        """π_θ for every case: the next π̃ of NPL."""
+        every = range(self.rows.n_cases)
+        return StoredPolicies(list(side_by_side(lambda c: self.plain(c, reward, theta).log_policy, every)))
+
+
+def _affine(reward: Reward) -> bool:
+    return is_linear(reward) and hasattr(reward, "jacobian") and not getattr(reward, "tabular", False)
+
+
+@dataclass(frozen=True, eq=False)
+class EachPart:
+    """All cases at one θ, one after another. Making it finds the values, or raises where one does not exist."""
+
+    cases: EachGoal = field(repr=False)
+    reward: Reward = field(repr=False)
+    theta: Floats
+
+    policy = log_policy = None  # there is one for each goal
+
+    def __post_init__(self) -> None:
+        _ = self._first
+
+    @cached_property
+    def _first(self) -> tuple[Floats, Floats, list[PlainPart]]:
+        """log π_θ and Q (R, A) in the rows; the solutions, where there is room for them."""
+        log_policy, q = (np.full(self.cases.rows.rho.shape, -np.inf) for _ in range(2))
+        kept: list[PlainPart] = []
+        for c, part in enumerate(self._each(self._solve)):
+            rows = self.cases.rows.rows_of(c)
+            states = self.cases.rows.state[rows]
+            log_policy[rows], q[rows] = part.log_policy[states], part.q[states]
+            if self.cases.small:
+                kept.append(part)
+        return log_policy, q, kept
+
+    def _each(self, function: Callable[[int], Any]) -> Any:
+        return side_by_side(function, range(self.cases.rows.n_cases))
+
+    def _solve(self, c: int) -> PlainPart:
+        return self.cases.plain(c, self.reward, self.theta)
+
+    def _part(self, c: int) -> PlainPart:
+        return self._first[2][c] if self._first[2] else self._solve(c)
+
+    @property
+    def q(self) -> Floats:
+        return self._first[1]
+
+    @property
+    def log_likelihood(self) -> float:
+        return self.cases.rows.log_likelihood(self._first[0])
+
+    @cached_property
+    def pull(self) -> Floats:
+        if hasattr(self.reward, "toward"):
+            return np.sum(list(self._each(lambda c: self._part(c).pull)), axis=0)
+        total = np.zeros(self.cases.mdp.feasible.shape)
+        for cotangent in self._each(lambda c: self._part(c).cotangent):
+            total += cotangent
+        return self.reward.vjp(self.theta, total)
+
+    @cached_property
+    def _second(self) -> tuple[Floats, Floats]:
+        """The Hessian, and ∂Q/∂θ (R, A, K) in the rows."""
+        K, rows = self.theta.size, self.cases.rows
+        hessian, slopes = np.zeros((K, K)), np.zeros((*rows.rho.shape, K))
+        for c, (curvature, F) in enumerate(self._each(self._curved)):
+            hessian += curvature
+            slopes[rows.rows_of(c)] = F
+        return hessian, slopes
+
+    def _curved(self, c: int) -> tuple[Floats, Floats]:
+        part = self._part(c)
+        F = part.jacobian[self.cases.rows.state[self.cases.rows.rows_of(c)]]
+        return part.hessian if self.cases.moves else np.zeros((self.theta.size,) * 2), F
+
+    @property
+    def slopes(self) -> Floats:
+        return self._second[1]
+
+    @cached_property
+    def information(self) -> Floats:
+        return covariances(self.slopes, np.exp(self._first[0]), self.cases.rows.rho.sum(axis=1))
+
+    @property
+    def hessian(self) -> Floats:
+        return self._second[0] if self.cases.moves else -self.information
+
+    @cached_property
+    def spread(self) -> tuple[Floats, Floats]:
+        return widest_gap(self.slopes, self.cases.rows.feasible), np.abs(self.slopes).max(axis=(0, 1))
+
+    @property
+    def choices(self) -> Choices:
+        return Choices(self.cases.rows.rho, self._first[0], self.cases.rows.feasible)
+
+
+@dataclass(frozen=True, eq=False)
+class RowCases:
+    """A logit in rows: Q = Q₀ + F(θ − θ₀) (R, A) with F (R, A, K), weights ρ and what is offered (R, A)."""
+
+    rho: Floats = field(repr=False)
+    feasible: Bools = field(repr=False)
+    q: Floats = field(repr=False)
+    slopes: Floats = field(repr=False)
+    start: Floats = field(repr=False)
+
+    moves = False
+
+    @property
+    def total(self) -> float:
+        return float(self.rho.sum())
+
+    def at(self, reward: Reward, theta: Floats, kept: dict[str, Any]) -> RowsPart:
+        Q = np.where(self.feasible, self.q + self.slopes @ (theta - self.start), -np.inf)
+        return RowsPart(self, soft_maximum(Q)[2])
+
+
+@dataclass(frozen=True, eq=False)
+class RowsPart:
+    """A logit in rows at one θ."""
+
+    rows: RowCases = field(repr=False)
+    row_log_policy: Floats = field(repr=False)
+
+    policy = log_policy = None
+
+    @cached_property
+    def log_likelihood(self) -> float:
+        used = self.rows.rho > 0.0
+        return float(self.rows.rho[used] @ self.row_log_policy[used])
+
+    @cached_property
+    def pull(self) -> Floats:
+        rho = self.rows.rho
+        D = rho - rho.sum(axis=1, keepdims=True) * np.exp(self.row_log_policy)
+        return np.einsum("ra,rak->k", D, self.rows.slopes)
+
+    @property
+    def slopes(self) -> Floats:
+        return self.rows.slopes
+
+    @cached_property
+    def information(self) -> Floats:
+        return covariances(self.rows.slopes, np.exp(self.row_log_policy), self.rows.rho.sum(axis=1))
+
+    @property
+    def hessian(self) -> Floats:
+        return -self.information
+
+    @cached_property
+    def spread(self) -> tuple[Floats, Floats]:
+        return widest_gap(self.slopes, self.rows.feasible), np.abs(self.slopes).max(axis=(0, 1))
+
+    @property
+    def choices(self) -> Choices:
+        return Choices(self.rows.rho, self.row_log_policy, self.rows.feasible)

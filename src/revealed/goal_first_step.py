@@ -1,0 +1,162 @@
+"""π̂_E toward many goals: a handful of trips to each makes its frequencies useless, so that goals are pooled (R7).
+
+`GoalLogit` is a logit whose features depend on the goal: by how much an action changes the least cost of getting there,
+beside the features of the reward. The other first steps are estimated for each goal by itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from revealed.bellman import soft_maximum
+from revealed.chain import as_policy
+from revealed.checks import Floats, as_number
+from revealed.errors import InvalidOption
+from revealed.first_step import borrow_features, estimate_policy
+from revealed.goal_cases import RowCases
+from revealed.goal_rows import GoalRows
+from revealed.linear_solvers import Work
+from revealed.mdp import MDP
+from revealed.objective import Objective
+from revealed.optimize import Settings, Trace, maximise
+from revealed.progress import Progress
+from revealed.rewards.base import Reward
+from revealed.rewards.linear import LinearReward
+
+MOST_FEATURES = 20  # of the reward that the logit takes along
+
+
+@dataclass(frozen=True)
+class GoalLogit:
+    """A logit on the change in the least cost to the goal, and on the reward's features.
+
+    The cost of a move is one, plus each of the reward's features in units of its mean size; where the reward has no
+    features, trips are measured in moves. `l2` keeps a maximum in reach.
+    """
+
+    l2: float = 1e-4
+
+    def estimate(self, rows: GoalRows, reward: Reward | None) -> LogitPolicies:
+        if not 0.0 <= as_number(self.l2) < np.inf:
+            raise InvalidOption("l2", "a number >= 0", repr(self.l2))
+        costs = GoalCosts.of(rows.mdp, reward)
+        parts = [costs.features(int(rows.goal[c]), rows.state[rows.rows_of(c)]) for c in range(rows.n_cases)]
+        X = np.concatenate(parts)
+        scale = np.maximum(np.abs(X).max(axis=(0, 1)), 1e-300)
+        zero = np.zeros(X.shape[2])
+        logit = RowCases(rows.rho, rows.feasible, np.zeros(rows.rho.shape), X / scale, zero)
+        objective = Objective(LinearReward(X / scale), [logit], self.l2)  # pyright: ignore[reportArgumentType]
+        quiet = Trace(Progress("logit", enabled=False), Work())
+        found = maximise(objective, zero, Settings("lbfgs", tol=1e-8, max_iter=500), quiet)
+        return LogitPolicies(costs, rows, found.best.theta / scale)
+
+
+@dataclass(frozen=True, eq=False)
+class LogitPolicies:
+    """π(a|s, goal) ∝ exp x(s, a, goal)·β, computed when it is asked for."""
+
+    costs: GoalCosts = field(repr=False)
+    rows: GoalRows = field(repr=False)
+    beta: Floats
+
+    def of(self, case: int, mdp: MDP) -> tuple[Floats, Floats | None]:
+        X = self.costs.features(int(self.rows.goal[case]), np.arange(mdp.n_states))
+        _, policy, log_policy = soft_maximum(np.where(mdp.feasible, X @ self.beta, -np.inf))
+        return policy, log_policy
+
+
+@dataclass(frozen=True, eq=False)
+class GoalCosts:
+    """The reward's features of pairs (S, A, K) and the cost of each pair (S, A)."""
+
+    mdp: MDP = field(repr=False)
+    pairs: Floats = field(repr=False)
+    cost: Floats = field(repr=False)
+
+    @classmethod
+    def of(cls, mdp: MDP, reward: Reward | None) -> GoalCosts:
+        pairs = _pair_features(mdp, reward)
+        size = np.abs(pairs[mdp.feasible]).mean(axis=0)
+        used = size > 0.0
+        cost = 1.0 + (np.abs(pairs[:, :, used]) / size[used]).sum(axis=2)
+        return cls(mdp, np.where(mdp.feasible[:, :, None], pairs, 0.0), cost)
+
+    @cached_property
+    def _backwards(self) -> sp.csr_array:
+        """Sparse (S, S): the least cost of a move, turned round."""
+        moves = self.mdp.transitions.matrix.tocoo()
+        pair, after = moves.coords[0], moves.coords[1]
+        happens = (moves.data > 0.0) & self.mdp.feasible.reshape(-1)[pair]
+        pair, after = pair[happens], after[happens]
+        cost, before = self.cost.reshape(-1)[pair], pair // self.mdp.n_actions
+        order = np.lexsort((cost, before, after))
+        first = np.ones(order.size, dtype=bool)
+        first[1:] = (np.diff(before[order]) != 0) | (np.diff(after[order]) != 0)
+        best = order[first]
+        S = self.mdp.n_states
+        return sp.csr_array((cost[best], (after[best], before[best])), shape=(S, S))
+
+    def features(self, goal: int, states: Any) -> Floats:
+        """(R, A, K + 1) in some states: those of the reward, and the change in the least cost to the goal."""
+        from scipy.sparse.csgraph import dijkstra
+
+        where: Any = goal
+        far = np.asarray(dijkstra(self._backwards, indices=where))
+        far = np.where(np.isfinite(far), far, 0.0)  # what cannot reach the goal is not offered
+        change = self.mdp.transitions.expect(far)[states] - far[states][:, None]
+        return np.concatenate([self.pairs[states], change[:, :, None]], axis=2)
+
+
+def _pair_features(mdp: MDP, reward: Reward | None) -> Floats:
+    """(S, A, K): features of pairs, or those of where a pair leads; none where the reward has none, or very many."""
+    X = borrow_features(reward)
+    if X is None or X.shape[-1] > MOST_FEATURES or X.shape[0] != mdp.n_states:
+        return np.zeros((*mdp.feasible.shape, 0))
+    return np.asarray(X if X.ndim == 3 else mdp.transitions.expect(np.asarray(X)), dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class EachEstimated:
+    """An ordinary first step for each goal by itself, from the decisions of its own trips."""
+
+    rows: GoalRows = field(repr=False)
+    first_step: Any
+    reward: Reward | None = field(repr=False)
+
+    def of(self, case: int, mdp: MDP) -> tuple[Floats, Floats | None]:
+        return estimate_policy(mdp, self.rows.dense(case), self.first_step, self.reward), None
+
+
+@dataclass(frozen=True, eq=False)
+class GivenByUser:
+    """A function from a goal's label (or index) to its policy (S, A)."""
+
+    rows: GoalRows = field(repr=False)
+    function: Any
+
+    def of(self, case: int, mdp: MDP) -> tuple[Floats, Floats | None]:
+        goal = int(self.rows.goal[case])
+        label = goal if mdp.state_labels is None else mdp.state_labels[goal]
+        return as_policy(mdp, self.function(label), "first_step"), None
+
+
+def goal_policies(rows: GoalRows, first_step: Any, reward: Reward | None) -> Any:
+    """π̂_E for every case: "auto" and "logit" pool the goals, a function is asked for each goal's (S, A) array, and the
+    others are estimated for each goal by itself."""
+    if isinstance(first_step, GoalLogit):
+        return first_step.estimate(rows, reward)
+    if isinstance(first_step, str) and first_step in ("auto", "logit"):
+        return GoalLogit().estimate(rows, reward)
+    if hasattr(first_step, "of"):
+        return first_step
+    if isinstance(first_step, str) or hasattr(first_step, "estimate"):
+        return EachEstimated(rows, first_step, reward)
+    if callable(first_step):
+        return GivenByUser(rows, first_step)
+    expected = "a name, an instance, or a function from a goal to an (S, A) array where trips have goals"
+    raise InvalidOption("first_step", expected, type(first_step).__name__)

@@ -1,0 +1,219 @@
+"""The result of every method where trips have goals: one reward, and behaviour toward each goal (theory R1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from revealed.checks import Floats, Ints, as_list
+from revealed.demonstrations import Demonstrations
+from revealed.errors import InvalidInput
+from revealed.fit import AnyFit
+from revealed.goal_cases import EachGoal, StoredPolicies
+from revealed.goal_first_step import goal_policies
+from revealed.goal_likelihood import by_trip, trip_names
+from revealed.goal_rows import GoalRows
+from revealed.goal_values import GoalValues, Toward
+from revealed.naming import label_array
+from revealed.objective import Objective
+from revealed.paths import Moves
+from revealed.route_cases import RouteCases
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from revealed.goal_inference import GoalEvidence
+
+_FOR_EACH = {
+    "policy": "policy_for",
+    "log_policy": "log_policy_for",
+    "value": "value_for",
+    "q": "q_for",
+    "pi_tilde": "policy_for",
+    "predict": "policy_for",
+    "table": "policy_for",
+}
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class GoalFit(AnyFit):
+    """An estimated reward and the behaviour it implies toward each goal.
+
+    `goals` are those that were seen, by their labels (indices where states have none); `policy_for`, `value_for` and
+    the like take any state as a goal, by its label or, where none is written like it, by its index. Behaviour is that
+    of the soft optimum at the estimate; CCP, and NPL that has not settled, tell the probabilities of their own
+    objective for the goals that were seen. The rest is told by `AnyFit`: `theta` (K,), `reward` (S, A), `llf`, ….
+    """
+
+    stored: StoredPolicies | None = field(default=None)  # π̃ of an NPL that has not settled
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _FOR_EACH:
+            remedy = f"Use fit.{_FOR_EACH[name]}(goal)."
+            raise GoalsHaveTheirOwn(name, "a goal, for each has its own", "none", remedy=remedy)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    @property
+    def goals(self) -> tuple[Any, ...]:
+        """What the goals of the trips are called; their indices where states have no labels."""
+        return tuple(label_array(self.mdp.state_labels, self.goal_states).tolist())
+
+    @property
+    def goal_states(self) -> Ints:
+        """(G,): the goals of the trips as indices of states."""
+        found = self.demonstrations.goals
+        assert found is not None
+        return found
+
+    def _state(self, state: Any, argument: str = "goal") -> int:
+        """The index of a state: labels come first here, since links are known by their ids."""
+        named = self.mdp.place_of(state)
+        return self.mdp.find_state(state, argument) if named is None else named
+
+    @property
+    def n_trips(self) -> int:
+        return self.demonstrations.origins.size
+
+    def states(self, argument: str, given: Any) -> list[int]:
+        """Indices of states that are given by their labels, or by their indices."""
+        listed = [given] if isinstance(given, str) else as_list(given)
+        if not listed:
+            raise InvalidInput(argument, "a sequence of states, one per trip", repr(given)[:60])
+        return [self._state(state, argument) for state in listed]
+
+    @cached_property
+    def _pseudo(self) -> bool:
+        """Whether behaviour was estimated under a given π̃."""
+        return not (self.own_policy or bool(self.settled))
+
+    def _table(self, goal: int, origin: int = -1) -> Floats:
+        """(S, A): the rewards of trips to this goal."""
+        if not hasattr(self.reward_model, "toward"):
+            return self.reward
+        own: Any = self.reward_model
+        return np.where(self.mdp.feasible, own.toward(goal, origin).value(self.theta), 0.0)
+
+    def toward(self, goal: Any, origin: Any = None) -> Toward:
+        """The soft optimum at the estimate of those who head for `goal`; `origin` matters only to rewards that depend
+        on where a trip began."""
+        g = self._state(goal)
+        if not hasattr(self.reward_model, "toward"):
+            return self._values.toward(g)
+        if getattr(self.reward_model, "by", "goal") == "pair" and origin is None:
+            raise InvalidInput("origin", "where the trip begins: the reward depends on it", "None")
+        o = -1 if origin is None else self._state(origin, "origin")
+        return GoalValues(self.mdp, self._table(g, o), self.options["solver"]).toward(g)
+
+    @cached_property
+    def _values(self) -> GoalValues:
+        return GoalValues(self.mdp, self.reward, self.options["solver"])
+
+    def log_policy_for(self, goal: Any, origin: Any = None) -> Floats:
+        """(S, A): log choice probabilities on the way to `goal`; −∞ for what does not lead there."""
+        g = self._state(goal)
+        case = np.flatnonzero(self.cases.rows.goal == g) if self._pseudo else np.zeros(0)
+        if case.size and getattr(self.reward_model, "by", "goal") == "goal":
+            return self.cases.plain(int(case[0]), self.reward_model, self.theta).log_policy
+        return self.toward(goal, origin).log_policy
+
+    def policy_for(self, goal: Any, origin: Any = None) -> Floats:
+        """(S, A): choice probabilities on the way to `goal`, a label or an index; zero at the goal and where it is out
+        of reach."""
+        return np.exp(self.log_policy_for(goal, origin))
+
+    def value_for(self, goal: Any, origin: Any = None) -> Floats:
+        """(S,): the soft value of being on the way to `goal`: 0 there, −∞ where it is out of reach."""
+        return self.toward(goal, origin).value
+
+    def q_for(self, goal: Any, origin: Any = None) -> Floats:
+        """(S, A): the soft values of actions on the way to `goal`."""
+        return self.toward(goal, origin).q
+
+    @cached_property
+    def cases(self) -> Any:
+        """What the objective sums over, with the weights of the sample."""
+        rows = GoalRows.of(self.mdp, self.demonstrations, getattr(self.reward_model, "by", "goal"))
+        return goal_cases(rows, self._given(rows), self.options["solver"])
+
+    def _given(self, rows: GoalRows) -> Any:
+        if not self._pseudo:
+            return None
+        return self.stored or goal_policies(rows, self.options["first_step"], self.reward_model)
+
+    @cached_property
+    def evidence(self) -> GoalEvidence:
+        """Scores and information at the estimate; of a settled NPL, those of the likelihood (theory E4)."""
+        from revealed.goal_inference import GoalEvidence
+
+        point = Objective(self.reward_model, [self.cases], self.options["l2"]).at(self.theta)
+        if point.problem is not None:
+            raise point.problem
+        rows, demos = self.cases.rows, self.demonstrations
+        return GoalEvidence(point, rows.by_agent, demos.ids, demos.visit_discount == 1.0)
+
+    @property
+    def near_value(self) -> None:
+        return None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without what holds factorisations; it is made again when asked for."""
+        return {name: value for name, value in super().__getstate__().items() if name not in ("cases", "_values")}
+
+    def log_likelihood_by_trip(self, demonstrations: Demonstrations | None = None) -> pd.Series:
+        """The log likelihood of each trip: of those observed, or of others, held out, on the same model."""
+        import pandas as pd
+
+        demos = self.demonstrations if demonstrations is None else demonstrations
+        values = by_trip(self.mdp, demos, self._cases_of, self.reward_model, self.theta)
+        return pd.Series(values, index=pd.Index(trip_names(demos), name="trip", tupleize_cols=False), name="llf")
+
+    def _cases_of(self, rows: GoalRows) -> Any:
+        """Cases like those of the fit; CCP, and NPL that has not settled, know their π̃ only for the goals of the data,
+        so that others' trips are judged by the soft optimum."""
+        own = self._pseudo and np.array_equal(rows.goal, self.cases.rows.goal)
+        return goal_cases(rows, self.cases.given if own else None, self.options["solver"])
+
+    def simulate(
+        self,
+        n: int | None = None,
+        seed: int | None = None,
+        origins: Any = None,
+        destinations: Any = None,
+        longest: int | None = None,
+    ) -> Demonstrations:
+        """Trips under the estimated reward: from each of `origins` to the destination beside it, or `n` trips between
+        origins and destinations drawn from those observed; by default as many as were observed, between the same."""
+        from revealed.trip_simulation import simulate_like
+
+        return simulate_like(self, n, seed, origins, destinations, longest)
+
+    def counterfactual(
+        self,
+        params: Any = None,
+        mdp: Any = None,
+        reward: Any = None,
+        bands: str | None = "auto",
+        level: float = 0.95,
+        trips: Any = None,
+        **bootstrap: Any,
+    ) -> Any:
+        """What these travellers would do if something changed: flows and welfare before and after, with bands.
+
+        As `Fit.counterfactual`; `trips` are those who travel (demonstrations with goals), by default those observed.
+        """
+        from revealed.goal_counterfactual import goal_counterfactual
+
+        return goal_counterfactual(self, params, mdp, reward, bands, level, trips, **bootstrap)
+
+
+class GoalsHaveTheirOwn(InvalidInput, AttributeError):
+    """Trips have goals, and each goal its own policy and value. Remedy: `fit.policy_for(goal)` and the like."""
+
+
+def goal_cases(rows: GoalRows, given: Any, solver: str = "auto", work: Any = None) -> RouteCases | EachGoal:
+    """Sums over paths where π̃ = π_θ, moves are certain and nothing is discounted; each goal by itself elsewhere."""
+    moves = Moves.of(rows.mdp) if given is None and solver == "auto" else None
+    return EachGoal(rows, given, solver, work) if moves is None else RouteCases(rows, moves, work)

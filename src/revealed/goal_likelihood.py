@@ -1,0 +1,37 @@
+"""The log likelihood of single trips, each on the way to its own goal: of those observed, or of others held out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from revealed.checks import Floats
+from revealed.demonstrations import Demonstrations
+from revealed.errors import InvalidDemonstrations
+from revealed.goal_rows import GoalRows
+from revealed.matching import match_labels, require_fit
+from revealed.mdp import MDP
+
+
+def by_trip(mdp: MDP, demos: Demonstrations, cases_of: Callable[[GoalRows], Any], reward: Any, theta: Floats) -> Floats:
+    """(n_trajectories,): Σ_t log π_θ(a_t|s_t, goal) of each trip. `cases_of` makes the cases of some rows."""
+    demos = match_labels(demos, mdp)
+    if demos.goals is None:
+        raise InvalidDemonstrations(
+            "demonstrations", "trips with goals", "none", remedy="Pass goal= where they are read."
+        )
+    require_fit(mdp, demos)
+    steps = demos.steps
+    assert steps is not None
+    rows = GoalRows.of(mdp, demos, getattr(reward, "by", "goal"), discounted=False)
+    log_policy = cases_of(rows).at(reward, theta, {}).choices.log_policy
+    step_log = log_policy[rows.place(demos), steps.action] * demos.step_weights
+    return np.bincount(demos.trajectory, step_log, demos.origins.size).astype(np.float64)
+
+
+def trip_names(demos: Demonstrations) -> list[Any]:
+    """The id of each trip's agent."""
+    assert demos.steps is not None
+    return [demos.ids[i] for i in demos.steps.agent[demos.steps.first]]

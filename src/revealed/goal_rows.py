@@ -1,0 +1,122 @@
+"""The decisions of trips to many goals as one table: a row per state in which a trip to a goal was seen (theory R5).
+
+A *case* is a goal or, where rewards depend on where a trip began, a pair of origin and goal. Rows stand case by case,
+so that whoever goes through the cases one after another meets their rows in order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from revealed.checks import Bools, Floats, Ints
+from revealed.demonstrations import Demonstrations
+from revealed.mdp import MDP
+from revealed.tables import sparse_table
+from revealed.transitions import reaching
+
+
+@dataclass(frozen=True, eq=False)
+class GoalRows:
+    """`goal` and `origin` (C,) of the cases (origin −1 where cases are goals); `case` and `state` (R,) of the rows;
+    `rho` (R, A) the weights ρ of decisions there; `by_agent` sparse (N, R*A) each agent's part of them."""
+
+    mdp: MDP = field(repr=False)
+    goal: Ints
+    origin: Ints
+    case: Ints = field(repr=False)
+    state: Ints = field(repr=False)
+    rho: Floats = field(repr=False)
+    by_agent: sp.csr_array = field(repr=False)
+
+    @classmethod
+    def of(cls, mdp: MDP, demos: Demonstrations, by: str = "goal", discounted: bool = True) -> GoalRows:
+        """`by` is "goal" or "pair"; `discounted=False` counts visits even where the objective discounts them."""
+        steps = demos.steps
+        assert steps is not None
+        assert steps.goal is not None
+        weight = demos.step_weights
+        counts = weight > 0.0  # agents that a bootstrap left out do not count
+        if discounted and demos.visit_discount != 1.0:
+            weight = weight * np.float64(demos.visit_discount) ** steps.time
+        S, A = mdp.feasible.shape
+        origin = demos.origins[demos.trajectory] if by == "pair" else np.full(steps.state.size, -1)
+        steps, weight, origin = steps[counts], weight[counts], origin[counts]
+        goal: Any = steps.goal
+        pair, case = np.unique(np.stack([goal, origin]), axis=1, return_inverse=True)
+        row, where = np.unique(case.reshape(-1) * S + steps.state, return_inverse=True)
+        cell = where * A + steps.action
+        rho = np.bincount(cell, weight, row.size * A).reshape(row.size, A).astype(np.float64)
+        by_agent = sparse_table(weight, steps.agent, cell, (demos.n_agents, row.size * A))
+        return cls(mdp, pair[0], pair[1], row // S, row % S, rho, by_agent)
+
+    @property
+    def n_cases(self) -> int:
+        return self.goal.size
+
+    @cached_property
+    def first(self) -> Ints:
+        """(C + 1,): where the rows of each case begin."""
+        return np.searchsorted(self.case, np.arange(self.n_cases + 1))
+
+    def rows_of(self, case: int) -> slice:
+        return slice(int(self.first[case]), int(self.first[case + 1]))
+
+    @property
+    def total(self) -> float:
+        return float(self.rho.sum())
+
+    def sum(self) -> float:
+        return self.total
+
+    @cached_property
+    def feasible(self) -> Bools:
+        """(R, A): what is offered there to those who head for that goal (theory R1)."""
+        if self.mdp.certain:
+            reach = self._reached
+            return reach & self.mdp.feasible[self.state] & (self.state != self.goal[self.case])[:, None]
+        out = np.zeros(self.rho.shape, dtype=bool)
+        for c in range(self.n_cases):
+            rows = self.rows_of(c)
+            out[rows] = self.mdp.toward(int(self.goal[c])).feasible[self.state[rows]]
+        return out
+
+    @cached_property
+    def _reached(self) -> Bools:
+        """(R, A): whether the goal can be reached from where an action leads. Goals that can reach each other are
+        reached from the same states, so that one search serves them all."""
+        from scipy.sparse.csgraph import connected_components
+
+        target = self.mdp.targets[self.state]
+        group = connected_components(self.mdp.moves, connection="strong")[1][self.goal]
+        out = np.zeros(self.rho.shape, dtype=bool)
+        for one in np.unique(group):
+            reached = reaching(self.mdp.backwards, int(self.goal[np.argmax(group == one)]))
+            rows = group[self.case] == one
+            out[rows] = reached[target[rows]]
+        return out
+
+    def place(self, demos: Demonstrations) -> Ints:
+        """(n_steps,): the row of each decision of the demonstrations that the rows were made of."""
+        steps: Any = demos.steps
+        origin = demos.origins[demos.trajectory] if self.origin[0] >= 0 else np.full(steps.state.size, -1)
+        S = self.mdp.n_states
+        cases = self.goal * (S + 1) + self.origin + 1
+        case = np.searchsorted(cases, steps.goal * (S + 1) + origin + 1)
+        return np.searchsorted(self.case * S + self.state, case * S + steps.state)
+
+    def dense(self, case: int) -> Floats:
+        """(S, A): the weights of one case."""
+        out = np.zeros(self.mdp.feasible.shape)
+        rows = self.rows_of(case)
+        out[self.state[rows]] = self.rho[rows]
+        return out
+
+    def log_likelihood(self, log_policy: Floats) -> float:
+        """Σ ρ log π over the rows; 0·log 0 = 0."""
+        used = self.rho > 0.0
+        return float(self.rho[used] @ log_policy[used])

@@ -1,0 +1,330 @@
+"""The objective of trips to many goals where π̃ = π_θ, moves are certain and nothing is discounted (theory R2–R6).
+
+log π_θ(a|s) = r + V(s') − V(s), so that g = ⟨ρ, r⟩ + Σ_g c·V with c what arrives in each state less what departs from
+it. Goals go through the solves in blocks, side by side: z for the value; w = Gᵀ(c/z) for the gradient, in which the use
+of a move is M[s, s'] z(s') w(s); and for second derivatives U = G(M_k z), with M_k the weights times a feature, which
+gives W = ∂V/∂θ = (U − U(g)z)/z. Nothing here is a state by a state, and no array but z and the rows that were seen is
+kept per goal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from revealed.checks import Floats, Ints
+from revealed.errors import ValueDoesNotExist
+from revealed.goal_rows import GoalRows
+from revealed.linear_solvers import Work
+from revealed.objective import Choices, covariances, feasible_table, widest_gap
+from revealed.parallel import side_by_side
+from revealed.paths import LEAST, Moves, PathSums
+from revealed.rewards.base import Reward, is_linear
+
+BLOCK = 32  # goals that share a solve
+FEW = 16  # parameters for which all derivatives are computed together
+MOST_KEPT = 20_000_000  # values of z kept from the value to its derivatives: 160 MB
+
+
+@dataclass(eq=False)
+class Block:
+    """Cases whose paths are summed together, and their rows; z (S, B) is kept while there is room."""
+
+    sums: PathSums
+    cases: Ints
+    rows: Ints
+    z: Floats | None
+
+
+class RouteCases:
+    """Many goals, π̃ = π_θ, by sums over paths."""
+
+    moves = True
+
+    def __init__(self, rows: GoalRows, moves: Moves, work: Work | None = None) -> None:
+        self.rows, self.mdp, self.network = rows, rows.mdp, moves
+        self.work = Work() if work is None else work
+
+    @property
+    def total(self) -> float:
+        return self.rows.total
+
+    @cached_property
+    def target(self) -> Ints:
+        """(R, A): where each action leads from the rows' states."""
+        return self.mdp.targets[self.rows.state]
+
+    @cached_property
+    def ends(self) -> sp.csc_array:
+        """Sparse (S, C): c, what arrives in each state less what departs from it (theory R4)."""
+        rows = self.rows
+        row, action = np.nonzero(rows.rho)
+        weight, case = rows.rho[row, action], rows.case[row]
+        place = np.concatenate([self.target[row, action], rows.state[row]])
+        shape = (self.mdp.n_states, rows.n_cases)
+        return sp.csc_array((np.concatenate([weight, -weight]), (place, np.tile(case, 2))), shape=shape)
+
+    @cached_property
+    def used(self) -> Floats:
+        """(E,): Σ ρ of each move, over all cases."""
+        flat = self.rows.state[:, None] * self.mdp.n_actions + np.arange(self.mdp.n_actions)
+        used = np.bincount(flat.reshape(-1), self.rows.rho.reshape(-1), self.mdp.feasible.size)
+        return used[self.network.pair].astype(np.float64)
+
+    def at(self, reward: Reward, theta: Floats, kept: dict[str, Any]) -> RoutePart:
+        return RoutePart(self, reward, theta)
+
+
+@dataclass(frozen=True, eq=False)
+class RoutePart:
+    """All cases at one θ. Making it finds the values, or raises `ValueDoesNotExist`."""
+
+    cases: RouteCases = field(repr=False)
+    reward: Reward = field(repr=False)
+    theta: Floats
+
+    policy = log_policy = None  # there is one for each goal
+
+    def __post_init__(self) -> None:
+        _ = self._first
+
+    # -- values -------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _tables(self) -> list[Floats]:
+        """(E,) rewards of the moves, one for all cases, or one for each where rewards depend on the trip."""
+        pair = self.cases.network.pair
+        return [feasible_table(self.cases.mdp, r.value(self.theta)).reshape(-1)[pair] for r in self._rewards]
+
+    @cached_property
+    def _rewards(self) -> tuple[Reward, ...]:
+        rows = self.cases.rows
+        if not hasattr(self.reward, "toward"):
+            return (self.reward,)
+        return tuple(self.reward.toward(int(g), int(o)) for g, o in zip(rows.goal, rows.origin, strict=True))  # pyright: ignore[reportAttributeAccessIssue]
+
+    def _of(self, things: Sequence[Any], case: int) -> Any:
+        return things[case if len(things) > 1 else 0]
+
+    @cached_property
+    def _first(self) -> tuple[tuple[Block, ...], Floats]:
+        """The blocks, and log π_θ (R, A) in the rows."""
+        rows = self.cases.rows
+        log_policy = np.full(rows.rho.shape, -np.inf)
+        blocks: list[Block] = []
+        for found in side_by_side(self._solved, self._plan()):
+            for block, part in found:
+                blocks.append(block)
+                log_policy[block.rows] = part
+                self._let_go(block)
+        return tuple(blocks), log_policy
+
+    def _plan(self) -> list[tuple[PathSums | None, Ints]]:
+        """Which cases are solved together: blocks on one factorisation, or each by itself."""
+        every = np.arange(self.cases.rows.n_cases)
+        shared = self._shared
+        if shared is None:
+            return [(None, every[i : i + 1]) for i in every]
+        return [(shared, every[i : i + BLOCK]) for i in range(0, every.size, BLOCK)]
+
+    @cached_property
+    def _shared(self) -> PathSums | None:
+        """None where each case has its own rewards, or paths that only goals end add up to no number."""
+        if len(self._tables) > 1:
+            return None
+        try:
+            return PathSums(self.cases.network, self._tables[0], work=self.cases.work)
+        except ValueDoesNotExist:
+            return None
+
+    def _solved(self, plan: tuple[PathSums | None, Ints]) -> list[tuple[Block, Floats]]:
+        shared, cases = plan
+        if shared is None:
+            return [self._alone(int(c)) for c in cases]
+        block = self._block(shared, cases)
+        log_policy, faint = self._log_policy(block)
+        lost = np.unique(self.cases.rows.case[block.rows[faint]])
+        if lost.size == 0:
+            return [(block, log_policy)]
+        others = np.setdiff1d(cases, lost)
+        again = self._solved((shared, others)) if others.size else []
+        return again + [self._alone(int(c)) for c in lost]
+
+    def _alone(self, case: int) -> tuple[Block, Floats]:
+        """One case with its own factorisation: where z underflows on long trips, or rewards depend on the trip."""
+        goal = int(self.cases.rows.goal[case])
+        sums = PathSums.alone(self.cases.network, self._of(self._tables, case), goal, self.cases.work)
+        block = self._block(sums, np.array([case]))
+        return block, self._log_policy(block)[0]
+
+    def _block(self, sums: PathSums, cases: Ints) -> Block:
+        rows = self.cases.rows
+        z = sums.toward(rows.goal[cases])
+        where = np.concatenate([np.arange(*rows.first[[c, c + 1]]) for c in cases])
+        return Block(sums, cases, where, z)
+
+    def _let_go(self, block: Block) -> None:
+        """z is computed again for derivatives where there is no room for that of all goals."""
+        if self.cases.mdp.n_states * self.cases.rows.n_cases > MOST_KEPT:
+            block.z = None
+
+    def _z(self, block: Block) -> Floats:
+        return block.sums.toward(self.cases.rows.goal[block.cases]) if block.z is None else block.z
+
+    def _log_policy(self, block: Block) -> tuple[Floats, Any]:
+        """log π_θ in the block's rows, and the rows where z is too faint to tell."""
+        rows, sums = self.cases.rows, block.sums
+        z, column = self._z(block), self._column(block)
+        here, there = rows.state[block.rows], self.cases.target[block.rows]
+        with np.errstate(divide="ignore", invalid="ignore"):  # where the goal is out of reach V is −∞
+            V, after = np.log(z[here, column]), np.log(z[there, column[:, None]])
+        if sums.potential is not None:
+            V, after = V + sums.potential[here], after + sums.potential[there]
+        table = self.cases.network.table(self._of(self._tables, int(block.cases[0])))
+        with np.errstate(invalid="ignore"):
+            gain = np.where(rows.feasible[block.rows], table[here] + after - V[:, None], -np.inf)
+        faint = ~(z[here, column] > LEAST) if sums.potential is None else np.zeros(here.size, dtype=bool)
+        return gain, faint
+
+    def _column(self, block: Block) -> Ints:
+        return np.searchsorted(block.cases, self.cases.rows.case[block.rows])
+
+    @property
+    def log_likelihood(self) -> float:
+        return self.cases.rows.log_likelihood(self._first[1])
+
+    # -- first derivatives --------------------------------------------------------------------------------------------
+
+    @cached_property
+    def pull(self) -> Floats:
+        features = is_linear(self.reward) and not getattr(self.reward, "tabular", False)
+        if hasattr(self.reward, "toward") or (features and self.theta.size <= FEW):
+            return self._derivatives.gradient  # second derivatives will be asked for, too
+        return self.reward.vjp(self.theta, self.cotangent)
+
+    @cached_property
+    def cotangent(self) -> Floats:
+        """(S, A): ∂g/∂r = ρ − expected use (theory R4)."""
+        flow = np.zeros(self.cases.network.pair.size)
+        for part in side_by_side(self._flow, self._first[0]):
+            flow += part
+        return self.cases.network.table(self.cases.used + flow)
+
+    def _flow(self, block: Block) -> Floats:
+        return self._use(block, self._z(block), self._back(block, self._z(block)))
+
+    def _back(self, block: Block, z: Floats) -> Floats:
+        """w = Gᵀ(c/z) (S, B), zero at the goals."""
+        c = self.cases.ends[:, block.cases].toarray(order="F")
+        np.divide(c, z, out=c, where=c != 0.0)
+        w = block.sums.solve_transpose(c)
+        w[self.cases.rows.goal[block.cases], np.arange(block.cases.size)] = 0.0
+        return w
+
+    def _use(self, block: Block, z: Floats, w: Floats) -> Floats:
+        """(E,): minus the expected use of each move by the trips of the block."""
+        net = self.cases.network
+        return block.sums.weight * np.einsum("eb,eb->e", z[net.target], w[net.source])
+
+    # -- second derivatives, for rewards with a Jacobian --------------------------------------------------------------
+
+    @cached_property
+    def _derivatives(self) -> Derivatives:
+        K = self.theta.size
+        gradient, hessian, slopes = np.zeros(K), np.zeros((K, K)), np.zeros((*self.cases.rows.rho.shape, K))
+        for block, part in zip(self._first[0], side_by_side(self._second, self._first[0]), strict=True):
+            gradient += part.gradient
+            hessian += part.hessian
+            slopes[block.rows] = part.slopes
+        return Derivatives(gradient, hessian, slopes)
+
+    def _second(self, block: Block) -> Derivatives:
+        """Gradient, Hessian and ∂Q/∂θ of a block (theory R6)."""
+        X = self._features(int(block.cases[0]))
+        z = self._z(block)
+        w = self._back(block, z)
+        use = self._use(block, z, w)
+        goals, columns = self.cases.rows.goal[block.cases], np.arange(block.cases.size)
+        U, cross = [], []
+        for matrix in self._weighted(block, X):
+            b = np.asfortranarray(matrix @ z)
+            b[goals, columns] = 0.0
+            u = block.sums.solve(b)
+            u -= u[goals, columns] * z
+            U.append(u)
+            cross.append(matrix.T @ w)
+        K = len(U)
+        mixed = np.array([[np.vdot(cross[k], U[j]) for j in range(K)] for k in range(K)])
+        c = self.cases.ends[:, block.cases].tocoo()
+        W = np.array([u[c.coords] for u in U]) / z[c.coords]
+        hessian = (X * use[:, None]).T @ X + mixed + mixed.T - (W * c.data) @ W.T
+        seen, gradient = self._slopes(block, X, z, U)
+        return Derivatives(gradient, hessian, seen)
+
+    def _slopes(self, block: Block, X: Floats, z: Floats, U: list[Floats]) -> tuple[Floats, Floats]:
+        """F = x + W(s') in the block's rows, and the gradient Σ D F (theory G1, V5)."""
+        rows, column = self.cases.rows, self._column(block)[:, None]
+        here, there = rows.state[block.rows], self.cases.target[block.rows]
+        offered = rows.feasible[block.rows]
+        scale = np.where(offered, z[there, column], 1.0)
+        F = np.stack([u[there, column] / scale for u in U], axis=-1)
+        pair = here[:, None] * self.cases.mdp.n_actions + np.arange(offered.shape[1])
+        F += X[np.where(offered, self._place[pair], 0)]
+        F[~offered] = 0.0
+        rho = rows.rho[block.rows]
+        D = rho - rho.sum(axis=1, keepdims=True) * np.exp(self._first[1][block.rows])
+        return F, np.einsum("ra,rak->k", D, F)
+
+    @cached_property
+    def _place(self) -> Ints:
+        """(S*A,): the number of the move of each pair."""
+        out = np.zeros(self.cases.mdp.feasible.size, dtype=np.intp)
+        out[self.cases.network.pair] = np.arange(self.cases.network.pair.size)
+        return out
+
+    def _weighted(self, block: Block, X: Floats) -> Iterator[sp.csr_array]:
+        """M_k: the weights of the moves times a feature, for each feature."""
+        for column in X.T:
+            yield self.cases.network.matrix(block.sums.weight * column)
+
+    def _features(self, case: int) -> Floats:
+        """(E, K): ∂r/∂θ of the moves."""
+        reward: Any = self._of(self._rewards, case)
+        J = reward.jacobian(self.theta)
+        net = self.cases.network
+        rows = J[net.pair] if J.shape[0] == self.cases.mdp.feasible.size else J[net.source]
+        return rows.toarray() if hasattr(rows, "toarray") else np.asarray(rows, dtype=np.float64)
+
+    @property
+    def hessian(self) -> Floats:
+        return self._derivatives.hessian
+
+    @property
+    def slopes(self) -> Floats:
+        return self._derivatives.slopes
+
+    @cached_property
+    def information(self) -> Floats:
+        return covariances(self.slopes, np.exp(self._first[1]), self.cases.rows.rho.sum(axis=1))
+
+    @cached_property
+    def spread(self) -> tuple[Floats, Floats]:
+        return widest_gap(self.slopes, self.cases.rows.feasible), np.abs(self.slopes).max(axis=(0, 1))
+
+    @property
+    def choices(self) -> Choices:
+        return Choices(self.cases.rows.rho, self._first[1], self.cases.rows.feasible)
+
+
+@dataclass(frozen=True, eq=False)
+class Derivatives:
+    """Of some cases: gradient (K,), Hessian (K, K), and ∂Q/∂θ (R, A, K) in their rows."""
+
+    gradient: Floats
+    hessian: Floats
+    slopes: Floats
