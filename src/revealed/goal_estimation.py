@@ -28,6 +28,7 @@ from revealed.objective import Evaluation, Objective
 from revealed.optimize import Search
 from revealed.rewards.base import Reward, is_linear
 
+WORTH = 0.01  # gain for which the start moves on: weights that run away would follow any gain for ever
 LOWER = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)  # how much a move may cost at the start
 
 
@@ -85,7 +86,7 @@ class GoalRun(Run):
         best: Evaluation | None = None
         for theta in self._lower(start):
             point = objective.at(theta)
-            if best is not None and not point.value > best.value:
+            if best is not None and not point.value > best.value + WORTH * abs(best.value):
                 break
             best = point if np.isfinite(point.value) else best
         return self.ccp_start() if best is None else best.theta

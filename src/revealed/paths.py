@@ -25,7 +25,7 @@ from revealed.errors import ValueDoesNotExist
 from revealed.linear_solvers import Work
 from revealed.mdp import MDP
 
-LEAST = 1e-150  # z below which 1/z and what it is multiplied with may leave the range of float64
+LEAST = 1e-280  # z below which 1/z and what it is multiplied with may leave the range of float64
 MOST = 1e12  # expected links of a trip, for all that float64 can tell
 
 
@@ -91,6 +91,8 @@ class PathSums:
             self.weight: Floats = np.exp(log_weight)
         if not np.isfinite(self.weight).all():
             raise ValueDoesNotExist(NO_VALUE)
+        if _grows(moves.matrix(self.weight)):
+            raise ValueDoesNotExist(NO_VALUE)
         self._forward = self._factor(sp.csc_array(self._identity_minus))
         lengths = self._forward.solve(np.ones(moves.n_states))
         most = MOST if potential is None else np.inf  # from a potential these are no longer numbers of links
@@ -152,6 +154,21 @@ class PathSums:
             return V
         shift = self.potential if z.ndim == 1 else self.potential[:, None]
         return np.where(np.isfinite(shift), V + np.where(np.isfinite(shift), shift, 0.0), -np.inf)
+
+
+def _grows(M: sp.csr_array, rounds: int = 20) -> bool:
+    """Whether some x ≥ 0 has Mx ≥ x, which proves that paths which go round outweigh those that end (theory R3).
+
+    What a few products find is not left to SuperLU: where weights are whole numbers, as at θ = 0, pivots can be exactly
+    zero, and behind them it reads what is not there.
+    """
+    x = np.ones(int(M.shape[0]))
+    for _ in range(rounds):
+        y = M @ x
+        if not y.any() or bool(np.all(y >= x)):
+            return bool(y.any())
+        x = y / y.max()
+    return False
 
 
 def shortest_costs(moves: Moves, cost: Floats, goal: Any) -> Floats:

@@ -216,7 +216,8 @@ class RoutePart:
         return self.cases.network.table(self.cases.used + flow)
 
     def _flow(self, block: Block) -> Floats:
-        return self._use(block, self._z(block), self._back(block, self._z(block)))
+        z = np.ascontiguousarray(self._z(block))
+        return self._use(block, z, np.ascontiguousarray(self._back(block, z)))
 
     def _back(self, block: Block, z: Floats) -> Floats:
         """w = Gᵀ(c/z) (S, B), zero at the goals."""
@@ -246,8 +247,8 @@ class RoutePart:
     def _second(self, block: Block) -> Derivatives:
         """Gradient, Hessian and ∂Q/∂θ of a block (theory R6)."""
         X = self._features(int(block.cases[0]))
-        z = self._z(block)
-        w = self._back(block, z)
+        z = np.ascontiguousarray(self._z(block))  # rows together: products and gathers run along them
+        w = np.ascontiguousarray(self._back(block, z))
         use = self._use(block, z, w)
         goals, columns = self.cases.rows.goal[block.cases], np.arange(block.cases.size)
         U, cross = [], []

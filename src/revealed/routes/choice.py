@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from revealed.checks import Floats, Ints, as_number, require_count, require_flag, require_option
+from revealed.checks import Floats, as_number, require_count, require_flag, require_option
 from revealed.demonstrations import Demonstrations
 from revealed.errors import InvalidInput
+from revealed.goal_fit import goal_cases
+from revealed.goal_likelihood import by_trip, trip_names
 from revealed.goal_values import Toward
 from revealed.labels import plain
-from revealed.matching import match_labels, require_fit
 from revealed.routes.best_paths import MOST, best_paths, sums_along
 from revealed.routes.demand import Demand, as_demand, trips_on
 from revealed.routes.elasticities import Response, share_of
@@ -158,24 +159,10 @@ class RouteChoice(LinkModel):
         """The log of the probability of each trip's choices, by trip; its sum is the model's log likelihood."""
         import pandas as pd
 
-        steps, weights = trips_on(self.network, trips)
-        require_fit(self.network.mdp, match_labels(trips, self.network.mdp))
-        first = np.flatnonzero(steps.first)
-        table = Demand(self.network.links, steps.state[first], steps.goal[first], np.ones(first.size))
-        order, ends = self._by_case(table, np.cumsum(steps.first) - 1)
-        chance = np.zeros(steps.state.size)
-        for (toward, _), here in zip(self.cases(table), np.split(order, ends), strict=True):
-            chance[here] = toward.log_policy[steps.state[here], steps.action[here]]
-        ids = pd.Index([trips.ids[agent] for agent in steps.agent[first]], name="trip", tupleize_cols=False)
-        return pd.Series(np.add.reduceat(weights * chance, first), index=ids, name="log_likelihood")
-
-    def _by_case(self, trips: Demand, which: Ints) -> tuple[Ints, Ints]:
-        """Steps in the order of the cases that their trips belong to, and where each case but the first begins."""
-        case = np.empty(len(trips), dtype=np.intp)
-        for k, rows in enumerate(trips.groups(pairs=self.by == "pair")):
-            case[rows] = k
-        order = np.argsort(case[which], kind="stable")
-        return order, np.flatnonzero(np.diff(case[which][order])) + 1
+        trips_on(self.network, trips)  # or it says what is wrong with them
+        where = (self.network.mdp, trips, lambda rows: goal_cases(rows, None), self.reward_model, self.theta)
+        index = pd.Index(trip_names(trips), name="trip", tupleize_cols=False)
+        return pd.Series(by_trip(*where), index=index, name="log_likelihood")
 
     def simulate(self, demand: Any, seed: int | None = None, **columns: Any) -> Demonstrations:
         """Trips drawn from the model, as many per pair as the demand says, with their goals; ids are 0, 1, …."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -50,9 +51,10 @@ class LinkSizes:
     at: Any = field(repr=False)
     demand: Demand = field(repr=False)
 
-    def __post_init__(self) -> None:
+    @cached_property
+    def _row(self) -> dict[tuple[int, int], int]:
         cases = zip(self.goal.tolist(), self.origin.tolist(), strict=True)
-        self.__dict__["_row"] = {case: k for k, case in enumerate(cases)}
+        return {case: k for k, case in enumerate(cases)}
 
     def __repr__(self) -> str:
         stored = f"{self.matrix.nnz} of {len(self.goal)} x {self.network.n_links} stored"
@@ -60,7 +62,7 @@ class LinkSizes:
 
     def of(self, goal: int, origin: int | None = None) -> Floats:
         """(S,): the sizes for trips to a goal, for "pair" from an origin (indices of links)."""
-        row = self.__dict__["_row"].get(self._case(goal, origin))
+        row = self._row.get(self._case(goal, origin))
         if row is None:
             raise self._unknown(goal, origin)
         start, end = self.matrix.indptr[row], self.matrix.indptr[row + 1]
