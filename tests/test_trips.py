@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import revealed as rv
 from revealed.errors import InvalidDemonstrations, InvalidInput
+from revealed.goal_likelihood import trip_names
 from revealed.matching import require_fit
 from roads import LINKS, steps_of, town, trip_table
 
@@ -162,3 +163,33 @@ def test_missing_values_are_named(column):
 def test_columns_that_are_not_there_are_named():
     with pytest.raises(InvalidInput, match=r"`trip`: .* got 'tripp'\. Did you mean trip\?$"):
         town().trips(trip_table(("T1", "ab bc")), trip="tripp")
+
+
+TWO_WAYS = rv.RoadNetwork.from_frame(
+    pd.DataFrame({"link": ["a", "b", "c", "d"], "from": [0, 1, 1, 2], "to": [1, 2, 2, 3], "time": [1.0, 1.0, 2.0, 1.0]})
+)
+TRIPS_OF_TWO = pd.DataFrame(
+    {
+        "trip": [1, 1, 2, 2, 3, 3],
+        "sequence": [0, 1] * 3,
+        "link": ["a", "b", "a", "c", "b", "d"],
+        "who": ["ann", "ann", "bob", "bob", "ann", "ann"],
+    }
+)
+
+
+def test_travellers_are_the_agents_of_their_trips():
+    """Two trips of one traveller hang together: they are one agent, and each has a likelihood of its own."""
+    trips = TRIPS_OF_TWO
+    demos = TWO_WAYS.trips(trips, traveller="who")
+    assert demos.ids == ("ann", "bob")
+    assert demos.n_agents == 2
+    assert demos.origins.size == 3
+    plain = TWO_WAYS.trips(trips)
+    np.testing.assert_array_equal(demos.counts, plain.counts)
+    np.testing.assert_array_equal(demos.destinations, plain.destinations)
+    assert trip_names(demos) == [("ann", 0), ("bob", 0), ("ann", 1)]
+    with pytest.raises(
+        InvalidDemonstrations, match=r"`traveller`: expected one traveller per trip; got trip 1 of 'ann'"
+    ):
+        TWO_WAYS.trips(trips.assign(who=["ann", "bob"] * 3), traveller="who")

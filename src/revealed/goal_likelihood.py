@@ -32,6 +32,14 @@ def by_trip(mdp: MDP, demos: Demonstrations, cases_of: Callable[[GoalRows], Any]
 
 
 def trip_names(demos: Demonstrations) -> list[Any]:
-    """The id of each trip's agent."""
+    """The id of each trip's agent; of agents with several trips the id and the number of the trip, from 0."""
     assert demos.steps is not None
-    return [demos.ids[i] for i in demos.steps.agent[demos.steps.first]]
+    agent = demos.steps.agent[demos.steps.first]
+    if np.unique(agent).size == agent.size:
+        return [demos.ids[i] for i in agent]
+    seen: dict[int, int] = {}
+    names = []
+    for i in agent.tolist():
+        seen[i] = seen.get(i, -1) + 1
+        names.append((demos.ids[i], seen[i]))
+    return names

@@ -320,18 +320,25 @@ class RoadNetwork:
     # -- trips, frames and other networks -----------------------------------------------------------------------------
 
     def trips(
-        self, table: Any, *, trip: Columns = "trip", sequence: str = "sequence", link: Columns = "link"
+        self,
+        table: Any,
+        *,
+        trip: Columns = "trip",
+        sequence: str = "sequence",
+        link: Columns = "link",
+        traveller: Columns | None = None,
     ) -> Demonstrations:
         """Trips as decisions: a table with a row per link that a trip passes, in any order; any frame or file.
 
         Within a trip `sequence` (numbers or dates, gaps are fine) orders the links. The last is its destination: the
         trip's goal, where it ends. So a trip cannot pass its destination earlier; where trips do, as round trips must,
         see `with_arrivals`: trips that end at a link with an arrival link go on to it. Trips of one link, which decide
-        nothing, are left out and noted. The trips are the agents, in the order of their ids.
+        nothing, are left out and noted. The trips are the agents, in the order of their ids; with `traveller`, a column
+        that says whose each trip is, the travellers are, so that standard errors can be clustered by them.
         """
         from revealed.routes.trips import read_trips
 
-        return read_trips(self, table, trip, sequence, link)
+        return read_trips(self, table, trip, sequence, link, traveller)
 
     @property
     def links_frame(self) -> pd.DataFrame:

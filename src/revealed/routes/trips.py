@@ -25,7 +25,7 @@ ARGUMENT = "trips"
 class Rows:
     """Rows by trip and place in it: whose, where, when as it was written (`shown`), where in the table (−1: nowhere).
 
-    `last` marks the last link of each trip.
+    `last` marks the last link of each trip; `travellers` tells whose each trip is, where the table says so.
     """
 
     trip: Ints
@@ -33,6 +33,7 @@ class Rows:
     shown: Column
     row: Ints
     ids: tuple[Any, ...]
+    travellers: tuple[Any, ...] | None = None
 
     @property
     def last(self) -> Bools:
@@ -43,24 +44,33 @@ class Rows:
         return np.append(True, self.trip[1:] != self.trip[:-1])
 
     def some(self, kept: Any) -> Rows:
-        return Rows(self.trip[kept], self.link[kept], self.shown[kept], self.row[kept], self.ids)
+        parts = {name: getattr(self, name)[kept] for name in ("trip", "link", "shown", "row")}
+        return replace(self, **parts)
 
     def whose(self, k: int) -> str:
         return f"trip {self.ids[self.trip[k]]!r}"
 
 
-def read_trips(network: RoadNetwork, table: Any, trip: Columns, sequence: str, link: Columns) -> Demonstrations:
+def read_trips(
+    network: RoadNetwork, table: Any, trip: Columns, sequence: str, link: Columns, traveller: Columns | None
+) -> Demonstrations:
     """See `RoadNetwork.trips`."""
-    rows = to_arrivals(network, _read_rows(network, table, trip, sequence, link))
+    rows = to_arrivals(network, _read_rows(network, table, trip, sequence, link, traveller))
     rows, notes = _without_singles(rows)
     goal = _goals(rows)
     _require_one_visit(network, rows, goal)
-    steps = _steps(network, rows, goal)
-    demos = Demonstrations._from_steps(steps, None, network.n_links, network.n_actions, rows.ids)
+    steps, ids = _steps(network, rows, goal), rows.ids
+    if rows.travellers is not None:
+        code = {name: k for k, name in enumerate(dict.fromkeys(rows.travellers))}
+        whose = np.array([code[name] for name in rows.travellers], dtype=np.intp)
+        steps, ids = replace(steps, agent=whose[steps.agent]), tuple(code)
+    demos = Demonstrations._from_steps(steps, None, network.n_links, network.n_actions, ids)
     return replace(demos, state_labels=network.links, notes=notes)
 
 
-def _read_rows(network: RoadNetwork, frame: Any, trip: Columns, sequence: str, link: Columns) -> Rows:
+def _read_rows(
+    network: RoadNetwork, frame: Any, trip: Columns, sequence: str, link: Columns, traveller: Columns | None
+) -> Rows:
     """The table in order, its links known."""
     table = read_table(frame, "table", InvalidDemonstrations)
     trips = read_ids(table, "trip", trip, ordered=True)
@@ -68,10 +78,24 @@ def _read_rows(network: RoadNetwork, frame: Any, trip: Columns, sequence: str, l
     clock = _clock(table, sequence)
     order = np.lexsort((clock, trips.code))
     index = links.places(network.place)
-    rows = Rows(trips.code[order], index[order], clock[order], order, trips.labels)
+    owners = None if traveller is None else _owners(trips, read_ids(table, "traveller", traveller, ordered=True))
+    rows = Rows(trips.code[order], index[order], clock[order], order, trips.labels, owners)
     _require_known(network, rows, links)
     _require_once(rows)
     return rows
+
+
+def _owners(trips: Ids, people: Ids) -> tuple[Any, ...]:
+    """Whose each trip is; a trip has one traveller."""
+    first = np.unique(trips.code, return_index=True)[1]
+    own = people.code[first]
+    other = np.flatnonzero(people.code != own[trips.code])
+    if other.size:
+        k = int(other[0])
+        names = [people.labels[c] for c in (own[trips.code[k]], people.code[k])]
+        got = f"trip {trips.labels[trips.code[k]]!r} of {names[0]!r} and of {names[1]!r}"
+        raise InvalidDemonstrations("traveller", "one traveller per trip", got, f"row {k}")
+    return tuple(people.labels[c] for c in own)
 
 
 def _clock(table: Table, sequence: str) -> Column:
@@ -112,12 +136,12 @@ def to_arrivals(network: RoadNetwork, rows: Rows) -> Rows:
         return rows
     at = ends + 1
     beyond = network.arrival[rows.link[ends]]
-    return Rows(
-        np.insert(rows.trip, at, rows.trip[ends]),
-        np.insert(rows.link, at, beyond),
-        np.insert(rows.shown, at, rows.shown[ends]),
-        np.insert(rows.row, at, -1),
-        rows.ids,
+    return replace(
+        rows,
+        trip=np.insert(rows.trip, at, rows.trip[ends]),
+        link=np.insert(rows.link, at, beyond),
+        shown=np.insert(rows.shown, at, rows.shown[ends]),
+        row=np.insert(rows.row, at, -1),
     )
 
 
@@ -131,10 +155,12 @@ def _without_singles(rows: Rows) -> tuple[Rows, tuple[str, ...]]:
         raise InvalidDemonstrations(ARGUMENT, "at least one trip of two links", "trips of one link only")
     place = np.cumsum(length > 1) - 1
     kept = rows.some(length[rows.trip] > 1)
-    ids = tuple(name for name, n in zip(rows.ids, length, strict=True) if n > 1)
+    several = np.flatnonzero(length > 1)
+    ids = tuple(rows.ids[i] for i in several)
+    owners = None if rows.travellers is None else tuple(rows.travellers[i] for i in several)
     which = f"{single.size} trips of one link were" if single.size > 1 else "1 trip of one link was"
     note = f"{which} left out (first {rows.ids[single[0]]!r}): nothing is decided there."
-    return replace(kept, trip=place[kept.trip], ids=ids), (note,)
+    return replace(kept, trip=place[kept.trip], ids=ids, travellers=owners), (note,)
 
 
 def _goals(rows: Rows) -> Ints:
