@@ -248,3 +248,27 @@ def test_the_weight_of_the_size_is_recovered(per):
     assert (np.abs(fit.theta - truth.theta) < 3.0 * fit.bse).all()
     assert abs(fit.theta[-1]) > 5.0 * fit.bse.iloc[-1]
     assert rv.RouteChoice.of(network, fit).log_likelihood(trips).sum() == pytest.approx(fit.llf, rel=1e-10)
+
+
+def test_simulated_trips_feel_link_sizes():
+    """Trips drawn from a fit are as long as its own expectation says, which is not that of a reward without sizes."""
+    network = streets(3)
+    reward = network.reward(["travel_time", "constant"])
+    first = {"travel_time": -1.0, "constant": -0.5}
+    links = list(network.links)
+    demand = {(links[0], links[-1]): 400, (links[3], links[-1]): 400}
+    for per in ("goal", "pair"):
+        sizes = rv.link_size(network, reward, first, demand, per=per)
+        model = rv.RouteChoice(network, rv.LinkSizeReward(reward, sizes), [-0.8, -0.9, 1.5])
+        trips = model.simulate(demand, seed=1)
+        fit = rv.NFXP(model.reward_model).fit(network.mdp, trips)
+        again = fit.simulate(seed=2)
+        for found, theta in ((trips, model.theta), (again, fit.theta)):
+            expected = rv.RouteChoice(network, model.reward_model, theta).flows(demand)
+            counted = np.bincount(found.steps.state, minlength=len(links)) + np.bincount(
+                found.destinations, minlength=len(links)
+            )
+            gap = (counted.sum() - expected.sum()) / 800
+            without = rv.RouteChoice(network, reward, theta[:2]).flows(demand)
+            assert abs(gap) < 0.25
+            assert abs(without.sum() - expected.sum()) / 800 > 0.5

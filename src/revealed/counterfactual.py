@@ -7,7 +7,6 @@ anew for every draw of a bootstrap. The change has bands of its own: what both s
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -15,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from revealed.band_plots import plot_bands, plot_marks
-from revealed.behaviour import OVERALL, QUANTITIES, Banded, Behaviour, Derivatives, Quantities, Solved
+from revealed.bands import Bounds, blank, delta_bounds, difference, percentile_bounds
+from revealed.behaviour import OVERALL, QUANTITIES, Banded, Behaviour, Quantities, Solved
 from revealed.checks import Floats, as_number, is_index, require_option
 from revealed.doubt import IN_WORDS, Doubt, doubt, over_draws, require_known
 from revealed.errors import InvalidInput
@@ -115,7 +115,7 @@ class Counterfactual(Printed):
     def _sheet(self) -> Sheet:
         table = self.table()
         head = ("", *map(str, table.columns))
-        rows = tuple((str(name), *_readable(row)) for name, row in zip(table.index, table.to_numpy(), strict=True))
+        rows = tuple((str(name), *readable(row)) for name, row in zip(table.index, table.to_numpy(), strict=True))
         visits = "per episode" if self.after.ends else "in the long run"
         notes = [f"Shares of actions {visits}; welfare in units of the shocks.", self._starts]
         if self.bands is not None and bool(table["se"].notna().any()):
@@ -131,7 +131,7 @@ class Counterfactual(Printed):
         return f"Starts: {one}." if one == other else f"Starts before: {one}; after: {other}."
 
 
-def _readable(row: Floats) -> list[str]:
+def readable(row: Floats) -> list[str]:
     """Five digits that count; a dash where nothing is known."""
     return [MISSING if np.isnan(value) else f"{value:.5g}" for value in row]
 
@@ -204,7 +204,7 @@ def counterfactual(
     doubts = doubt(fit, bands, level, bootstrap)
     notes = list(doubts.notes)
     found = _bands(doubts, (before, after), (now, then), fit.theta, notes)
-    moved: dict[str, Any] = _difference(then, now) | found[2]
+    moved: dict[str, Any] = difference(then, now, QUANTITIES) | found[2]
     if any(np.isnan(s.long_run).any() for s in (now, then)):
         notes.append(_NO_LONG_RUN)
     both = now.behaviour(found[0], before.begins), then.behaviour(found[1], after.begins)
@@ -225,72 +225,30 @@ def behaviour_under(under: Any) -> Behaviour:
 
 Bands = dict[str, Quantities]  # se, lower and upper
 Pair = tuple[Solved, Solved]
-
-
-def _difference(then: Any, now: Any) -> dict[str, Any]:
-    """After less before, NaN where they cannot be compared; of what has −∞ (an infeasible action), nothing."""
-    out = {}
-    for name in QUANTITIES:
-        x, y = np.asarray(getattr(then, name)), np.asarray(getattr(now, name))
-        gap = np.full(x.shape, np.nan)
-        if x.shape == y.shape:
-            np.subtract(x, y, out=gap, where=np.isfinite(x) & np.isfinite(y))
-        out[name] = gap.item() if gap.ndim == 0 else gap
-    return out
+LIMITS = {
+    "policy": (0.0, 1.0),
+    "frequencies": (0.0, 1.0),
+    "occupancy": (0.0, np.inf),
+    "long_run": (0.0, np.inf),
+}
 
 
 def _bands(doubts: Doubt, both: tuple[Side, Side], at: Pair, theta: Floats, notes: list[str]) -> list[Bands]:
     """se, lower and upper of before, after and the change."""
     if doubts.kind == "delta":
-        return _delta_bands(doubts, both, at, theta)
-    if doubts.kind == "bootstrap":
-        return _bootstrap_bands(doubts, both, at, notes)
-    return [dict.fromkeys(("se", "lower", "upper"), _blank(s)) for s in (*at, at[1])]
+        found = _delta_bands(doubts, both, at, theta)
+    elif doubts.kind == "bootstrap":
+        found = _bootstrap_bands(doubts, both, at, notes)
+    else:
+        found = [blank(solved, QUANTITIES) for solved in (*at, at[1])]
+    return [{part: _quantities(values) for part, values in bounds.items()} for bounds in found]
 
 
-def _blank(like: Solved) -> Quantities:
-    """NaN of the right shapes, which takes no room."""
-    return _quantities({name: np.broadcast_to(np.nan, np.shape(getattr(like, name))) for name in QUANTITIES})
-
-
-def _delta_bands(doubts: Doubt, both: tuple[Side, Side], at: Pair, theta: Floats) -> list[Bands]:
+def _delta_bands(doubts: Doubt, both: tuple[Side, Side], at: Pair, theta: Floats) -> list[Bounds]:
     n_psi = len(np.asarray(doubts.cov)) - theta.size
-    ways = [side.derivatives(solved, theta, n_psi) for side, solved in zip(both, at, strict=True)]
-    size = np.maximum(*(np.abs(d.q).max(axis=(0, 1)) for d in ways))
-    difference = Quantities(**_difference(at[1], at[0]))
-    scales = {name: max(_size(getattr(s, name)) for s in at) for name in QUANTITIES}
-
-    def errors(levels: Any, slope: Callable[[str], Floats]) -> dict[str, Floats]:
-        found = {name: doubts.spread(slope(name), size, scales[name]) for name in QUANTITIES}
-        return {name: np.where(np.isfinite(getattr(levels, name)), se, np.nan) for name, se in found.items()}
-
-    spreads = [errors(s, lambda name, d=d: getattr(d, name)) for s, d in zip(at, ways, strict=True)]
-    spreads.append(errors(difference, lambda name: _gap(ways[1], ways[0], name)))
-    levels = (*at, difference)
-    return [_around(x, se, doubts.z, limited=i < 2) for i, (x, se) in enumerate(zip(levels, spreads, strict=True))]
-
-
-def _size(values: Any) -> float:
-    """At least one: shares and probabilities are of that size."""
-    finite = np.abs(np.asarray(values))
-    return max(1.0, float(finite[np.isfinite(finite)].max(initial=0.0)))
-
-
-def _gap(then: Derivatives, now: Derivatives, name: str) -> Floats:
-    x, y = getattr(then, name), getattr(now, name)
-    return x - y if x.shape == y.shape else np.zeros_like(x)  # masked: the change itself is NaN there
-
-
-def _around(levels: Any, se: dict[str, Floats], z: float, limited: bool) -> Bands:
-    """Bounds at z standard errors to either side; those of shares and visits stay where such things can be."""
-    low = {name: np.asarray(getattr(levels, name)) - z * se[name] for name in QUANTITIES}
-    high = {name: np.asarray(getattr(levels, name)) + z * se[name] for name in QUANTITIES}
-    if limited:
-        for name in ("policy", "frequencies", "occupancy", "long_run"):
-            low[name] = np.maximum(low[name], 0.0)
-        for name in ("policy", "frequencies"):
-            high[name] = np.minimum(high[name], 1.0)
-    return {"se": _quantities(se), "lower": _quantities(low), "upper": _quantities(high)}
+    before, after = (side.derivatives(solved, theta, n_psi) for side, solved in zip(both, at, strict=True))
+    size = np.maximum(*(np.abs(ways.q).max(axis=(0, 1)) for ways in (before, after)))
+    return delta_bounds(doubts, at, (before, after), size, QUANTITIES, LIMITS)
 
 
 def _quantities(found: dict[str, Floats]) -> Quantities:
@@ -298,35 +256,18 @@ def _quantities(found: dict[str, Floats]) -> Quantities:
     return Quantities(**plain)
 
 
-def _bootstrap_bands(doubts: Doubt, both: tuple[Side, Side], at: Pair, notes: list[str]) -> list[Bands]:
+def _bootstrap_bands(doubts: Doubt, both: tuple[Side, Side], at: Pair, notes: list[str]) -> list[Bounds]:
     """Percentiles over the draws; quantities per state only where all draws of them can be kept."""
     kept = QUANTITIES if len(np.asarray(doubts.theta)) * max(s.q.size for s in at) <= MOST_NUMBERS else OVERALL
     if len(kept) < len(QUANTITIES):
         notes.append("bands of shares and welfare only: there are too many states to keep every draw.")
     draws = over_draws("counterfactual", partial(_draw, both, kept), doubts, notes)
-    return [_percentiles([d[i] for d in draws], doubts, at[min(i, 1)]) for i in range(3)]
+    return [percentile_bounds([d[i] for d in draws], doubts, at[min(i, 1)], QUANTITIES) for i in range(3)]
 
 
 def _draw(both: tuple[Side, Side], kept: tuple[str, ...], theta: Floats, psi: Floats) -> list[dict[str, Any]]:
     """Before, after and the change at one draw."""
     now, then = (side.at(theta, psi) for side in both)
-    difference = _difference(then, now)
+    moved = difference(then, now, kept)
     levels = [{name: np.asarray(getattr(s, name)) for name in kept} for s in (now, then)]
-    return [*levels, {name: np.asarray(difference[name]) for name in kept}]
-
-
-def _percentiles(draws: list[dict[str, Any]], doubts: Doubt, like: Solved) -> Bands:
-    """Standard deviations and percentiles of the draws; NaN for what was not kept."""
-    found: dict[str, dict[str, Floats]] = {"se": {}, "lower": {}, "upper": {}}
-    for name in QUANTITIES:
-        if name not in draws[0]:
-            blank = np.full(np.shape(getattr(like, name)), np.nan)
-            parts = {"se": blank, "lower": blank, "upper": blank}
-        else:
-            table = np.stack([d[name] for d in draws])
-            table = np.where(np.isfinite(table), table, np.nan)
-            low, high = np.quantile(table, doubts.tails, axis=0)
-            parts = {"se": table.std(axis=0, ddof=1), "lower": low, "upper": high}
-        for part, values in parts.items():
-            found[part][name] = np.asarray(values)
-    return {part: _quantities(values) for part, values in found.items()}
+    return [*levels, {name: np.asarray(moved[name]) for name in kept}]

@@ -81,7 +81,7 @@ def _reduced(rows: Floats) -> Floats:
     """The same span in reduced echelon form: as many zeros as can be had, which reads best."""
     rows = rows.copy()
     for i in range(len(rows)):
-        pivot = int(np.argmax(np.abs(rows[i])))
+        pivot = _largest(rows[i])
         rows[i] /= rows[i, pivot]
         for j in range(len(rows)):
             if j != i:
@@ -89,8 +89,14 @@ def _reduced(rows: Floats) -> Floats:
     return rows
 
 
+def _largest(row: Floats) -> int:
+    """The first of the largest entries: which of equal ones rounding makes larger must not show."""
+    size = np.abs(row)
+    return int(np.argmax(size >= (1.0 - 1e-9) * size.max()))
+
+
 def _in_words(row: Floats, names: list[str]) -> str:
-    row = row / row[np.argmax(np.abs(row))]
+    row = row / row[_largest(row)]
     parts = []
     for k in np.flatnonzero(np.abs(row) > 1e-6):
         weight = f"{abs(row[k]):.3g}·" if abs(abs(row[k]) - 1.0) > 1e-6 else ""

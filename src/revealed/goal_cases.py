@@ -87,12 +87,18 @@ class EachGoal:
         return part
 
     def at(self, reward: Reward, theta: Floats, kept: dict[str, Any]) -> EachPart | RowsPart:
-        if self.moves or not _affine(reward):
+        if self.moves or not _is_affine(reward):
             return EachPart(self, reward, theta)
         if "rows" not in kept:
-            first = EachPart(self, reward, theta)
-            kept["rows"] = RowCases(self.rows.rho, self.rows.feasible, first.q, first.slopes, theta)
+            found = list(side_by_side(lambda c: self._affine(c, reward, theta), range(self.rows.n_cases)))
+            q, slopes = (np.concatenate(parts) for parts in zip(*found, strict=True))
+            kept["rows"] = RowCases(self.rows.rho, self.rows.feasible, q, slopes, theta)
         return kept["rows"].at(reward, theta, kept)
+
+    def _affine(self, c: int, reward: Reward, theta: Floats) -> tuple[Floats, Floats]:
+        """Q (R, A) and ∂Q/∂θ (R, A, K) in the rows of one case."""
+        part, states = self.plain(c, reward, theta), self.rows.state[self.rows.rows_of(c)]
+        return part.q[states], part.jacobian[states]
 
     def policies(self, reward: Reward, theta: Floats) -> StoredPolicies:
         """π_θ for every case: the next π̃ of NPL."""
@@ -100,7 +106,7 @@ class EachGoal:
         return StoredPolicies(list(side_by_side(lambda c: self.plain(c, reward, theta).log_policy, every)))
 
 
-def _affine(reward: Reward) -> bool:
+def _is_affine(reward: Reward) -> bool:
     return is_linear(reward) and hasattr(reward, "jacobian") and not getattr(reward, "tabular", False)
 
 
@@ -118,17 +124,16 @@ class EachPart:
         _ = self._first
 
     @cached_property
-    def _first(self) -> tuple[Floats, Floats, list[PlainPart]]:
-        """log π_θ and Q (R, A) in the rows; the solutions, where there is room for them."""
-        log_policy, q = (np.full(self.cases.rows.rho.shape, -np.inf) for _ in range(2))
+    def _first(self) -> tuple[Floats, list[PlainPart]]:
+        """log π_θ (R, A) in the rows; the solutions, where there is room for them."""
+        log_policy = np.full(self.cases.rows.rho.shape, -np.inf)
         kept: list[PlainPart] = []
         for c, part in enumerate(self._each(self._solve)):
             rows = self.cases.rows.rows_of(c)
-            states = self.cases.rows.state[rows]
-            log_policy[rows], q[rows] = part.log_policy[states], part.q[states]
+            log_policy[rows] = part.log_policy[self.cases.rows.state[rows]]
             if self.cases.small:
                 kept.append(part)
-        return log_policy, q, kept
+        return log_policy, kept
 
     def _each(self, function: Callable[[int], Any]) -> Any:
         return side_by_side(function, range(self.cases.rows.n_cases))
@@ -137,11 +142,7 @@ class EachPart:
         return self.cases.plain(c, self.reward, self.theta)
 
     def _part(self, c: int) -> PlainPart:
-        return self._first[2][c] if self._first[2] else self._solve(c)
-
-    @property
-    def q(self) -> Floats:
-        return self._first[1]
+        return self._first[1][c] if self._first[1] else self._solve(c)
 
     @property
     def log_likelihood(self) -> float:

@@ -97,6 +97,18 @@ def _sure_ways(mdp: MDP, steps: Steps) -> tuple[Bools, Bools]:
     return both[: goal.size], both[goal.size :]
 
 
+def have_ways(mdp: MDP, states: Ints, goals: Ints) -> Bools:
+    """Whether those who set out in each state can arrive at the goal beside it."""
+    if _is_sure(mdp):
+        return _lead_to(mdp, states, goals)
+    found = states == goals
+    for goal in np.unique(goals):
+        ended, _ = ways_to(mdp.transitions.matrix, mdp.backwards, mdp.feasible, mdp.terminal, int(goal))
+        ours = goals == goal
+        found[ours] |= ~ended[states[ours]]
+    return found
+
+
 def _lead_to(mdp: MDP, states: Ints, goals: Ints) -> Bools:
     """Whether the moves lead from each state to the goal beside it.
 

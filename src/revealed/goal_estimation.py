@@ -17,7 +17,7 @@ from revealed.chain import Chain
 from revealed.checks import Floats
 from revealed.demonstrations import Demonstrations
 from revealed.diagnosis import Status
-from revealed.errors import InvalidOption, RevealedError
+from revealed.errors import InvalidOption, RevealedError, ValueDoesNotExist
 from revealed.estimation import Options, Run
 from revealed.goal_cases import MOST_STORED, EachGoal, StoredPolicies
 from revealed.goal_first_step import goal_policies
@@ -89,7 +89,12 @@ class GoalRun(Run):
             if best is not None and not point.value > best.value + WORTH * abs(best.value):
                 break
             best = point if np.isfinite(point.value) else best
-        return self.ccp_start() if best is None else best.theta
+        if best is not None:
+            return best.theta
+        theta = self.ccp_start()
+        if not np.isfinite(objective.at(theta).value):
+            raise ValueDoesNotExist(_NO_START)
+        return theta
 
     def _lower(self, start: Floats) -> Iterator[Floats]:
         direction = self._dear(start)
@@ -185,3 +190,10 @@ class GoalRun(Run):
             return goal_cases(rows, given, self.options.solver).at(self.reward, best.theta, {}).log_likelihood
         except RevealedError:
             return float("nan")
+
+
+_NO_START = (
+    "no start was found: the soft value exists neither at the reward's own start, nor where moves cost more, nor at "
+    "the CCP estimate. With discount 1 every way round must cost something: add a feature that is a cost of every "
+    "move, such as a constant, pass start= with parameters that make moves costly, or use a discount below 1."
+)

@@ -54,6 +54,9 @@ class GoalFit(AnyFit):
         if name in _FOR_EACH:
             remedy = f"Use fit.{_FOR_EACH[name]}(goal)."
             raise GoalsHaveTheirOwn(name, "a goal, for each has its own", "none", remedy=remedy)
+        if name == "demand_curve":
+            remedy = "Use fit.counterfactual(params={name: value}) for each value."
+            raise GoalsHaveTheirOwn(name, "decisions without goals, which go on", "trips", remedy=remedy)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     @property
@@ -89,12 +92,16 @@ class GoalFit(AnyFit):
         """Whether behaviour was estimated under a given π̃."""
         return not (self.own_policy or bool(self.settled))
 
-    def _table(self, goal: int, origin: int = -1) -> Floats:
+    def case_table(self, goal: int, origin: int = -1) -> Floats:
         """(S, A): the rewards of trips to this goal."""
         if not hasattr(self.reward_model, "toward"):
             return self.reward
         own: Any = self.reward_model
         return np.where(self.mdp.feasible, own.toward(goal, origin).value(self.theta), 0.0)
+
+    def reward_for(self, goal: Any, origin: Any = None) -> Floats:
+        """(S, A): the rewards of those who head for `goal`: `reward`, unless they depend on the trip."""
+        return self.case_table(self._state(goal), -1 if origin is None else self._state(origin, "origin"))
 
     def toward(self, goal: Any, origin: Any = None) -> Toward:
         """The soft optimum at the estimate of those who head for `goal`; `origin` matters only to rewards that depend
@@ -105,7 +112,7 @@ class GoalFit(AnyFit):
         if getattr(self.reward_model, "by", "goal") == "pair" and origin is None:
             raise InvalidInput("origin", "where the trip begins: the reward depends on it", "None")
         o = -1 if origin is None else self._state(origin, "origin")
-        return GoalValues(self.mdp, self._table(g, o), self.options["solver"]).toward(g)
+        return GoalValues(self.mdp, self.case_table(g, o), self.options["solver"]).toward(g)
 
     @cached_property
     def _values(self) -> GoalValues:
@@ -175,6 +182,18 @@ class GoalFit(AnyFit):
         so that others' trips are judged by the soft optimum."""
         own = self._pseudo and np.array_equal(rows.goal, self.cases.rows.goal)
         return goal_cases(rows, self.cases.given if own else None, self.options["solver"])
+
+    def seen_choices(self) -> tuple[GoalRows, Floats]:
+        """The states in which trips to each goal were seen, and log π_θ (R, A) there, whatever the weighting."""
+        rows = GoalRows.of(self.mdp, self.demonstrations, getattr(self.reward_model, "by", "goal"), discounted=False)
+        return rows, self._cases_of(rows).at(self.reward_model, self.theta, {}).choices.log_policy
+
+    def flows(self) -> pd.DataFrame:
+        """How often each state was used by the trips, and how often that is expected of trips between the same places:
+        a row per state with columns observed and expected; first and last states count."""
+        from revealed.goal_flows import flows_frame
+
+        return flows_frame(self)
 
     def simulate(
         self,

@@ -34,7 +34,7 @@ class Toward:
     value: Floats = field(repr=False)
     log_policy: Floats = field(repr=False)
     base: MDP = field(repr=False)
-    _visits: Callable[[Floats], Floats] = field(repr=False)
+    _behind: Callable[[Floats], Floats] = field(repr=False)
     _ahead: Callable[[Floats], Floats] = field(repr=False)
 
     @cached_property
@@ -57,7 +57,7 @@ class Toward:
         if lost.size:
             where = f"no way leads from {state_in_words(self.base, int(lost[0]))}"
             raise InvalidInput("starts", "states from which the goal can be reached", where, self._goal_in_words)
-        return self._visits(np.asarray(starts, dtype=np.float64))
+        return np.maximum(self.behind(np.asarray(starts, dtype=np.float64)), 0.0)
 
     def turns(self, starts: Floats) -> Floats:
         """(S, A): how often such trips are expected to take each action in each state."""
@@ -69,6 +69,11 @@ class Toward:
         given = np.where(_beside(np.isfinite(self.value), per_state), per_state, 0.0)
         given[self.goal] = 0.0
         return self._ahead(given)
+
+    def behind(self, per_state: Floats) -> Floats:
+        """(S,): how much of what sets out in each state, of either sign, comes through each; for (S, B), each column.
+        The transpose of `ahead`, with what arrives at the goal."""
+        return self._behind(per_state)
 
     @property
     def _goal_in_words(self) -> str:
@@ -125,7 +130,7 @@ class GoalValues:
         if sums.potential is None and faint.any() and np.any(faint & reaching(self.mdp.backwards, goal)):
             return self._alone(goal)
         V = sums.values(z)
-        solves = (lambda starts: visits(sums, goal, z, starts), lambda given: ahead(sums, goal, z, given))
+        solves = (lambda given: behind(sums, goal, z, given), lambda given: ahead(sums, goal, z, given))
         return Toward(goal, V, self._log_policy(goal, V), self.mdp, *solves)
 
     def _alone(self, goal: int) -> Toward:
@@ -154,20 +159,20 @@ class GoalValues:
         return found
 
 
-def visits(sums: PathSums, goal: int, z: Floats, starts: Floats) -> Floats:
-    """(S,): expected visits of trips to one goal: z·Gᵀ(p/z), less at the goal what arrives there (theory R4)."""
-    b = np.divide(starts, z, out=np.zeros_like(z), where=z > 0.0)
-    arriving = float(starts.sum() - starts[goal])
+def behind(sums: PathSums, goal: int, z: Floats, given: Floats) -> Floats:
+    """(I − P)⁻ᵀb = z·Gᵀ(b/z), less at the goal what arrives there (theory R4): visits, for b what sets out."""
+    sides = _beside(z, given)
+    b = np.divide(given, sides, out=np.zeros_like(given), where=sides > 0.0)
+    arriving = given.sum(axis=0) - given[goal]
     b[goal] = -arriving
-    out = z * np.where(z > 0.0, sums.solve_transpose(b), 0.0)
-    out = np.maximum(out, 0.0)
-    out[goal] = arriving + starts[goal]
+    out = sides * np.where(sides > 0.0, sums.solve_transpose(b), 0.0)
+    out[goal] = given[goal] + arriving
     return out
 
 
 def ahead(sums: PathSums, goal: int, z: Floats, given: Floats) -> Floats:
     """(I − P)⁻¹b = G(zb)/z less what lies behind the goal, for P(s, s') = M(s, s')z(s')/z(s): the forward side of
-    `visits`."""
+    `behind`."""
     sides = _beside(z, given)
     w = sums.solve(sides * given)
     return np.where(sides > 0.0, w / np.where(sides > 0.0, sides, 1.0) - w[goal], 0.0)

@@ -4,10 +4,14 @@ Policies are judged by the likelihood of demonstrations (`nll`), by its expectat
 (`population_nll`, `excess_nll`) and by what they earn (`stochastic_evd`); rewards by what their optimal policy earns
 (`evd`) and by two distances that look at the rewards alone: `epic`, which knows nothing of the dynamics, and `starc`,
 which does. `Truth` keeps what many comparisons share.
+
+Where trips have goals, each goal has its own model, `mdp.toward(goal)`, and its own policy: likelihoods are summed over
+the goals, differences and distances are means over the trips.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -16,9 +20,11 @@ import numpy as np
 
 from revealed.bellman import solve_hard
 from revealed.chain import Chain, as_policy
-from revealed.checks import as_floats, pass_instead, require_option
+from revealed.checks import as_floats, is_index, pass_instead, require_option
 from revealed.demonstrations import Demonstrations
 from revealed.errors import InvalidDemonstrations, InvalidDistribution, InvalidInput
+from revealed.goal_fit import GoalFit
+from revealed.labels import spell
 from revealed.matching import match_labels, require_fit
 from revealed.mdp import MDP, Floats, require_mdp
 from revealed.naming import pair_in_words, state_in_words
@@ -74,6 +80,8 @@ class Truth:
 
     def evaluate(self, fit: Any, demos: Demonstrations | None = None, coverage: Any = None) -> dict[str, float]:
         """All metrics of a fit by name; `demos` are the fit's own unless others are given (held-out ones, say)."""
+        if isinstance(fit, GoalFit):
+            return self._evaluate_trips(fit, fit.demonstrations if demos is None else demos, coverage)
         for part in ("reward", "policy", "log_policy"):
             if not hasattr(fit, part):
                 raise InvalidInput("fit", "a fit, with a reward and a policy", type(fit).__name__, remedy=_NOT_A_FIT)
@@ -97,6 +105,46 @@ class Truth:
             scores["excess_nll"] = _divergence(self.weights, self.expert, log_policy)
         return scores
 
+    def _evaluate_trips(self, fit: GoalFit, demos: Demonstrations, coverage: Any) -> dict[str, float]:
+        """The same where trips have goals; STARC, whose uniform policy must end, is that of each goal's model."""
+        if self.expert is not None:
+            raise InvalidInput(
+                "expert", "None where trips have goals: each goal has its own", type(self.expert).__name__
+            )
+        if fit.mdp.feasible.shape != self.mdp.feasible.shape:
+            expected = f"a fit of {self.mdp.n_states} states and {self.mdp.n_actions} actions, as the MDP has"
+            raise InvalidInput("fit", expected, f"{fit.mdp.n_states} and {fit.mdp.n_actions}")
+        require_fit(self.mdp, match_labels(_with_goals(demos), self.mdp))
+        scores = {"nll": nll(fit, demos)} | dict.fromkeys(("evd", "stochastic_evd", "epic", "starc"), 0.0)
+        plain = not hasattr(fit.reward_model, "toward")
+        for share, goal, origin, truth in self._toward_each(demos, plain):
+            reward, policy = fit.reward_for(goal, origin), fit.policy_for(goal, origin)
+            scores["evd"] += share * truth.evd(reward)
+            scores["stochastic_evd"] += share * truth.stochastic_evd(policy)
+            cover = _within(truth.mdp, coverage)
+            scores["starc"] += share * starc(truth.mdp, truth.reward, reward, cover)
+            scores["epic"] += 0.0 if plain else share * epic(truth.mdp, truth.reward, reward, cover)
+        if plain:
+            scores["epic"] = epic(self.mdp, self.reward, fit.reward, coverage)
+        return scores
+
+    def _toward_each(self, demos: Demonstrations, together: bool = True) -> Iterator[tuple[float, Any, Any, Truth]]:
+        """The share of the trips, the goal, the origin and the truth toward it: for each goal, with `together`, where
+        the origin is None and returns are means over those of the trips; else for each pair."""
+        trips = match_labels(_with_goals(demos), self.mdp)
+        steps: Any = trips.steps
+        first = np.flatnonzero(steps.first & (trips.step_weights > 0.0))
+        goal, origin, weight = steps.goal[first], steps.state[first], trips.step_weights[first]
+        for g in np.unique(goal):
+            model = self.mdp.toward(int(g))
+            ours = goal == g
+            starts = np.bincount(origin[ours], weight[ours], self.mdp.n_states)
+            for o in [None] if together else np.flatnonzero(starts):
+                here = starts if o is None else np.where(np.arange(starts.size) == o, starts, 0.0)
+                truth = Truth(model, np.where(model.feasible, self.reward, 0.0), initial=here / here.sum())
+                named = None if o is None else _named(self.mdp, int(o))
+                yield float(here.sum() / weight.sum()), _named(self.mdp, int(g)), named, truth
+
 
 def evaluate(
     fit: Any,
@@ -108,7 +156,13 @@ def evaluate(
     initial: Any = None,
 ) -> dict[str, float]:
     """`nll`, `evd`, `stochastic_evd`, `epic` and `starc` of a fit; with the true `expert`, also `population_nll` and
-    `excess_nll`. For many fits of one problem, `Truth(mdp, true_reward, expert).evaluate(fit)` solves it once."""
+    `excess_nll`. For many fits of one problem, `Truth(mdp, true_reward, expert).evaluate(fit)` solves it once.
+
+    Where trips have goals, value differences are means over the trips of `demos`, each on the model of its goal from
+    where it set out. EPIC, which needs no dynamics, compares the rewards on `mdp` itself; STARC is the mean over the
+    trips of the distance on the model of their goal, since without one the uniform policy need not end at discount 1.
+    (Rewards that depend on the trip, as with link sizes, are compared trip by trip by both.)
+    """
     return Truth(mdp, true_reward, expert, initial).evaluate(fit, demos, coverage)
 
 
@@ -117,9 +171,16 @@ def nll(policy: Any, demos: Demonstrations, per: str = "decision") -> float:
 
     `policy` is an (S, A) array, or a fit or solution, whose `log_policy` does not underflow. `per` is "decision" or
     "trajectory". An observed action without probability makes it infinite.
+
+    Of trips with goals each is judged on its own way: `policy` is a fit of such trips, or a function from a goal (its
+    label, as text where labels are whole numbers; an index where there are none) to an (S, A) array.
     """
     require_option("per", per, ("decision", "trajectory"))
     _require_demonstrations(demos)
+    if demos.goals is not None:
+        return _nll_of_trips(policy, demos, per)
+    if isinstance(policy, GoalFit):
+        _with_goals(demos)
     if isinstance(getattr(policy, "mdp", None), MDP):  # a fit knows the order of its states by name
         demos = match_labels(demos, policy.mdp).lift(policy.mdp)
     log_policy = _log_policy(policy, demos)
@@ -130,6 +191,57 @@ def nll(policy: Any, demos: Demonstrations, per: str = "decision") -> float:
     if demos.starts.sum() == 0.0:
         raise InvalidDemonstrations("demos", "trajectories", "plain counts", remedy='Use per="decision".')
     return total / float(demos.starts.sum())
+
+
+def _nll_of_trips(policy: Any, demos: Demonstrations, per: str) -> float:
+    if isinstance(policy, GoalFit):
+        total = -float(policy.log_likelihood_by_trip(demos).sum())
+    else:
+        policy_for = _policy_for(policy)
+        total = 0.0
+        for goal in np.asarray(demos.goals).tolist():
+            counts = demos.toward(goal).counts
+            seen = counts > 0.0
+            total -= float(counts[seen] @ _log_policy(policy_for(_named(demos, goal)), demos)[seen])
+    return total / (demos.n_decisions if per == "decision" else float(demos.starts.sum()))
+
+
+def _policy_for(policy: Any) -> Callable[[Any], Any]:
+    """From a goal to its policy."""
+    found = getattr(policy, "policy_for", policy)
+    if not callable(found):
+        expected = "a fit of trips with goals, or a function from a goal to an (S, A) policy"
+        remedy = "Each goal has its own policy; demos.toward(goal) are the trips to one."
+        raise InvalidInput("policy", expected, type(policy).__name__, remedy=remedy)
+    return found
+
+
+def _named(named: Any, state: int) -> Any:
+    """A state by its label, as text where that might be taken for an index; by its index where there is none."""
+    labels = named.state_labels
+    if labels is None:
+        return state
+    return spell(labels[state]) if is_index(labels[state]) else labels[state]
+
+
+def _with_goals(demos: Any) -> Demonstrations:
+    _require_demonstrations(demos)
+    if demos.goals is None:
+        remedy = "Pass goal= where they are read."
+        raise InvalidDemonstrations("demos", "trips with goals, as those of the fit", "none", remedy=remedy)
+    return demos
+
+
+def _within(mdp: MDP, coverage: Any) -> Any:
+    """An (S, A) table of weights on what is left to those who head for a goal."""
+    if coverage is None:
+        return None
+    table = as_floats(coverage)
+    if table is None or table.shape != mdp.feasible.shape:
+        expected = f"None or weights of shape {mdp.feasible.shape} where trips have goals"
+        got = type(coverage).__name__ if table is None else f"shape {table.shape}"
+        raise InvalidDistribution("coverage", expected, got)
+    return np.where(mdp.feasible, table, 0.0)
 
 
 def population_nll(mdp: MDP, expert: Any, policy: Any, initial: Any = None) -> float:
@@ -223,18 +335,33 @@ def expected_return(mdp: MDP, reward: Any, policy: Any, initial: Any = None) -> 
     return float(mdp.start(initial) @ policy_value(mdp, reward, policy))
 
 
-def evd(mdp: MDP, true_reward: Any, reward: Any, initial: Any = None) -> float:
+def evd(mdp: MDP, true_reward: Any, reward: Any, initial: Any = None, demos: Demonstrations | None = None) -> float:
     """Expected value difference (theory D3): what is lost under the true reward by a policy that is optimal for
-    `reward`. Ties in the optimal policies are split evenly, so that the figure does not depend on index order."""
-    return Truth(mdp, true_reward, initial=initial).evd(reward)
+    `reward`. Ties in the optimal policies are split evenly, so that the figure does not depend on index order.
+
+    With `demos`, trips with goals, it is the mean over them: each from where it set out to its goal.
+    """
+    truth = Truth(mdp, true_reward, initial=initial)
+    if demos is None:
+        return truth.evd(reward)
+    table = expected_reward(mdp, reward)
+    parts = truth._toward_each(demos)
+    return sum(share * own.evd(np.where(own.mdp.feasible, table, 0.0)) for share, _, _, own in parts)
 
 
-def stochastic_evd(mdp: MDP, true_reward: Any, policy: Any, initial: Any = None) -> float:
+def stochastic_evd(
+    mdp: MDP, true_reward: Any, policy: Any, initial: Any = None, demos: Demonstrations | None = None
+) -> float:
     """The value difference of a policy as it is (theory D3): the optimum under the true reward less what it earns.
 
-    A soft-optimal policy explores, so the figure has a positive floor: that of the expert itself.
+    A soft-optimal policy explores, so the figure has a positive floor: that of the expert itself. With `demos`, trips
+    with goals, it is the mean over them; `policy` is then as for `nll`.
     """
-    return Truth(mdp, true_reward, initial=initial).stochastic_evd(policy)
+    truth = Truth(mdp, true_reward, initial=initial)
+    if demos is None:
+        return truth.stochastic_evd(policy)
+    policy_for = _policy_for(policy)
+    return sum(share * own.stochastic_evd(policy_for(goal)) for share, goal, _, own in truth._toward_each(demos))
 
 
 _NOT_A_FIT = "Policies go to metrics.nll and metrics.stochastic_evd, rewards to evd, epic and starc."

@@ -18,6 +18,7 @@ import numpy as np
 from revealed import __version__
 from revealed.checks import as_number, is_index, require_count, require_flag, require_option
 from revealed.demonstrations import Demonstrations
+from revealed.environments.city import City
 from revealed.environments.world import World
 from revealed.errors import InvalidInput, InvalidOption, RevealedError
 from revealed.estimation import Options
@@ -40,7 +41,7 @@ MOST_AT_ONCE = 20  # replications that a worker takes at a time; a kill loses no
 
 
 def monte_carlo(
-    world: World,
+    world: World | City,
     methods: Mapping[str, Any] | Iterable[Any],
     replications: int = 500,
     n: int = 100,
@@ -59,10 +60,11 @@ def monte_carlo(
 
     Parameters
     ----------
-    world : any world with `true_weights`.
+    world : any world with `true_weights`, also `rv.environments.city()`, whose trips have goals.
     methods : name -> estimator, or a list of estimators, which are named by their method and options.
     replications, seed : how many data sets, and the seed that all of theirs come from.
-    n, length : trajectories in each, and decisions in each of them (the world's own length unless given).
+    n, length : trajectories in each, and decisions in each of them (the world's own length unless given; trips with
+        goals end on arrival).
     kind, joint : the standard errors, as for `fit.with_errors`; None takes what each fit has by itself.
     reps : with kind="bootstrap", the replications of each fit's own bootstrap (400 unless given).
     level : of the intervals.
@@ -76,9 +78,9 @@ def monte_carlo(
     _check_numbers(replications, n, length, seed, level, jobs)
     _check_errors(kind, joint, reps, model)
     _check_world(world, named)
-    decisions = world.length if length is None else length
+    decisions = _length(world, length)
     draws = (reps or BOOTSTRAP["reps"]) if kind == "bootstrap" else None
-    study = Study(world, named, int(n), int(decisions), int(seed), kind, joint, float(level), model, draws)
+    study = Study(world, named, int(n), decisions, int(seed), kind, joint, float(level), model, draws)
     return _run(study, int(replications), folder, jobs, progress)
 
 
@@ -86,10 +88,10 @@ def monte_carlo(
 class Study:
     """What is repeated: everything that a replication needs but its number."""
 
-    world: World
+    world: World | City
     methods: dict[str, Any]
     n: int
-    length: int
+    length: int | None
     seed: int
     kind: str | None
     joint: bool
@@ -108,7 +110,10 @@ class Study:
     def draw(self, replication: int) -> Demonstrations:
         """The data of a replication: the same whoever asks, and whenever."""
         child = np.random.SeedSequence(self.seed, spawn_key=(replication,))
-        return self.world.demonstrate(self.n, self.length, seed=int(child.generate_state(1, np.uint64)[0]))
+        seed = int(child.generate_state(1, np.uint64)[0])
+        if isinstance(self.world, City):
+            return self.world.demonstrate(self.n, seed=seed)
+        return self.world.demonstrate(self.n, self.length, seed=seed)
 
     def build(self, demos: Demonstrations) -> MDP:
         if self.model is None:
@@ -297,7 +302,7 @@ def _quiet(method: Any) -> Any:
 
 
 def _check_world(world: Any, methods: dict[str, Any]) -> None:
-    if not isinstance(world, World):
+    if not isinstance(world, World | City):
         raise InvalidInput("world", "a World, such as rv.environments.rust_bus()", type(world).__name__)
     if world.true_weights is None:
         raise InvalidInput("world", "a world with true_weights", f"{world.name}, which has none", remedy=NO_WEIGHTS)
@@ -306,6 +311,15 @@ def _check_world(world: Any, methods: dict[str, Any]) -> None:
         if K != world.true_weights.size:
             expected = f"rewards with the world's {world.true_weights.size} parameters"
             raise InvalidInput("methods", expected, f"{K}", name, "Estimate world.reward_model().")
+
+
+def _length(world: World | City, length: int | None) -> int | None:
+    """Decisions per trajectory at most; None where trips go as far as their goals."""
+    if isinstance(world, City):
+        if length is not None:
+            raise InvalidInput("length", "None where trips have goals: they end on arrival", repr(length))
+        return None
+    return int(world.length if length is None else length)
 
 
 def _check_numbers(replications: Any, n: Any, length: Any, seed: Any, level: Any, jobs: Any) -> None:

@@ -105,7 +105,8 @@ class MonteCarlo(Printed):
     @property
     def title(self) -> str:
         about = self.about
-        data = f"{self.replications} replications of {about['n']} × {about['length']} decisions"
+        size = "trips" if about["length"] is None else f"× {about['length']} decisions"
+        data = f"{self.replications} replications of {about['n']} {size}"
         return f"Monte Carlo: {about['world']}, {data}"
 
     @property

@@ -186,10 +186,13 @@ class RoutePart:
         if sums.potential is not None:
             V, after = V + sums.potential[here], after + sums.potential[there]
         table = self.cases.network.table(self._of(self._tables, int(block.cases[0])))
+        offered = rows.feasible[block.rows]
         with np.errstate(invalid="ignore"):
-            gain = np.where(rows.feasible[block.rows], table[here] + after - V[:, None], -np.inf)
-        faint = ~(z[here, column] > LEAST) if sums.potential is None else np.zeros(here.size, dtype=bool)
-        return gain, faint
+            gain = np.where(offered, table[here] + after - V[:, None], -np.inf)
+        if sums.potential is not None:
+            return gain, np.zeros(here.size, dtype=bool)
+        lost = offered & ~(z[there, column[:, None]] > LEAST)  # of what is offered, even where nobody took it
+        return gain, lost.any(axis=1) | ~(z[here, column] > LEAST)
 
     def _column(self, block: Block) -> Ints:
         return np.searchsorted(block.cases, self.cases.rows.case[block.rows])

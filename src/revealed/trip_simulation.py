@@ -7,6 +7,7 @@ for them first.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -22,12 +23,19 @@ from revealed.simulation import draw_actions, draw_moves, make_rng
 
 
 def simulate_trips(
-    mdp: MDP, reward: Any, origins: Any, destinations: Any, seed: int | None = None, longest: int | None = None
+    mdp: MDP,
+    reward: Any,
+    origins: Any,
+    destinations: Any,
+    seed: int | None = None,
+    longest: int | None = None,
+    by: str = "goal",
 ) -> Demonstrations:
     """One trip from each origin to the destination beside it, by drivers with this reward (S, A); ids are 0, 1, ….
 
     `origins` and `destinations` are states, by index or label, as many of one as of the other. A trip ends on entering
-    its destination. Where `longest` is given, trips that are not there after so many decisions are cut off.
+    its destination. Where `longest` is given, trips that are not there after so many decisions are cut off. A reward
+    that depends on the trip is a function of goal and origin that gives a table; `by` is "goal" or "pair".
     """
     require_mdp(mdp)
     if longest is not None:
@@ -36,14 +44,26 @@ def simulate_trips(
     _require_trips(mdp, starts, goals)
     entropy = make_rng(seed).integers(2**63)
     walks: list[Any] = [None] * starts.size
-    for toward in GoalValues(mdp, reward).each(np.unique(goals)):
-        trips = np.flatnonzero(goals == toward.goal)
+    for toward, trips in _cases(mdp, reward, starts, goals, by):
         _require_reached(mdp, toward, starts[trips], trips)
-        rng = np.random.default_rng([int(entropy), toward.goal])
+        key = [int(entropy), toward.goal, *([int(starts[trips[0]])] if by == "pair" else [])]
+        rng = np.random.default_rng(key)
         for trip, walk in zip(trips, _walk(toward, starts[trips], longest, rng), strict=True):
             walks[trip] = walk
     demos = Demonstrations.from_trajectories(walks, mdp.n_states, mdp.n_actions, goal=goals)
     return replace(demos, state_labels=mdp.state_labels, action_labels=mdp.action_labels)
+
+
+def _cases(mdp: MDP, reward: Any, starts: Ints, goals: Ints, by: str) -> Iterator[tuple[Toward, Ints]]:
+    """Values toward each goal, or of each pair, and the trips that they are for."""
+    if not callable(reward):
+        for toward in GoalValues(mdp, reward).each(np.unique(goals)):
+            yield toward, np.flatnonzero(goals == toward.goal)
+        return
+    origin = starts if by == "pair" else np.full(starts.size, -1)
+    for goal, first in np.unique(np.stack([goals, origin]), axis=1).T:
+        values = GoalValues(mdp, reward(int(goal), int(first)))
+        yield values.toward(int(goal)), np.flatnonzero((goals == goal) & (origin == first))
 
 
 def _walk(toward: Toward, starts: Ints, longest: int | None, rng: np.random.Generator) -> list[tuple[Ints, Ints]]:
@@ -104,4 +124,6 @@ def simulate_like(
         raise InvalidInput("n", "None where origins and destinations are given", n, remedy="Repeat them instead.")
     else:
         origins, destinations = fit.states("origins", origins), fit.states("destinations", destinations)
-    return simulate_trips(fit.mdp, fit.reward, origins, destinations, seed, longest)
+    own = fit.reward_model
+    reward, by = (fit.case_table, own.by) if hasattr(own, "toward") else (fit.reward, "goal")
+    return simulate_trips(fit.mdp, reward, origins, destinations, seed, longest, by)

@@ -26,7 +26,7 @@ from revealed.advisor.trials import (
 from revealed.bootstrap import check_options
 from revealed.checks import as_number, require_count
 from revealed.demonstrations import Demonstrations
-from revealed.errors import InvalidOption
+from revealed.errors import InvalidDemonstrations, InvalidOption
 from revealed.estimation import Run
 from revealed.estimators import Estimator
 from revealed.fit import Fit
@@ -113,7 +113,7 @@ def advise(
 
     Parameters
     ----------
-    mdp, demos, reward : as for `fit`.
+    mdp, demos, reward : as for `fit`; trips with goals are left to `NFXP`.
     reps, seed, jobs : resamples of agents at most, where they start, and the workers that share refits. Refits stop
         early, in batches of six, once every difference is clear. A single agent's decisions are resampled in groups.
     progress : None shows a bar on a terminal; True and False force it.
@@ -126,6 +126,7 @@ def advise(
     enough (half the seconds, and half a second for CCP or one for NPL). Savings near these bounds may go either way.
     """
     born = time.perf_counter()
+    _require_no_goals(demos)
     check_options(reps, seed, jobs, progress)
     seconds = _as_budget(budget)
     updates = options.pop("updates", UPDATES)
@@ -135,6 +136,12 @@ def advise(
     evidence = _gather(run, updates, reps, seed, jobs, progress, seconds)
     method, reason = decide(evidence)
     return _advice(evidence, method, reason, options, updates, reward, time.perf_counter() - born)
+
+
+def _require_no_goals(demos: Any) -> None:
+    if isinstance(demos, Demonstrations) and demos.goals is not None:
+        remedy = "Use rv.NFXP(reward).fit(mdp, demos): it shares its work between the goals."
+        raise InvalidDemonstrations("demos", "demonstrations without goals", "trips with goals", remedy=remedy)
 
 
 def _as_budget(budget: Any) -> float:

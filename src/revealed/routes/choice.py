@@ -7,7 +7,6 @@ Links go in and come out by their labels. Nothing here is estimated: parameters 
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -173,31 +172,10 @@ class RouteChoice(LinkModel):
             raise InvalidInput("trips", "whole numbers of trips", got, where, "Round them first.")
         kept = table.keep(table.trips > 0.0)
         require_ways(kept, self.values_of(kept))
-        if self.by is None:
-            often = kept.trips.astype(np.intp)
-            starts, ends = (np.repeat(x, often) for x in (kept.origin, kept.destination))
-            return simulate_trips(self.network.mdp, self.table(), starts, ends, seed)
-        return self._simulate_cases(kept, seed)
-
-    def _simulate_cases(self, demand: Demand, seed: int | None) -> Demonstrations:
-        """Case by case where rewards depend on the trip, each with a seed of its own."""
-        walks: list[Any] = []
-        goals: list[int] = []
-        seeds = np.random.SeedSequence(seed).generate_state(len(demand))
-        for rows in demand.groups(self.by == "pair"):
-            goal, origin = int(demand.destination[rows[0]]), int(demand.origin[rows[0]])
-            often = demand.trips[rows].astype(int)
-            starts = np.repeat(demand.origin[rows], often)
-            ends = np.full(starts.size, goal)
-            table = self.table(goal, origin)
-            drawn = simulate_trips(self.network.mdp, table, starts, ends, int(seeds[rows[0]])).steps
-            assert drawn is not None
-            for part in np.split(np.arange(drawn.state.size), np.flatnonzero(drawn.first)[1:]):
-                walks.append((np.append(drawn.state[part], goal), drawn.action[part]))
-                goals.append(goal)
-        mdp = self.network.mdp
-        demos = Demonstrations.from_trajectories(walks, mdp.n_states, mdp.n_actions, goal=goals)
-        return replace(demos, state_labels=mdp.state_labels)
+        often = kept.trips.astype(np.intp)
+        starts, ends = (np.repeat(x, often) for x in (kept.origin, kept.destination))
+        reward = self.table() if self.by is None else self.table
+        return simulate_trips(self.network.mdp, reward, starts, ends, seed, by=self.by or "goal")
 
     # -- how behaviour answers ----------------------------------------------------------------------------------------
 

@@ -68,6 +68,12 @@ def read_trips(
     return replace(demos, state_labels=network.links, notes=notes)
 
 
+def destinations_in(network: RoadNetwork, table: Any, trip: Columns, sequence: str, link: Columns) -> list[Any]:
+    """The last link of every trip, each once."""
+    rows = _read_rows(network, table, trip, sequence, link, None)
+    return [network.links[k] for k in np.unique(rows.link[rows.last])]
+
+
 def _read_rows(
     network: RoadNetwork, frame: Any, trip: Columns, sequence: str, link: Columns, traveller: Columns | None
 ) -> Rows:

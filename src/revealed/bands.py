@@ -1,0 +1,96 @@
+"""Standard errors and bounds of many quantities at once (theory L3), whatever they are: by name, as arrays.
+
+A world has one array per name; the change from one to another has one where both are of the same form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from revealed.checks import Floats
+from revealed.doubt import Doubt
+
+Named = dict[str, Floats]
+Bounds = dict[str, Named]  # se, lower and upper
+PARTS = ("se", "lower", "upper")
+
+
+def difference(then: Any, now: Any, names: Iterable[str]) -> dict[str, Any]:
+    """After less before, NaN where they cannot be compared; of what has −∞ (an infeasible action), nothing."""
+    out = {}
+    for name in names:
+        x, y = np.asarray(getattr(then, name)), np.asarray(getattr(now, name))
+        gap = np.full(x.shape, np.nan)
+        if x.shape == y.shape:
+            np.subtract(x, y, out=gap, where=np.isfinite(x) & np.isfinite(y))
+        out[name] = gap.item() if gap.ndim == 0 else gap
+    return out
+
+
+def blank(like: Any, names: Iterable[str]) -> Bounds:
+    """NaN of the right shapes, which takes no room."""
+    nothing = {name: np.broadcast_to(np.nan, np.shape(getattr(like, name))) for name in names}
+    return dict.fromkeys(PARTS, nothing)
+
+
+def size_of(values: Any) -> float:
+    """At least one: shares and probabilities are of that size."""
+    finite = np.abs(np.asarray(values))
+    return max(1.0, float(finite[np.isfinite(finite)].max(initial=0.0)))
+
+
+def delta_bounds(
+    doubts: Doubt,
+    at: tuple[Any, Any],
+    slopes: tuple[Any, Any],
+    size: Floats,
+    names: Sequence[str],
+    limits: dict[str, tuple[float, float]],
+) -> list[Bounds]:
+    """Of before, after and the change, by the delta method.
+
+    `at` and `slopes` hold the quantities of both worlds and their derivatives, parameters along the last axis; `size`
+    is how far each parameter moves values; `limits` are those within which the levels of a quantity can be.
+    """
+    scales = {name: max(size_of(getattr(side, name)) for side in at) for name in names}
+    change = difference(at[1], at[0], names)
+
+    def bounds(levels: Callable[[str], Any], slope: Callable[[str], Floats], within: Any) -> Bounds:
+        found = {name: doubts.spread(slope(name), size, scales[name]) for name in names}
+        se = {name: np.where(np.isfinite(levels(name)), x, np.nan) for name, x in found.items()}
+        return around({name: np.asarray(levels(name)) for name in names}, se, doubts.z, within)
+
+    both = [
+        bounds(lambda name, side=side: getattr(side, name), lambda name, ways=ways: getattr(ways, name), limits)
+        for side, ways in zip(at, slopes, strict=True)
+    ]
+    return [*both, bounds(lambda name: change[name], lambda name: _gap(slopes[1], slopes[0], name), {})]
+
+
+def _gap(then: Any, now: Any, name: str) -> Floats:
+    x, y = getattr(then, name), getattr(now, name)
+    return x - y if x.shape == y.shape else np.zeros_like(x)  # masked: the change itself is NaN there
+
+
+def around(levels: Named, se: Named, z: float, limits: dict[str, tuple[float, float]]) -> Bounds:
+    """Bounds at z standard errors to either side, within the limits of what such a thing can be."""
+    low = {name: x - z * se[name] for name, x in levels.items()}
+    high = {name: x + z * se[name] for name, x in levels.items()}
+    for name, (least, most) in limits.items():
+        low[name], high[name] = np.maximum(low[name], least), np.minimum(high[name], most)
+    return {"se": se, "lower": low, "upper": high}
+
+
+def percentile_bounds(draws: list[dict[str, Any]], doubts: Doubt, like: Any, names: Iterable[str]) -> Bounds:
+    """Standard deviations and percentiles of the draws; NaN for what was not kept."""
+    found = {part: dict(values) for part, values in blank(like, names).items()}
+    for name in draws[0]:
+        table = np.stack([draw[name] for draw in draws])
+        table = np.where(np.isfinite(table), table, np.nan)
+        low, high = np.quantile(table, doubts.tails, axis=0)
+        for part, values in zip(PARTS, (table.std(axis=0, ddof=1), low, high), strict=True):
+            found[part][name] = np.asarray(values)
+    return found

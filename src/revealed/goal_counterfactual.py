@@ -1,0 +1,330 @@
+"""What travellers would do if…: flows, values and welfare of trips with goals before and after a change, with bands.
+
+As `counterfactual.py`, for all trips together (theory R4, R6, L3): "before" is the full solution at the estimate,
+bands come by exact derivatives or from a bootstrap, and the change has bands of its own. A trip that could not arrive
+in one of the two worlds has no finite value there: such trips are counted, named and left out of both sides.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from revealed.band_plots import plot_marks
+from revealed.bands import Bounds, blank, delta_bounds, difference, percentile_bounds
+from revealed.checks import Floats, require_count, require_option
+from revealed.counterfactual import COLUMNS, readable
+from revealed.demonstrations import Demonstrations
+from revealed.doubt import IN_WORDS, Doubt, doubt, over_draws, require_known
+from revealed.errors import InvalidDemonstrations, InvalidInput
+from revealed.goal_behaviour import QUANTITIES, Flows, GoalSide, Pairs, countable
+from revealed.goal_checks import require_goals_within
+from revealed.inference import MOST_NUMBERS
+from revealed.labels import spell
+from revealed.matching import match_labels
+from revealed.mdp import MDP, require_mdp
+from revealed.naming import action_index, label_array, state_index
+from revealed.plots import own_axes
+from revealed.scenario import Side, sides
+from revealed.sheet import Printed, Row, Sheet
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+SHOWN = 5  # states whose visits change most that are printed
+LIMITS: dict[str, tuple[float, float]] = dict.fromkeys(("visits", "turns", "length"), (0.0, np.inf))
+FRAMES = ("visits", "turns", "value")
+OWN = ("params", "mdp", "reward", "bands", "level", "trips")
+
+
+@dataclass(frozen=True, eq=False)
+class TripQuantities:
+    """One number or array per quantity: levels, changes, standard errors or bounds.
+
+    `visits` (S,) and `turns` (S, A) are the expected use of states and actions by all trips together, origin and goal
+    included; `value` (P,) is V at the origin, for each pair of origin and goal; `welfare` is its mean over the trips,
+    in units of the shocks; `length` the mean number of decisions; `features` (K,) what a trip gathers of each feature
+    of a linear reward (none for other rewards).
+    """
+
+    visits: Floats = field(repr=False)
+    turns: Floats = field(repr=False)
+    value: Floats = field(repr=False)
+    welfare: float
+    length: float
+    features: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class TripBands(TripQuantities):
+    """Quantities with standard errors `se` and bounds `lower` and `upper`, each of the same form; NaN without bands."""
+
+    se: TripQuantities = field(repr=False)
+    lower: TripQuantities = field(repr=False)
+    upper: TripQuantities = field(repr=False)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class GoalCounterfactual(Printed):
+    """What trips do `before` and `after` a change, and the `change` from one to the other.
+
+    Each has `visits`, `turns`, `value`, `welfare`, `length` and `features`, and `se`, `lower` and `upper` of the same
+    form, as in `cf.change.se.welfare` (NaN where `bands` is None). `origins`, `goals` and `trips` (P,) are the pairs
+    that `value` is for; `mdp` is the model after the change.
+    """
+
+    before: TripBands
+    after: TripBands
+    change: TripBands
+    pairs: Pairs
+    mdp: MDP
+    names: tuple[str, ...]
+    words: str
+    bands: str | None
+    level: float
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def origins(self) -> tuple[Any, ...]:
+        return tuple(label_array(self.mdp.state_labels, self.pairs.origin).tolist())
+
+    @property
+    def goals(self) -> tuple[Any, ...]:
+        return tuple(label_array(self.mdp.state_labels, self.pairs.goal).tolist())
+
+    @property
+    def trips(self) -> Floats:
+        return self.pairs.trips
+
+    def table(self) -> pd.DataFrame:
+        """Welfare, decisions and features per trip: before, after, and the change with its band."""
+        import pandas as pd
+
+        rows = [self._cells("welfare", ()), self._cells("length", ())]
+        per_trip = pd.DataFrame(rows, columns=COLUMNS, index=["welfare", "decisions"])
+        features = pd.DataFrame(self._cells("features", ...), columns=COLUMNS, index=list(self.names))
+        return pd.concat([per_trip, features]) if self.names else per_trip
+
+    def frame(self, quantity: str = "visits") -> pd.DataFrame:
+        """One quantity by its labels: "visits" has a row per state, "turns" one per state and action that can be taken
+        in either world, "value" one per origin and goal, with its number of `trips`."""
+        import pandas as pd
+
+        require_option("quantity", quantity, FRAMES)
+        if quantity == "visits":
+            return pd.DataFrame(self._cells(quantity, ...), index=state_index(self.mdp))
+        if quantity == "value":
+            ends = [state_index(self.mdp).take(x) for x in (self.pairs.origin, self.pairs.goal)]
+            index = pd.MultiIndex.from_arrays(ends, names=["origin", "goal"])
+            return pd.DataFrame({"trips": self.trips} | self._cells(quantity, ...), index=index)
+        used = self.mdp.feasible | (self._column("before", quantity) > 0.0)
+        s, a = np.nonzero(used)
+        index = pd.MultiIndex.from_arrays([state_index(self.mdp).take(s), action_index(self.mdp).take(a)])
+        return pd.DataFrame(self._cells(quantity, (s, a)), index=index)
+
+    def most_changed(self, n: int = SHOWN) -> pd.DataFrame:
+        """The states whose visits change most, in either direction."""
+        require_count("n", n)
+        order = np.argsort(-np.abs(self.change.visits), kind="stable")[:n]
+        return self.frame("visits").iloc[order]
+
+    def _cells(self, quantity: str, place: Any) -> dict[str, Any]:
+        cells = {name: self._column(name, quantity)[place] for name in COLUMNS}
+        return {name: x.item() if np.ndim(x) == 0 else x for name, x in cells.items()}
+
+    def _column(self, name: str, quantity: str) -> Floats:
+        """`before` is NaN where the worlds differ in their actions."""
+        where = getattr(self, name) if hasattr(self, name) else getattr(self.change, name)
+        x, after = (np.asarray(getattr(side, quantity)) for side in (where, self.after))
+        return x if x.shape == after.shape else np.full(after.shape, np.nan)
+
+    def plot(self, n: int = 12, ax: Axes | None = None, title: str | None = None, **style: Any) -> Figure:
+        """The visits of the states that change most, before and after, with bands."""
+        frame = self.most_changed(n)
+        place = np.argsort(-np.abs(self.change.visits), kind="stable")[:n]
+        curves = {name: _curve(getattr(self, name), place) for name in ("before", "after")}
+        figure, axes = own_axes(ax, (max(5.4, 2.0 + 0.4 * len(frame)), 4.0))
+        style = {"label": "expected visits", "title": self.words if title is None else title} | style
+        plot_marks(axes, curves, [spell(name) for name in frame.index], **style)
+        return figure
+
+    def _sheet(self) -> Sheet:
+        table, most = self.table(), self.most_changed()
+        title = f"Counterfactual: {self.words}"
+        blocks = (_rows(table, "{}"), _rows(most[most["change"].abs() > 0.0], "visits of {}"))
+        notes = [
+            f"{self.pairs.total:.10g} trips of {self.trips.size} pairs. Welfare, in units of the shocks, decisions and "
+            "features are means per trip; visits are those of all trips."
+        ]
+        if self.bands is not None and bool(table["se"].notna().any()):
+            notes.insert(0, f"Bands of the change at {100 * self.level:g} %, {IN_WORDS[self.bands]}.")
+        notes += [f"Note: {note}" for note in self.notes]
+        return Sheet(title, ("", *COLUMNS), tuple(b for b in blocks if b), notes=tuple(notes), title=title)
+
+
+def _curve(side: TripBands, place: Any) -> tuple[Floats, Floats | None, Floats | None]:
+    low, high = side.lower.visits[place], side.upper.visits[place]
+    return (side.visits[place], None, None) if np.isnan(low).all() else (side.visits[place], low, high)
+
+
+def _rows(frame: pd.DataFrame, label: str) -> tuple[Row, ...]:
+    names = [label.format(spell(name)) for name in frame.index]
+    return tuple((name, *readable(row)) for name, row in zip(names, frame[list(COLUMNS)].to_numpy(), strict=True))
+
+
+def goal_counterfactual(
+    fit: Any,
+    params: Any = None,
+    mdp: Any = None,
+    reward: Any = None,
+    bands: str | None = "auto",
+    level: float = 0.95,
+    trips: Any = None,
+    **bootstrap: Any,
+) -> GoalCounterfactual:
+    """What travellers with the estimated preferences would do if something changed.
+
+    Parameters
+    ----------
+    params : as in `fit.counterfactual` without goals: name → number or function of the estimate, or all K numbers.
+    mdp : another model of the same states, such as `network.without(["a", "b"]).mdp`.
+    reward : another reward of the same parameters, such as `network.with_attribute("toll", 2.0).reward(names)`, or an
+        (S, A) array of rewards.
+    bands, level, bootstrap : as without goals.
+    trips : those who travel, demonstrations with goals; by default those observed. Only where they set out and where
+        they are going is used.
+    """
+    require_known("counterfactual", bootstrap, OWN, fit.reward_model.names)
+    pairs = _travellers(fit, trips)
+    _require_same_states(mdp, fit.mdp)
+    before, after, words = sides(fit, params, mdp, reward, None)
+    notes: list[str] = []
+    pairs = _arriving(pairs, before.mdp, after.mdp, notes)
+    counted = _counted(before, after)
+    both = GoalSide(before, pairs, counted[0]), GoalSide(after, pairs, counted[1])
+    doubts = doubt(fit, bands, level, bootstrap)
+    notes += doubts.notes
+    at, found = _bands(doubts, both, fit.theta, notes)
+    levels = [{name: getattr(flows, name) for name in QUANTITIES} for flows in at]
+    levels.append(difference(at[1], at[0], QUANTITIES))
+    told = [_banded(x, bounds) for x, bounds in zip(levels, found, strict=True)]
+    names = () if counted[0] is None else tuple(map(str, fit.reward_model.names))
+    said = (pairs, after.mdp, names, ", ".join(words), doubts.kind, level, tuple(notes))
+    return GoalCounterfactual(told[0], told[1], told[2], *said)
+
+
+# -- who travels, and where -------------------------------------------------------------------------------------------
+
+
+def _travellers(fit: Any, trips: Any) -> Pairs:
+    demos = fit.demonstrations if trips is None else trips
+    if not isinstance(demos, Demonstrations):
+        raise InvalidInput("trips", "rv.Demonstrations with goals", type(demos).__name__)
+    demos = match_labels(demos, fit.mdp)
+    if demos.goals is None:
+        remedy = "Pass goal= where they are read."
+        raise InvalidDemonstrations("trips", "trips with goals", "none", remedy=remedy)
+    require_goals_within(fit.mdp, demos)
+    if demos.n_states > fit.mdp.n_states:
+        raise InvalidDemonstrations("trips", f"the {fit.mdp.n_states} states of the model", demos.n_states)
+    return Pairs.of(demos)
+
+
+def _require_same_states(mdp: Any, own: MDP) -> None:
+    """Trips are known by the states where they begin and end, so that these must be the same."""
+    if mdp is None:
+        return
+    require_mdp(mdp)
+    remedy = "As in network.without(links).mdp, which keeps them all."
+    if mdp.n_states != own.n_states:
+        raise InvalidInput("mdp", f"the {own.n_states} states of the fit's model", mdp.n_states, remedy=remedy)
+    if mdp.state_labels is None or own.state_labels is None or mdp.state_labels == own.state_labels:
+        return
+    pairs = zip(map(spell, mdp.state_labels), map(spell, own.state_labels), strict=True)
+    odd = next((k for k, (there, here) in enumerate(pairs) if there != here), None)
+    if odd is not None:
+        expected = "the states of the fit's model in their order"
+        got = f"{mdp.state_labels[odd]!r} in the place of {own.state_labels[odd]!r}"
+        raise InvalidInput("mdp", expected, got, f"state {odd}", remedy)
+
+
+def _arriving(pairs: Pairs, before: MDP, after: MDP, notes: list[str]) -> Pairs:
+    """The pairs that have a way in both worlds; the others are told in `notes`."""
+    then = pairs.arriving(after)
+    now = then if after is before else pairs.arriving(before)
+    for lost, how in ((now & ~then, "can no longer arrive"), (~now & then, "can arrive only after the change")):
+        if lost.any():
+            notes.append(_left_out(pairs, lost, how, before))
+    if (~now & ~then).any():
+        notes.append(_left_out(pairs, ~now & ~then, "can never arrive", before))
+    if not (now & then).any():
+        got = f"none of {pairs.trips.size} (first {pairs.words(before, 0)})"
+        raise InvalidInput("trips", "pairs of origin and goal with a way before and after the change", got)
+    return pairs.keep(now & then)
+
+
+def _left_out(pairs: Pairs, lost: Any, how: str, mdp: MDP) -> str:
+    some = pairs.keep(lost)
+    n = f"{some.total:.10g} trips of {some.trips.size} pairs"
+    return f"{n} {how} and are left out of both sides (first {some.words(mdp, 0)})."
+
+
+def _counted(before: Side, after: Side) -> tuple[Any, Any]:
+    """The rewards whose features are summed along the way, where both worlds have some."""
+    now, then = countable(before.reward), countable(after.reward)
+    if (
+        isinstance(after.reward, np.ndarray)
+        and not hasattr(now, "toward")
+        and before.mdp.feasible.shape == (after.mdp.feasible.shape)
+    ):
+        then = now  # numbers say nothing of the features, which stay what they are
+    return (None, None) if now is None or then is None else (now, then)
+
+
+# -- bands ------------------------------------------------------------------------------------------------------------
+
+Both = tuple[GoalSide, GoalSide]
+
+
+def _bands(doubts: Doubt, both: Both, theta: Floats, notes: list[str]) -> tuple[tuple[Flows, Flows], list[Bounds]]:
+    """The flows before and after; se, lower and upper of both and of the change."""
+    if doubts.kind == "delta":
+        now, then = (side.with_slopes(theta) for side in both)
+        at, size = (now[0], then[0]), np.maximum(now[1].size, then[1].size)
+        return at, delta_bounds(doubts, at, (now[1].flows, then[1].flows), size, QUANTITIES, LIMITS)
+    at = both[0].at(theta), both[1].at(theta)
+    if doubts.kind == "bootstrap":
+        return at, _bootstrap_bands(doubts, both, at, notes)
+    return at, [blank(flows, QUANTITIES) for flows in (*at, at[1])]
+
+
+def _bootstrap_bands(doubts: Doubt, both: Both, at: tuple[Flows, Flows], notes: list[str]) -> list[Bounds]:
+    """Percentiles over the draws, of what can be kept of all draws."""
+    n = len(np.asarray(doubts.theta))
+    kept = tuple(name for name in QUANTITIES if n * max(np.size(getattr(x, name)) for x in at) <= MOST_NUMBERS)
+    if len(kept) < len(QUANTITIES):
+        lost = ", ".join(name for name in QUANTITIES if name not in kept)
+        notes.append(f"no bands of {lost}: there are too many numbers to keep every draw.")
+    draws = over_draws("counterfactual", partial(_draw, both, kept), doubts, notes)
+    return [percentile_bounds([d[i] for d in draws], doubts, at[min(i, 1)], QUANTITIES) for i in range(3)]
+
+
+def _draw(both: Both, kept: tuple[str, ...], theta: Floats, psi: Floats) -> list[dict[str, Any]]:
+    """Before, after and the change at one draw."""
+    now, then = (side.at(theta, psi) for side in both)
+    levels = [{name: np.asarray(getattr(flows, name)) for name in kept} for flows in (now, then)]
+    return [*levels, {name: np.asarray(x) for name, x in difference(then, now, kept).items()}]
+
+
+def _banded(levels: dict[str, Any], bounds: Bounds) -> TripBands:
+    parts: dict[str, Any] = {part: TripQuantities(**_plain(values)) for part, values in bounds.items()}
+    return TripBands(**_plain(levels), **parts)
+
+
+def _plain(found: dict[str, Any]) -> dict[str, Any]:
+    return {name: np.asarray(x).item() if np.ndim(x) == 0 else x for name, x in found.items()}
