@@ -37,6 +37,7 @@ bench: setup ## side-by-side measurements
 	$(BIN)/python benchmarks/bench_worlds.py
 	$(BIN)/python benchmarks/bench_inference.py
 	$(BIN)/python benchmarks/bench_panels.py
+	$(BIN)/python benchmarks/bench_routes.py
 
 clean: ## remove caches and build output (.venv and results stay)
 	rm -rf build dist .pytest_cache .ruff_cache .hypothesis *.egg-info src/*.egg-info

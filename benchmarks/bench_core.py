@@ -70,12 +70,19 @@ class Row:
             "" if self.aim is None else f"≤ {in_words(self.aim, self.unit)}",
             self.verdict,
             "" if self.dense is None else in_words(self.dense, self.unit),
-            "" if self.ratio is None else f"{self.ratio:,.0f}×",
+            "" if self.ratio is None else f"{self.ratio:,.0f}×" if self.ratio >= 10.0 else f"{self.ratio:.1f}×",
             self.note,
         ]
 
 
 COLUMNS = ("what", "measured", "aim", "", "dense baseline", "ratio", "note")
+
+
+def lines_of(rows: list[Row], rival: str) -> tuple[list[str], list[list[str]]]:
+    """The heads of the columns and the cells; those of a rival only where one was run."""
+    kept = [i for i in range(len(COLUMNS)) if i not in (4, 5) or any(row.dense is not None for row in rows)]
+    heads = [COLUMNS[i].replace("dense baseline", rival) for i in kept]
+    return heads, [[row.cells()[i] for i in kept] for row in rows]
 
 
 def in_words(x: float, unit: str) -> str:
@@ -321,22 +328,24 @@ def machine() -> str:
     return f"{where}; Python {platform.python_version()}, {libraries}; one BLAS thread, JAX on the CPU."
 
 
-def print_markdown(rows: list[Row], lines: list[str]) -> None:
-    print("|" + "|".join(f" {c} " for c in COLUMNS) + "|\n|" + "---|" * len(COLUMNS))
-    for row in rows:
-        print("|" + "|".join(f" {c} " for c in row.cells()) + "|")
+def print_markdown(rows: list[Row], lines: list[str], rival: str = "dense baseline") -> None:
+    heads, cells = lines_of(rows, rival)
+    print("|" + "|".join(f" {c} " for c in heads) + "|\n|" + "---|" * len(heads))
+    for row in cells:
+        print("|" + "|".join(f" {c} " for c in row) + "|")
     print("\n" + "\n".join(lines))
 
 
-def print_table(rows: list[Row], lines: list[str], title: str = TITLE) -> None:
+def print_table(rows: list[Row], lines: list[str], title: str = TITLE, rival: str = "dense baseline") -> None:
     from rich.console import Console
     from rich.table import Table
 
     table = Table(title=title)
-    for column in COLUMNS:
-        table.add_column(column, justify="left" if column in ("what", "", "note") else "right", overflow="fold")
-    for row in rows:
-        table.add_row(*row.cells())
+    heads, cells = lines_of(rows, rival)
+    for head in heads:
+        table.add_column(head, justify="left" if head in ("what", "", "note") else "right", overflow="fold")
+    for row in cells:
+        table.add_row(*row)
     console = Console()
     if not console.is_terminal:
         console = Console(width=180)

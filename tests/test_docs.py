@@ -26,6 +26,7 @@ PAGES = (
     "docs/choosing.md",
     "docs/command_line.md",
     "docs/data.md",
+    "docs/routes.md",
 )
 BLOCK = re.compile(r"```(?P<language>python|bash)\n(?P<code>.*?)```\n(?:\n```text\n(?P<output>.*?)```\n)?", re.DOTALL)
 LINK = re.compile(r"\]\(([^)#\s]+)?(?:#([^)\s]+))?\)|<img src=\"([^\"]+)\"")

@@ -160,7 +160,7 @@ def _grows(M: sp.csr_array, rounds: int = 20) -> bool:
     """Whether some x ≥ 0 has Mx ≥ x, which proves that paths which go round outweigh those that end (theory R3).
 
     What a few products find is not left to SuperLU: where weights are whole numbers, as at θ = 0, pivots can be exactly
-    zero, and behind them it reads what is not there.
+    zero, and it then was seen to call BLAS with illegal sizes, which writes to the terminal.
     """
     x = np.ones(int(M.shape[0]))
     for _ in range(rounds):
