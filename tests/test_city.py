@@ -11,7 +11,7 @@ from scipy.sparse.csgraph import connected_components, dijkstra
 
 import revealed as rv
 from revealed.environments import City, city
-from revealed.environments.city import link_use
+from revealed.goal_flows import observed_use
 from revealed.environments.city_links import links_of, quiet
 from revealed.environments.city_streets import ARTERIAL, LOCAL, MOTORWAY, SPEEDS, Streets, lay_streets, triangulate
 from revealed.goal_values import GoalValues
@@ -260,4 +260,4 @@ def test_the_use_of_links_counts_the_first_and_the_last_of_every_trip(town):
         own = steps.agent == trip
         for link in [*steps.state[own], steps.next_state[own][-1]]:
             by_hand[link] += 1.0
-    np.testing.assert_array_equal(link_use(trips), by_hand)
+    np.testing.assert_array_equal(observed_use(trips), by_hand)

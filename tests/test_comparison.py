@@ -1,11 +1,14 @@
 """Fits side by side: the union of their parameters, errors in brackets, and a word where they cannot be compared."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import revealed as rv
 from fits import MadeUp, Reader
 from models import draw, random_mdp
+from networks import random_trips
 from revealed.comparison import compare_fits
 
 GROUP4 = MadeUp()
@@ -202,3 +205,18 @@ def test_real_fits_stand_side_by_side():
     assert "cannot be compared" not in str(table)
     some = rv.NFXP(reward).fit(mdp, demos.subset(range(150)))
     assert "cannot be compared" in str(rv.compare_fits([nfxp, some]))
+
+
+def test_trips_to_other_goals_are_other_data():
+    made = random_trips(1, S=12, n=40)
+    demos = made.demos
+    steps = demos.steps
+    assert steps is not None
+    one = rv.NFXP(made.reward).fit(made.mdp, demos)
+    table = compare_fits([one, one])
+    assert cells(table, "Trips, goals") == ["40, 5", "40, 5"]
+    assert "different data" not in str(table)
+    cut = replace(steps, goal=np.where(steps.goal == one.goal_states[0], one.goal_states[1], steps.goal))
+    other = replace(one, demonstrations=replace(demos, steps=cut))
+    assert "different data (different goals)" in " ".join(str(compare_fits([one, other])).split())
+    assert "Trips, goals" not in str(compare_fits([GROUP4, MYOPIC]))

@@ -29,9 +29,10 @@ ORDER: list[str] = [
     "rewards.base", "rewards.feature_table", "rewards.linear", "rewards.tabular", "rewards.neural", "rewards.torch",
     "rewards",
     "objective", "optimize", "diagnosis", "first_step",
-    "goal_rows", "goal_cases", "route_cases", "goal_first_step", "goal_likelihood",
+    "goal_rows", "goal_cases", "route_cases", "goal_first_step", "goal_likelihood", "goal_flows",
     "inference", "goal_inference", "bootstrap", "reestimation", "hypotheses", "identification", "uncertainty",
-    "plots", "band_plots", "long_run", "behaviour", "doubt", "scenario", "counterfactual", "demand",
+    "plots", "band_plots", "long_run", "behaviour", "doubt", "bands", "scenario", "counterfactual", "demand",
+    "goal_behaviour", "goal_counterfactual",
     "estimates", "summary", "comparison",
     "saving", "labelled", "fit", "goal_fit", "estimation", "goal_estimation", "estimators", "loaded_checks", "loading",
     "reward_distances", "metrics",
@@ -41,8 +42,8 @@ ORDER: list[str] = [
     "experiments",
     "findings", "report",
     "fit_report.choices", "fit_report.places", "fit_report.figures", "fit_report.material", "fit_report.chapters",
-    "fit_report.whole", "fit_report",
-    "typed", "description", "recipe", "commands", "cli",
+    "fit_report.trip_figures", "fit_report.trips", "fit_report.whole", "fit_report",
+    "typed", "description", "sense", "road_recipe", "recipe", "commands", "cli",
 ]
 # fmt: on
 

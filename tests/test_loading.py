@@ -18,7 +18,9 @@ from hypothesis import given, settings
 
 import revealed as rv
 from models import draw, random_mdp
+from networks import random_trips, windy_trips
 from revealed.archive import write_archive
+from revealed.goal_first_step import GoalLogit
 from zoo import KINDS, problem
 
 MDP = random_mdp(10, 3, seed=1, masked=True, terminal=1, initial=True)
@@ -507,3 +509,62 @@ def test_parts_that_contradict_each_other_are_refused(small, change, message):
 
 def test_nothing_is_wrong_with_a_forgery_that_changes_nothing(small):
     assert_same(SMALL, rv.load(forged(small, lambda d, a: None)))
+
+
+# trips with goals
+
+ROADS = random_trips(1, S=12, n=60)
+WINDY = windy_trips(0.9, n=40)
+GOAL_FITS = {
+    "NFXP": lambda: rv.NFXP(ROADS.reward).fit(ROADS.mdp, ROADS.demos),
+    "uncertain moves": lambda: rv.NFXP(WINDY.reward).fit(WINDY.mdp, WINDY.demos),
+    "CCP": lambda: rv.CCP(ROADS.reward, first_step=GoalLogit(1e-3)).fit(ROADS.mdp, ROADS.demos),
+    "settled NPL": lambda: rv.NPL(ROADS.reward, updates=40).fit(ROADS.mdp, ROADS.demos),
+    "unsettled NPL": lambda: rv.NPL(ROADS.reward, updates=2).fit(ROADS.mdp, ROADS.demos),
+    "tabular": lambda: rv.NFXP(rv.TabularReward(12), l2=0.1).fit(ROADS.mdp, ROADS.demos),
+    "occupancy": lambda: rv.NFXP(ROADS.reward, weighting="occupancy").fit(ROADS.mdp, ROADS.demos),
+}
+
+
+@pytest.mark.parametrize("name", GOAL_FITS)
+def test_fits_of_trips_with_goals_come_back(tmp_path, name):
+    fit = GOAL_FITS[name]()
+    loaded = round_trip(fit, tmp_path)
+    assert isinstance(loaded, rv.GoalFit)
+    assert (loaded.stored is not None) == (name == "unsettled NPL")
+    goal = fit.goals[0]
+    np.testing.assert_array_equal(loaded.policy_for(goal), fit.policy_for(goal))
+    np.testing.assert_array_equal(loaded.value_for(goal), fit.value_for(goal))
+    pd.testing.assert_series_equal(loaded.log_likelihood_by_trip(), fit.log_likelihood_by_trip(), check_exact=True)
+    assert_same(fit.simulate(5, seed=3).steps, loaded.simulate(5, seed=3).steps)
+    assert (str(loaded.summary()), repr(loaded)) == (str(fit.summary()), repr(fit))
+    if name in ("NFXP", "CCP"):
+        assert_resamples_the_same(fit, loaded)  # pyright: ignore[reportArgumentType]
+
+
+def test_link_sizes_come_back(tmp_path):
+    city = rv.environments.city(100, seed=0)
+    trips = city.demonstrate(25, seed=1, destinations=4)
+    for per in ("goal", "pair"):
+        sizes = rv.link_size(city.network, city.reward, city.true_weights, trips, per=per)
+        fit = rv.NFXP(rv.LinkSizeReward(city.reward, sizes), l2=0.01).fit(city.mdp, trips)
+        loaded = round_trip(fit, tmp_path)
+        ends = [city.network.links[at[0]] for at in (trips.destinations, trips.origins)]
+        np.testing.assert_array_equal(loaded.policy_for(*ends), fit.policy_for(*ends))
+        pd.testing.assert_series_equal(loaded.bse, fit.bse, check_exact=True)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (put("llf", value=-1.0), "the log likelihood is -1, but -"),
+        (lambda d, a: a.update(reward=np.zeros((3, 3))), r"reward has shape \(3, 3\), not \(12, 3\)"),
+        (lambda d, a: d["stored"]["fields"]["log"].pop(), "4 policies are stored for 5 goals"),
+        (put("stored", "fields", "log", value=[{"$array": "theta"}] * 5), r"stored\[0\] has shape \(3,\)"),
+        (put("demonstrations", "fields", "steps", "fields", "goal", value=None), "the trips have no goals"),
+    ],
+)
+def test_parts_of_a_fit_with_goals_that_contradict_each_other_are_refused(tmp_path, change, message):
+    saved = GOAL_FITS["unsettled NPL"]().save(tmp_path / "fit.zip")
+    with pytest.raises(rv.errors.UnreadableFit, match=message):
+        rv.load(forged(saved, change))

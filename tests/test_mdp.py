@@ -6,9 +6,13 @@ import pickle
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
 
 import revealed as rv
 from models import corridor, dense, random_mdp, random_policy, random_reward
+from networks import random_network, reaches
+from zoo import seeds
 
 
 def test_the_three_forms_of_transitions_give_one_model():
@@ -210,3 +214,89 @@ def test_one_state_one_action_is_a_model():
     mdp = rv.MDP(np.ones((1, 1, 1)), discount=0.5)
     assert rv.solve(mdp, [[2.0]]).value[0] == pytest.approx(4.0, rel=1e-14)
     np.testing.assert_array_equal(random_policy(mdp), [[1.0]])
+
+
+# ----------------------------------------------------------------------------------------------------------- toward
+
+
+def ways_by_hand(mdp: rv.MDP, goal: int):
+    """What is left on the way to a goal, straight from the words (theory R1): an action stays if it may lead to where
+    the goal can be reached, and to nowhere else but ends of the model; until nothing changes."""
+    T, kept = dense(mdp) > 0.0, mdp.feasible.copy()
+    kept[goal] = False
+    while True:
+        alive = np.arange(mdp.n_states) == goal
+        for _ in range(mdp.n_states):
+            alive |= (T & kept[:, :, None] & alive).any(axis=(1, 2))
+        fits = (T & alive).any(axis=2) & (~T | alive | mdp.terminal).all(axis=2)
+        if np.array_equal(kept, kept & fits):
+            return ~alive | (np.arange(mdp.n_states) == goal), kept
+        kept &= fits
+
+
+@given(seeds, st.booleans(), st.sampled_from([0.9, 1.0]))
+def test_toward_leaves_what_leads_to_the_goal(seed, certain, discount):
+    if certain:
+        mdp = random_network(seed, S=9, A=3, parts=1 + seed % 2, dead_ends=seed % 4).replace(discount=discount)
+    else:
+        mdp = random_mdp(9, 3, discount, seed, masked=True, branching=1 + seed % 2, terminal=seed % 3)
+    for goal in range(9):
+        model, (terminal, kept) = mdp.toward(goal), ways_by_hand(mdp, goal)
+        np.testing.assert_array_equal(model.feasible, kept)
+        np.testing.assert_array_equal(model.terminal, terminal)
+        assert (model.goal, model.discount) == (goal, discount)
+        if certain:  # an action is kept if and only if its successor can reach the goal
+            reached = reaches(mdp, goal)[dense(mdp).argmax(axis=2)]
+            reached[goal] = False
+            np.testing.assert_array_equal(model.feasible, mdp.feasible & reached)
+
+
+def test_toward_shares_the_transitions_and_leaves_the_model_as_it_was():
+    mdp = random_network(2)
+    before = mdp.feasible.copy()
+    model = mdp.toward(3)
+    assert model.transitions is mdp.transitions
+    assert model.structure is mdp.structure
+    assert mdp.goal is None
+    np.testing.assert_array_equal(mdp.feasible, before)
+    with pytest.raises(ValueError, match="read-only"):
+        model.feasible[0, 0] = True
+    assert repr(model).endswith("toward state 3)")
+    again = pickle.loads(pickle.dumps(model))
+    assert again.goal == 3
+    np.testing.assert_array_equal(again.feasible, model.feasible)
+
+
+def test_arrival_links_of_other_destinations_are_dead_ends():
+    """A ring of three with an arrival link at each: toward one of them, the other two are masked."""
+    T = np.zeros((6, 2, 6))
+    for i in range(3):
+        T[i, 0, (i + 1) % 3] = T[i, 1, 3 + i] = 1.0
+    mdp = rv.MDP(T, 1.0, terminal=np.arange(6) >= 3, state_labels=["a", "b", "c", "at a", "at b", "at c"])
+    model = mdp.toward("at b")
+    assert model.goal == 4
+    assert model.feasible[:3].tolist() == [[True, False], [True, True], [True, False]]
+    assert model.terminal.tolist() == [False, False, False, True, True, True]
+
+
+def test_toward_a_goal_out_of_reach_everybody_stands_still():
+    mdp = random_network(1, S=8, parts=2, dead_ends=0).toward(0)
+    assert mdp.terminal[1::2].all()
+    assert not mdp.feasible[1::2].any()
+
+
+def test_labels_come_by_name_and_numbers_by_place():
+    mdp = random_network(0, S=4, A=2).with_labels(["a", "3", 2, "d"])
+    assert [mdp.toward(goal).goal for goal in ("a", 1, "2", "3", np.int64(3))] == [0, 1, 2, 1, 3]
+    assert (mdp.place_of("3"), mdp.place_of(3), mdp.place_of(2), mdp.place_of("e")) == (1, 1, 2, None)
+
+
+def test_goals_that_are_no_states_are_refused():
+    mdp = random_network(0, S=4, A=2)
+    for goal in (4, -1, 1.5, None, "a"):
+        with pytest.raises(rv.errors.InvalidInput, match="`goal`: expected a state, an index in 0…3; got"):
+            mdp.toward(goal)
+    with pytest.raises(rv.errors.InvalidInput, match=r"one of north.*Did you mean north\?"):
+        mdp.with_labels(["north", "east", "south", "west"]).toward("nort")
+    with pytest.raises(rv.errors.InvalidInput, match=r"a model without a horizon.*Use `mdp.base`"):
+        mdp.unroll(3).toward(0)

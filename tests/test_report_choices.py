@@ -8,6 +8,7 @@ from scipy.stats import chi2
 
 import revealed as rv
 from models import counts, draw, random_mdp, shuffled
+from networks import random_trips
 from revealed.fit_report.choices import ENOUGH, ChiSquare, ChoiceFit, chi_square, standardise
 
 
@@ -165,3 +166,42 @@ def test_few_decisions_weights_and_flexible_rewards_have_no_test():
 def test_nothing_in_units_of_nothing_is_nothing():
     got = standardise(np.array([0.0, 1.0, -1.0, 2.0]), np.array([0.0, 0.0, 0.0, 4.0]))
     np.testing.assert_array_equal(got, [np.nan, np.inf, -np.inf, 1.0])
+
+
+# trips with goals
+
+
+def trips_fit(n: int = 400) -> rv.GoalFit:
+    made = random_trips(3, S=10, n=n, goals=3)
+    return rv.NFXP(made.reward).fit(made.mdp, made.demos)
+
+
+def test_choices_of_trips_are_pooled_over_their_goals():
+    fit = trips_fit()
+    seen, S = ChoiceFit.of(fit), fit.mdp.n_states
+    expected, variance = np.zeros(fit.mdp.feasible.shape), np.zeros(fit.mdp.feasible.shape)
+    for goal in fit.goal_states:
+        n = fit.demonstrations.toward(goal).counts.sum(axis=1, keepdims=True)
+        policy = fit.policy_for(goal)
+        expected += n * policy
+        variance += n * policy * (1.0 - policy)
+    np.testing.assert_allclose(seen.expected, expected, atol=1e-9)
+    np.testing.assert_allclose(seen.variance, variance, atol=1e-9)
+    np.testing.assert_array_equal(seen.counts, fit.demonstrations.counts)
+    assert seen.visits.shape == (S,)
+    assert seen.llf_at_random <= fit.llf <= seen.llf_of_frequencies
+    used = seen.tested.counts > 0.0
+    assert fit.llf == pytest.approx(seen.tested.counts[used] @ np.log(seen.tested.policy[used]))
+
+
+def test_the_test_of_trips_has_the_size_that_it_states():
+    """The probabilities of a larger X² that it tells lie on both sides of one that is uniform."""
+    made, found = random_trips(3, S=14, goals=5), []
+    for seed in range(20):
+        fit = rv.NFXP(made.reward).fit(made.mdp, made.draw(400, seed))
+        one = chi_square(fit, ChoiceFit.of(fit).tested)
+        assert isinstance(one, ChiSquare)
+        found.append(one.p)
+    low, high = (np.array(found) < 0.5).mean(axis=0)
+    assert low > 0.5 - 3.0 * np.sqrt(0.25 / 20)
+    assert high < 0.5 + 3.0 * np.sqrt(0.25 / 20)

@@ -9,6 +9,7 @@ from scipy.special import ndtr, ndtri
 import revealed as rv
 from fits import MadeUp, Reader
 from models import corridor, draw, random_mdp
+from networks import random_trips
 from revealed.summary import Summary, covariance_words
 
 MOVES = ("p0", "p1")
@@ -500,3 +501,15 @@ def test_a_table_of_weights_is_printed_without_the_list_of_what_moves_together()
     fit = rv.NFXP(rv.TabularReward(8)).fit(mdp, draw(mdp, np.arange(8.0)[:, None] * 0.1, 200))
     assert "Weak identification" not in words(fit)
     assert row(str(fit.summary()), "state3")[1:] == ["–"] * 5
+
+
+def test_a_fit_of_trips_tells_how_many_go_to_how_many_goals():
+    made = random_trips(1, S=12, n=60)
+    fit = rv.CCP(made.reward).fit(made.mdp, made.demos)
+    text = words(fit)
+    assert "Trips, goals: 60, 5" in text
+    assert "First step: logit" in text
+    assert "a logit of a wrong form leaves a bias" in text
+    assert repr(fit).startswith("<GoalFit CCP: 3 parameters, llf ")
+    assert f"{fit.nobs} decisions toward 5 goals, converged" in repr(fit)
+    assert "Trips, goals" not in words(MadeUp())

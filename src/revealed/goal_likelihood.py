@@ -27,8 +27,9 @@ def by_trip(mdp: MDP, demos: Demonstrations, cases_of: Callable[[GoalRows], Any]
     assert steps is not None
     rows = GoalRows.of(mdp, demos, getattr(reward, "by", "goal"), discounted=False)
     log_policy = cases_of(rows).at(reward, theta, {}).choices.log_policy
-    step_log = log_policy[rows.place(demos), steps.action] * demos.step_weights
-    return np.bincount(demos.trajectory, step_log, demos.origins.size).astype(np.float64)
+    counts = demos.step_weights > 0.0  # those that do not count have no row
+    step_log = log_policy[rows.place(demos)[counts], steps.action[counts]] * demos.step_weights[counts]
+    return np.bincount(demos.trajectory[counts], step_log, demos.origins.size).astype(np.float64)
 
 
 def trip_names(demos: Demonstrations) -> list[Any]:

@@ -1,0 +1,74 @@
+"""Options that would do nothing beside others are mistakes, told in a line with what to do instead."""
+
+import pytest
+
+from revealed.description import Description, flag
+from revealed.errors import InvalidOption
+from revealed.sense import ELSEWHERE, ROADS, require_effect, require_sense
+
+PANEL = {"panel": "trips.csv", "id": "rider", "time": "t", "state": "station", "action": "choice", "reward": "tabular"}
+ROAD = {"panel": "trips.csv", "network": "links.csv"}
+SOME = {"gaps": "error", "unseen": "stay", "constants": True, "smoothing": 1.0, "kernel": 1.0, "horizon": 3}
+SOME |= {"u_turns": False, "arrivals": True, "probability": "p", "period": "day"}
+
+
+def told(**options) -> str:
+    with pytest.raises(InvalidOption) as caught:
+        require_sense(Description(**options))
+    return str(caught.value)
+
+
+def test_plain_descriptions_make_sense():
+    require_sense(Description(**PANEL))
+    require_sense(Description(**PANEL, goal="to", discount=1.0))
+    require_sense(Description(**ROAD))
+    require_sense(Description(panel="trips.csv", turns="turns.csv", turn_from="a"))
+
+
+@pytest.mark.parametrize("name", ROADS)
+def test_what_only_roads_have_needs_a_network(name):
+    message = told(**PANEL, **{name: SOME.get(name, "x")})
+    assert message == f"`{flag(name)}`: expected a road network; got none. Give --network FILE."
+
+
+@pytest.mark.parametrize("name", ELSEWHERE)
+def test_what_a_network_says_by_itself_is_not_said_again(name):
+    coordinates = {"coordinates": ("x", "y")}
+    message = told(**ROAD, **{name: SOME.get(name, coordinates.get(name, "x"))})
+    assert message.startswith(f"`{flag(name)}`: expected nothing on a road network; got ")
+    assert message.endswith(ELSEWHERE[name] or message[-1])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({**ROAD, "discount": 0.9}, "`--discount`: expected 1 on a road network, where every trip arrives; got 0.9."),
+        (
+            {"panel": "trips.csv", "turns": "turns.csv", "from_node": "a"},
+            "`--from-node`: expected a file of links; got turns alone. Give --network FILE.",
+        ),
+        ({**ROAD, "turn_to": "b"}, "`--turn-to`: expected a file of turns; got none. Give --turns FILE."),
+        (
+            {**ROAD, "columns": "time", "reward": "tabular"},
+            "`--columns`: expected a reward of attributes; got --reward tabular, one weight per link.",
+        ),
+        ({**ROAD, "hidden": 3}, "`--hidden`: expected a neural reward; got linear. Add --reward neural."),
+        (
+            {**PANEL, "goal": "to", "horizon": 3},
+            "`--horizon`: expected trips without --goal, at which they end; got 3.",
+        ),
+    ],
+)
+def test_contradictions_are_told(options, message):
+    assert told(**options) == message
+
+
+def test_the_discount_depends_on_what_the_data_are():
+    assert Description(**PANEL).discount == 0.95
+    assert Description(**ROAD).discount == 1.0
+
+
+def test_a_first_step_needs_a_method_that_has_one():
+    with pytest.raises(InvalidOption, match="--first-step logit, which would have no effect"):
+        require_effect(Description(**ROAD, first_step="logit"), {"first_step": "logit"}, "nfxp")
+    require_effect(Description(**ROAD, first_step="auto"), {"first_step": "auto"}, "nfxp")
