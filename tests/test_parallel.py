@@ -9,7 +9,7 @@ from joblib import parallel_config, register_parallel_backend
 from joblib._parallel_backends import ThreadingBackend
 
 from revealed import parallel
-from revealed.parallel import cores, each
+from revealed.parallel import cores, each, one_thread, side_by_side
 
 
 @pytest.mark.parametrize("jobs", [None, 1, 2])
@@ -97,3 +97,35 @@ def test_where_the_system_does_not_say_all_cores_count(monkeypatch, count, expec
     monkeypatch.delattr(parallel.os, "sched_getaffinity", raising=False)
     monkeypatch.setattr(parallel.os, "cpu_count", lambda: count)
     assert cores() == expected
+
+
+def test_the_last_to_leave_puts_back_the_threads_that_the_first_found():
+    """Spans that overlap in any order leave the process as it was."""
+    from threadpoolctl import threadpool_info
+
+    def threads() -> list[int]:
+        return [found["num_threads"] for found in threadpool_info()]
+
+    before = threads()
+    first, second = one_thread(), one_thread()
+    first.__enter__()
+    second.__enter__()
+    assert set(threads()) <= {1}
+    first.__exit__(None, None, None)
+    assert set(threads()) <= {1}
+    second.__exit__(None, None, None)
+    assert threads() == before
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_work_side_by_side_comes_back_in_its_order(monkeypatch, n):
+    """The first piece takes longest, and still comes first; a failure reaches whoever asked."""
+    monkeypatch.setattr(parallel, "cores", lambda: n)
+
+    def slow(item: int) -> int:
+        time.sleep(0.02 if item == 0 else 0.0)
+        return item * item
+
+    assert list(side_by_side(slow, range(9))) == [k * k for k in range(9)]
+    with pytest.raises(ZeroDivisionError):
+        list(side_by_side(lambda item: 1 // item, [1, 0, 2]))

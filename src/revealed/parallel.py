@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from threading import Lock
 from typing import Any
 
 
@@ -36,9 +37,10 @@ def side_by_side(function: Callable[[Any], Any], items: Sequence[Any]) -> Iterat
     SuperLU's. Memory is shared, and at most two results a thread wait to be taken."""
     n = min(cores(), len(items))
     if n <= 1:
-        yield from map(function, items)
+        with one_thread():
+            yield from map(function, items)
         return
-    with ThreadPoolExecutor(n) as pool:
+    with one_thread(), ThreadPoolExecutor(n) as pool:
         waiting = deque(pool.submit(function, item) for item in items[: 2 * n])
         for item in items[2 * n :]:
             yield waiting.popleft().result()
@@ -63,13 +65,39 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
+class _Limit:
+    """One thread for linear algebra while anybody asks for it; the last to leave puts back what the first found."""
+
+    def __init__(self) -> None:
+        self._lock, self._asking = Lock(), 0
+        self._controller: Any = None
+        self._found: Any = None
+
+    def enter(self) -> None:
+        with self._lock:
+            self._asking += 1
+            if self._asking == 1:
+                from threadpoolctl import ThreadpoolController
+
+                self._controller = self._controller or ThreadpoolController()
+                self._found = self._controller.limit(limits=1)
+
+    def leave(self) -> None:
+        with self._lock:
+            self._asking -= 1
+            if self._asking == 0:
+                self._found.restore_original_limits()
+
+
+_LIMIT = _Limit()
+
+
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Linear algebra on one thread while this lasts, so that neither seconds nor rounding depend on the workers.
-
-    The limit is the whole process's: of threads that run side by side, the one that started them must ask first.
-    """
-    from threadpoolctl import threadpool_limits
-
-    with threadpool_limits(1):
+    """Linear algebra on one thread while this lasts, so that neither seconds nor rounding depend on the workers, and
+    our own threads do not fight with those of BLAS for the cores."""
+    _LIMIT.enter()
+    try:
         yield
+    finally:
+        _LIMIT.leave()

@@ -54,7 +54,8 @@ class Moves:
         """Sparse (S, S): weights of the moves from state to state, those of parallel moves together."""
         order, starts, source, target = self._merged
         data = np.add.reduceat(weights[order], starts) if order.size else weights
-        return sp.csr_array((data, (source, target)), shape=(self.n_states, self.n_states))
+        begin = np.searchsorted(source, np.arange(self.n_states + 1))
+        return sp.csr_array((data, target, begin), shape=(self.n_states, self.n_states))
 
     @cached_property
     def _merged(self) -> tuple[Ints, Ints, Ints, Ints]:

@@ -9,7 +9,7 @@ kept per goal.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -249,28 +249,26 @@ class RoutePart:
 
     def _second(self, block: Block) -> Derivatives:
         """Gradient, Hessian and ∂Q/∂θ of a block (theory R6)."""
-        X = self._features(int(block.cases[0]))
+        X, matrices = self._features(block)
         z = np.ascontiguousarray(self._z(block))  # rows together: products and gathers run along them
         w = np.ascontiguousarray(self._back(block, z))
         use = self._use(block, z, w)
         goals, columns = self.cases.rows.goal[block.cases], np.arange(block.cases.size)
-        U, cross = [], []
-        for matrix in self._weighted(block, X):
+        U, cross = np.empty((len(matrices), *z.shape)), np.empty((len(matrices), *z.shape))
+        for k, matrix in enumerate(matrices):
             b = np.asfortranarray(matrix @ z)
             b[goals, columns] = 0.0
-            u = block.sums.solve(b)
-            u -= u[goals, columns] * z
-            U.append(u)
-            cross.append(matrix.T @ w)
-        K = len(U)
-        mixed = np.array([[np.vdot(cross[k], U[j]) for j in range(K)] for k in range(K)])
+            U[k] = block.sums.solve(b)
+            U[k] -= U[k, goals, columns] * z
+            cross[k] = matrix.T @ w
+        mixed = np.tensordot(cross, U, axes=([1, 2], [1, 2]))
         c = self.cases.ends[:, block.cases].tocoo()
-        W = np.array([u[c.coords] for u in U]) / z[c.coords]
+        W = U[:, c.coords[0], c.coords[1]] / z[c.coords]
         hessian = (X * use[:, None]).T @ X + mixed + mixed.T - (W * c.data) @ W.T
         seen, gradient = self._slopes(block, X, z, U)
         return Derivatives(gradient, hessian, seen)
 
-    def _slopes(self, block: Block, X: Floats, z: Floats, U: list[Floats]) -> tuple[Floats, Floats]:
+    def _slopes(self, block: Block, X: Floats, z: Floats, U: Floats) -> tuple[Floats, Floats]:
         """F = x + W(s') in the block's rows, and the gradient Σ D F (theory G1, V5)."""
         rows, column = self.cases.rows, self._column(block)[:, None]
         here, there = rows.state[block.rows], self.cases.target[block.rows]
@@ -291,14 +289,23 @@ class RoutePart:
         out[self.cases.network.pair] = np.arange(self.cases.network.pair.size)
         return out
 
-    def _weighted(self, block: Block, X: Floats) -> Iterator[sp.csr_array]:
-        """M_k: the weights of the moves times a feature, for each feature."""
-        for column in X.T:
-            yield self.cases.network.matrix(block.sums.weight * column)
+    def _features(self, block: Block) -> tuple[Floats, list[sp.csr_array]]:
+        """∂r/∂θ (E, K) of the moves, and M_k: their weights times a feature, for each feature."""
+        if block.sums is self._shared:
+            return self._common
+        return self._weighted(block.sums, self._of(self._rewards, int(block.cases[0])))
 
-    def _features(self, case: int) -> Floats:
-        """(E, K): ∂r/∂θ of the moves."""
-        reward: Any = self._of(self._rewards, case)
+    @cached_property
+    def _common(self) -> tuple[Floats, list[sp.csr_array]]:
+        """The same for all cases that share their sums."""
+        assert self._shared is not None
+        return self._weighted(self._shared, self._rewards[0])
+
+    def _weighted(self, sums: PathSums, reward: Any) -> tuple[Floats, list[sp.csr_array]]:
+        X = self._moves_jacobian(reward)
+        return X, [self.cases.network.matrix(sums.weight * column) for column in X.T]
+
+    def _moves_jacobian(self, reward: Any) -> Floats:
         J = reward.jacobian(self.theta)
         net = self.cases.network
         rows = J[net.pair] if J.shape[0] == self.cases.mdp.feasible.size else J[net.source]
