@@ -14,6 +14,7 @@ import pytest
 import revealed as rv
 from browser import Page, chromium, console
 from models import corridor, counts, draw, loop, random_mdp, shuffled
+from networks import random_trips, windy_trips
 from revealed.errors import InvalidInput
 from revealed.estimates import Estimates
 from revealed.fit_report import build_fit_report, python_lines, shell_lines, write_fit_report
@@ -45,7 +46,7 @@ def blind(monkeypatch):
     monkeypatch.setattr(fit_material, "render_png", lambda figure: b"a picture")
 
 
-def read(fit: rv.Fit, **options: Any) -> Page:
+def read(fit: rv.Fit | rv.GoalFit, **options: Any) -> Page:
     page = Page(build_fit_report(fit, **options))
     assert "could not be made" not in page.text()
     return page
@@ -406,3 +407,77 @@ def test_on_a_phone_the_page_is_no_wider_than_the_window(written, tmp_path):
     said = re.search(r"widths (\d+) (\d+)", chromium(tmp_path, frame, "--dump-dom", "--window-size=1600,1000").stdout)
     assert said is not None
     assert int(said[1]) <= int(said[2]) <= 320
+
+
+# trips with goals
+
+
+def goal_fits() -> dict[str, rv.GoalFit]:
+    roads, windy = random_trips(1, S=12, n=80), windy_trips(0.9, n=60)
+    named = windy.mdp.with_labels([divmod(s, 4) for s in range(16)], ["east", "south", "west", SCRIPT])
+    return {
+        "NFXP": rv.NFXP(roads.reward).fit(roads.mdp, roads.demos),
+        "CCP": rv.CCP(roads.reward).fit(roads.mdp, roads.demos),
+        "unsettled": rv.NPL(roads.reward, updates=2).fit(roads.mdp, roads.demos),
+        "tabular": rv.NFXP(rv.TabularReward(12), l2=0.1).fit(roads.mdp, roads.demos),
+        "named": rv.NFXP(windy.reward).fit(named, windy.demos),
+    }
+
+
+@pytest.mark.parametrize("name", ["NFXP", "CCP", "unsettled", "tabular", "named"])
+@pytest.mark.usefixtures("quick")
+def test_every_fit_of_trips_has_its_chapters(name):
+    fit = goal_fits()[name]
+    page = read(fit)
+    assert page.text("h1") == f"{fit.method} fit of {fit.n_trips} trips"
+    titles = ["Estimates", "Trips", "Use, observed and expected", "Choices, observed and predicted", "The search"]
+    assert [title for title in titles if title in page.text("h2")] == titles
+    assert "Reward and value" not in page.text("h2")  # a state has one for each goal
+    maps = [image["alt"] for image in page.all("img") if image["alt"].startswith("Two maps")]
+    assert len(maps) == (name == "named")  # labels are places there
+    assert not page.all("script")
+
+
+@pytest.mark.usefixtures("blind")
+def test_trips_and_their_use_on_the_page_are_those_of_the_fit():
+    fit = goal_fits()["NFXP"]
+    page, llf = read(fit), fit.log_likelihood_by_trip()
+    per = llf.to_numpy() / np.bincount(fit.demonstrations.trajectory)
+    first = page.rows[page.rows.index(page.row("trip", "from", "to")) + 1]
+    assert first[0] == str(llf.index[per.argmin()])
+    assert float(first[4].replace("−", "-")) == pytest.approx(llf.iloc[per.argmin()], abs=0.0051)
+    flows = fit.flows()
+    head = page.rows.index(page.row("state", "observed", "expected", "difference"))
+    for row in page.rows[head + 1 : head + 4]:
+        observed, expected = flows.loc[int(row[0])]
+        assert (float(row[1]), float(row[2])) == (observed, pytest.approx(expected, abs=0.0051))
+    assert f"Log likelihood of this fit−{-fit.llf:.3f}" in page.text()
+    choice = page.rows[page.rows.index(page.row("state", "choice", "visits")) + 1]
+    s, target = int(choice[0]), int(choice[1].removeprefix("to "))
+    assert target in fit.mdp.targets[s][fit.mdp.feasible[s]]
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_network_with_coordinates_has_a_map_of_flows():
+    city = rv.environments.city(100, seed=0)
+    fit = rv.NFXP(city.reward, l2=0.01).fit(city.mdp, city.demonstrate(60, seed=1, destinations=6))
+    page = read(fit, network=city.network)
+    assert any(image["alt"].startswith(f"Two maps of {city.network.n_links} links") for image in page.all("img"))
+    assert page.row("link", "observed", "expected", "difference")
+    other = rv.environments.city(300, seed=1).network
+    with pytest.raises(InvalidInput, match=r"`network`: expected the rv\.RoadNetwork that the trips were on"):
+        build_fit_report(fit, network=other)
+    with pytest.raises(InvalidInput, match="`network`: expected None where trips have no goals"):
+        build_fit_report(labelled_fit(), network=city.network)
+
+
+def test_what_to_do_next_with_goals_works(tmp_path, monkeypatch):
+    fit = goal_fits()["NFXP"]
+    fit.save(tmp_path / "FIT.zip")
+    monkeypatch.chdir(tmp_path)
+    namespace: dict[str, Any] = {}
+    exec(python_lines(fit).replace('"FIT"', '"FIT.zip"'), namespace)
+    np.testing.assert_array_equal(namespace["policy"], fit.policy_for(fit.goals[0]))
+    pd.testing.assert_frame_equal(namespace["flows"], fit.flows())
+    assert namespace["others"].n_agents == 100
+    assert shell_lines(fit).splitlines()[0] == f"revealed predict FIT --goal {fit.goals[0]}"

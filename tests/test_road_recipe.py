@@ -45,7 +45,7 @@ def test_the_fit_is_the_library_s():
 def test_the_network_comes_from_links_from_turns_or_from_both():
     same_turns(recipe().road_network, town())
     same_turns(recipe(nodes="nodes.csv", u_turns=False).road_network, town(u_turns=False))
-    alone = Recipe(panel="trips.csv", turns="turns.csv").road_network
+    alone = Recipe(panel=("trips.csv",), turns="turns.csv").road_network
     same_turns(alone, rv.RoadNetwork.from_turns("turns.csv"))
     links()[["link", "time"]].to_csv("bare.csv", index=False)  # no nodes: the turns join them
     both = recipe(network="bare.csv", turns="turns.csv").road_network

@@ -1,18 +1,34 @@
 """Options that would do nothing beside others are mistakes, told in a line with what to do instead."""
 
+from typing import Any
+
 import pytest
 
 from revealed.description import Description, flag
 from revealed.errors import InvalidOption
 from revealed.sense import ELSEWHERE, ROADS, require_effect, require_sense
 
-PANEL = {"panel": "trips.csv", "id": "rider", "time": "t", "state": "station", "action": "choice", "reward": "tabular"}
-ROAD = {"panel": "trips.csv", "network": "links.csv"}
-SOME = {"gaps": "error", "unseen": "stay", "constants": True, "smoothing": 1.0, "kernel": 1.0, "horizon": 3}
+PANEL: dict[str, Any] = {
+    "panel": "trips.csv",
+    "id": "rider",
+    "time": "t",
+    "state": "station",
+    "action": "choice",
+    "reward": "tabular",
+}
+ROAD: dict[str, Any] = {"panel": "trips.csv", "network": "links.csv"}
+SOME: dict[str, Any] = {
+    "gaps": "error",
+    "unseen": "stay",
+    "constants": True,
+    "smoothing": 1.0,
+    "kernel": 1.0,
+    "horizon": 3,
+}
 SOME |= {"u_turns": False, "arrivals": True, "probability": "p", "period": "day"}
 
 
-def told(**options) -> str:
+def told(**options: Any) -> str:
     with pytest.raises(InvalidOption) as caught:
         require_sense(Description(**options))
     return str(caught.value)
@@ -20,9 +36,9 @@ def told(**options) -> str:
 
 def test_plain_descriptions_make_sense():
     require_sense(Description(**PANEL))
-    require_sense(Description(**PANEL, goal="to", discount=1.0))
+    require_sense(Description(**PANEL, goal=("to",), discount=1.0))
     require_sense(Description(**ROAD))
-    require_sense(Description(panel="trips.csv", turns="turns.csv", turn_from="a"))
+    require_sense(Description(panel=("trips.csv",), turns="turns.csv", turn_from="a"))
 
 
 @pytest.mark.parametrize("name", ROADS)

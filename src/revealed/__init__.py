@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from revealed.estimators import CCP, MCEIRL, NFXP, NPL
     from revealed.fit import Fit
     from revealed.fit_report import build_fit_report, write_fit_report
+    from revealed.goal_fit import GoalFit
     from revealed.hypotheses import difference_test, likelihood_ratio_test
     from revealed.loading import load
     from revealed.mdp import MDP
@@ -52,6 +53,7 @@ _LATE = {
     "Chain": "revealed.chain",
     "Demonstrations": "revealed.demonstrations",
     "Fit": "revealed.fit",
+    "GoalFit": "revealed.goal_fit",
     "JaxReward": "revealed.rewards.neural",
     "LinearReward": "revealed.rewards.linear",
     "LinkSizeReward": "revealed.routes.link_size",
@@ -112,6 +114,7 @@ __all__ = [
     "Chain",
     "Demonstrations",
     "Fit",
+    "GoalFit",
     "JaxReward",
     "LinearReward",
     "LinkSizeReward",

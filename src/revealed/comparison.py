@@ -12,7 +12,7 @@ from revealed.checks import as_list, require_flag
 from revealed.errors import InvalidInput
 from revealed.estimates import Estimates, FitLike, read_estimates
 from revealed.sheet import Printed, Row, Sheet, clean, number_column
-from revealed.summary import MOST_ROWS, agents_word, first_step_trust, first_step_word, is_pseudo
+from revealed.summary import MOST_ROWS, agents_word, first_step_trust, first_step_word, is_pseudo, trips_word
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -147,6 +147,7 @@ def _statistics_of(fit: FitLike) -> dict[str, Any]:
         "Log likelihood": fit.llf,
         "Observations": fit.nobs,
         "Agents": agents_word(fit),
+        "Trips, goals": trips_word(fit),
         "Parameters": fit.theta.size,
         "AIC": fit.aic,
         "BIC": fit.bic,
@@ -190,9 +191,18 @@ def _differences(fits: Sequence[FitLike]) -> str:
         return _OTHER_DATA.format(what="different states or actions")
     if any(not np.array_equal(table, tables[0]) for table in tables):
         return _OTHER_DATA.format(what="different decisions")
+    if len({_goals_of(fit) for fit in fits}) > 1:
+        return _OTHER_DATA.format(what="different goals")
     if any(fit.options.get("weighting") == "occupancy" for fit in fits):
         return _WEIGHTED
     return ""
+
+
+def _goals_of(fit: FitLike) -> bytes:
+    """Where the trips of each decision are heading; empty where trips have no goals."""
+    steps = getattr(fit.demonstrations, "steps", None)
+    goal = getattr(steps, "goal", None)
+    return b"" if goal is None else np.asarray(goal, dtype=np.int64).tobytes()
 
 
 # the arguments

@@ -24,6 +24,7 @@ METHODS = ("nfxp", "mce-irl", "ccp", "npl")
 REWARDS = ("linear", "tabular", "neural")
 PERIODS = ("second", "minute", "hour", "day", "week", "month", "quarter", "year")
 REQUIRED = ("panel", "id", "time", "state", "action")
+DISCOUNT = 0.95
 
 
 def _option(
@@ -63,6 +64,40 @@ class Description:
         "Bins of a continuous state column: miles=90 (equally wide), miles=quantile:20, miles=edges:0,5,10.",
         metavar="COLUMN=BINS",
     )
+    goal: tuple[str, ...] = _option(
+        "texts", (), "Column that says where a trip is heading, a state; it ends there.", metavar="COLUMN"
+    )
+    # a road network
+    network: str | None = _option(
+        "text",
+        None,
+        "CSV or Parquet file of links; PANEL then has a row for each link of a trip, which goes to its last.",
+        metavar="FILE",
+        path=True,
+    )
+    link: tuple[str, ...] = _option("texts", (), "Column of the link's id.  [default: link]", metavar="COLUMN")
+    from_node: str | None = _option("text", None, "Column of where a link starts.  [default: from]", metavar="COLUMN")
+    to_node: str | None = _option("text", None, "Column of where a link ends.  [default: to]", metavar="COLUMN")
+    turns: str | None = _option(
+        "text",
+        None,
+        "File of the turns that are allowed; without it, all where links meet.",
+        metavar="FILE",
+        path=True,
+    )
+    turn_from: str | None = _option("text", None, "Column of the link left.  [default: from_link]", metavar="COLUMN")
+    turn_to: str | None = _option("text", None, "Column of the link entered.  [default: to_link]", metavar="COLUMN")
+    nodes: str | None = _option("text", None, "File of nodes with columns node, x, y.", metavar="FILE", path=True)
+    u_turns: bool | None = _option("flag", None, "Turning back is possible everywhere.  [default: it is]")
+    arrivals: bool | None = _option("flag", None, "Trips may pass their last link before they end there.")
+    trip: tuple[str, ...] = _option("texts", (), "Column of the trip's id.  [default: trip]", metavar="COLUMN")
+    sequence: str | None = _option(
+        "text", None, "Column that orders the links of a trip.  [default: sequence]", metavar="COLUMN"
+    )
+    trip_link: tuple[str, ...] = _option(
+        "texts", (), "Column of the link in PANEL, where it is not called as in --network.", metavar="COLUMN"
+    )
+    traveller: str | None = _option("text", None, "Column of whose trip it is.  [default: anybody's]", metavar="COLUMN")
     # the reward
     features: str | None = _option(
         "text",
@@ -84,7 +119,7 @@ class Description:
     )
     hidden: tuple[int, ...] = _option("counts", (32, 16), "Units of a hidden layer.", metavar="UNITS", least=1)
     # the model
-    discount: float = _option("number", 0.95, "The discount factor γ.")
+    discount: float = _option("number", None, f"The discount factor γ.  [default: {DISCOUNT}; on a road network 1]")
     transitions: str | None = _option(
         "text", None, "Table of transition probabilities; without it they are estimated.", metavar="FILE", path=True
     )
@@ -103,7 +138,10 @@ class Description:
     method: str = _option("text", "nfxp", "The estimator.", METHODS)
     updates: int = _option("count", 10, "Maximisations of NPL, at most.", least=1)
     first_step: str = _option(
-        "text", "frequency", "Policy of CCP and NPL's start.", ("frequency", "smoothed", "kernel", "logit")
+        "text",
+        "auto",
+        "Policy of CCP and NPL's start: frequency or, with goals, logit (auto), or one of these.",
+        ("auto", "frequency", "smoothed", "kernel", "logit"),
     )
     weighting: str = _option("text", "sample", "What is matched.", ("sample", "occupancy"))
     l2: float = _option("number", 0.0, "Weight of the penalty on the squared parameters.", least=0.0)
@@ -129,7 +167,9 @@ class Description:
             value = _checked(one.name, getattr(self, one.name), one.metadata)
             object.__setattr__(self, one.name, value)
         object.__setattr__(self, "coordinates", _two_columns(self.coordinates))
-        for name in REQUIRED:
+        if self.discount is None:
+            object.__setattr__(self, "discount", 1.0 if self.on_roads else DISCOUNT)
+        for name in REQUIRED[:1] if self.on_roads else REQUIRED:
             if not getattr(self, name):
                 about = type(self).__dataclass_fields__[name].metadata["help"].rstrip(".").lower()
                 remedy = f"Give it as {flag(name)}, or as {key(name)} in the file of --config."
@@ -138,6 +178,11 @@ class Description:
                 raise InvalidOption(flag(name), about, "nothing", remedy=remedy)
         if not 0.0 <= self.discount <= 1.0:
             raise InvalidOption("--discount", "a number in [0, 1]", repr(self.discount))
+
+    @property
+    def on_roads(self) -> bool:
+        """Whether the panel holds trips on a road network."""
+        return bool(self.network or self.turns)
 
     @classmethod
     def from_flags(cls, given: Mapping[str, Any], config: str | os.PathLike[str] | None = None) -> Self:
@@ -201,31 +246,6 @@ def key(name: str) -> str:
 def option_fields() -> dict[str, Any]:
     """Name → what there is to know of an option, with its default."""
     return {one.name: dict(one.metadata) | {"default": one.default} for one in fields(Description)}
-
-
-def require_effect(options: Description, said: Mapping[str, Any], method: str | None) -> None:
-    """Nobody says a flag that would do nothing; a file may, since flags go over it. Without a `method`, all run."""
-    for names, has_effect, needed in _effects(options, method):
-        for name in names:
-            if name in said and said[name] != type(options).__dataclass_fields__[name].default and not has_effect:
-                got = f"{flag(name)} {said[name]}"
-                raise InvalidOption(flag(name), needed, f"{got}, which would have no effect")
-
-
-def _effects(one: Description, method: str | None) -> list[tuple[tuple[str, ...], bool, str]]:
-    """(options, whether they have an effect, what they need for it)."""
-    steps = method in (None, "ccp", "npl") or one.weighting == "occupancy" or one.start == "ccp"
-    drawn = one.errors == "bootstrap"
-    return [
-        (("start",), method in (None, "nfxp", "mce-irl"), "--method nfxp"),
-        (("updates",), method in (None, "npl"), "--method npl"),
-        (("first_step",), steps, "--method ccp or npl"),
-        (("reps",), drawn, "--errors bootstrap"),
-        (("seed",), drawn or one.reward == "neural" or method is None, "--errors bootstrap or --reward neural"),
-        (("probability",), one.transitions is not None, "--transitions FILE"),
-        (("unseen",), one.transitions is None, "estimated transitions (no --transitions)"),
-        (("feature_state",), one.features is not None, "--features FILE"),
-    ]
 
 
 # values

@@ -138,9 +138,11 @@ class AnyFit(Uncertain):
         return self.to_html()
 
     def __repr__(self) -> str:
+        goals = self.demonstrations.goals
+        toward = "" if goals is None else f" toward {goals.size} goal{'' if goals.size == 1 else 's'}"
         return (
-            f"<Fit {self.method}: {self.theta.size} parameters, llf {self.llf:.3f}, {self.nobs} decisions, "
-            f"{self.status.code} in {self.seconds:.2f} s>"
+            f"<{type(self).__name__} {self.method}: {self.theta.size} parameters, llf {self.llf:.3f}, "
+            f"{self.nobs} decisions{toward}, {self.status.code} in {self.seconds:.2f} s>"
         )
 
 

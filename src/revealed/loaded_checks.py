@@ -12,7 +12,9 @@ import numpy as np
 from revealed.checks import as_floats, as_number, is_index
 from revealed.demonstrations import Demonstrations
 from revealed.diagnosis import CODES, Status
-from revealed.fit import Fit
+from revealed.fit import AnyFit, Fit
+from revealed.goal_cases import MOST_KEPT
+from revealed.goal_fit import GoalFit
 from revealed.mdp import MDP
 from revealed.model_checks import as_discount, as_distribution, as_labels, as_mask, clean_rows, require_an_action
 from revealed.naming import Names
@@ -22,7 +24,7 @@ from revealed.transitions import EstimatedTransitions
 Shape = tuple[int, ...]
 
 SAME = 1e-6  # relative difference that is rounding, on any machine
-TABLES = ("policy", "log_policy", "reward", "q", "pi_tilde")
+TABLES = ("policy", "log_policy", "q", "pi_tilde")
 
 
 def require_model(mdp: MDP) -> None:
@@ -69,16 +71,14 @@ def _require_horizon(mdp: MDP) -> None:
         raise ValueError("the horizon does not consist of its base")
 
 
-def require_consistent(fit: Fit) -> None:
+def require_consistent(fit: AnyFit) -> None:
     """Shapes that must agree do, and the numbers are those of this model and these data."""
     mdp, demos = fit.mdp, fit.demonstrations
     if not isinstance(mdp, MDP) or not isinstance(demos, Demonstrations):
         raise TypeError("model or demonstrations are missing")
     S, A, K = mdp.n_states, mdp.n_actions, int(fit.reward_model.n_params)
     _require_shape("theta", fit.theta, (K,))
-    for name in TABLES:
-        _require_shape(name, getattr(fit, name), (S, A))
-    _require_shape("value", fit.value, (S,))
+    _require_shape("reward", fit.reward, (S, A))
     if (demos.n_states, demos.n_actions) != (S, A):
         raise ValueError(f"the data have {demos.n_states} states and {demos.n_actions} actions, the model {S} and {A}")
     for name, shape in _data_shapes(demos).items():
@@ -87,7 +87,12 @@ def require_consistent(fit: Fit) -> None:
     for each in fit.kept.values():
         _require_shape("bootstrap", each.theta, (len(each.index), K))
     _require_numbers(fit)
-    _require_probabilities(fit)
+    if not np.isfinite(fit.theta).all():
+        raise ValueError("theta holds what are no numbers")
+    if isinstance(fit, GoalFit):
+        _require_goals(fit)
+    elif isinstance(fit, Fit):
+        _require_probabilities(fit)
 
 
 def _model_shapes(mdp: MDP) -> dict[str, Shape]:
@@ -125,7 +130,7 @@ def _require_shape(name: str, value: Any, shape: Shape) -> None:
         raise ValueError(f"{name} has shape {found}, not {shape}")
 
 
-def _require_numbers(fit: Fit) -> None:
+def _require_numbers(fit: AnyFit) -> None:
     """Numbers where numbers belong, and counts that are counts."""
     for name in ("llf", "objective", "gradient_norm", "seconds"):
         if np.isnan(as_number(getattr(fit, name))) and not isinstance(getattr(fit, name), float):
@@ -149,8 +154,10 @@ def _require_counts(name: str, values: Any) -> None:
 
 def _require_probabilities(fit: Fit) -> None:
     """The policy is one of the model, and the likelihood is that of the data under it."""
-    if not np.isfinite(fit.theta).all():
-        raise ValueError("theta holds what are no numbers")
+    S, A = fit.mdp.n_states, fit.mdp.n_actions
+    for name in TABLES:
+        _require_shape(name, getattr(fit, name), (S, A))
+    _require_shape("value", fit.value, (S,))
     acting = (~fit.mdp.terminal).astype(np.float64)
     for name in ("policy", "pi_tilde"):
         table = getattr(fit, name)
@@ -159,6 +166,29 @@ def _require_probabilities(fit: Fit) -> None:
             raise ValueError(f"{name} holds what are no probabilities of the model's actions")
     if not np.allclose(np.exp(fit.log_policy), fit.policy, rtol=SAME, atol=SAME):
         raise ValueError("log_policy is not that of the policy")
-    llf = weighted_log(fit.demonstrations.counts, fit.log_policy)
-    if not np.isclose(llf, fit.llf, rtol=SAME, atol=SAME):
-        raise ValueError(f"the log likelihood is {fit.llf:.6g}, but {llf:.6g} of these data under this policy")
+    _require_llf(fit.llf, weighted_log(fit.demonstrations.counts, fit.log_policy))
+
+
+def _require_goals(fit: GoalFit) -> None:
+    """Policies that are stored belong to the goals of the data, and the likelihood is that of the trips."""
+    if fit.demonstrations.goals is None:
+        raise ValueError("the trips have no goals")
+    if fit.stored is not None:
+        if len(fit.stored.log) != fit.cases.rows.n_cases:
+            raise ValueError(f"{len(fit.stored.log)} policies are stored for {fit.cases.rows.n_cases} goals")
+        for k, table in enumerate(fit.stored.log):
+            _require_shape(f"stored[{k}]", table, fit.mdp.feasible.shape)
+    if _is_quick(fit) and np.isfinite(fit.llf):
+        _require_llf(fit.llf, float(fit.log_likelihood_by_trip().sum()))
+
+
+def _is_quick(fit: GoalFit) -> bool:
+    """Whether one factorisation serves all goals, or they are few; a reward with a program of its own is not asked."""
+    linear = getattr(fit.reward_model, "linear", False)
+    shared = fit.own_policy and fit.mdp.certain and not hasattr(fit.reward_model, "toward")
+    return linear and (shared or fit.goal_states.size * fit.mdp.feasible.size <= MOST_KEPT)
+
+
+def _require_llf(told: float, found: float) -> None:
+    if not np.isclose(found, told, rtol=SAME, atol=SAME):
+        raise ValueError(f"the log likelihood is {told:.6g}, but {found:.6g} of these data under this policy")

@@ -22,15 +22,17 @@ from revealed.archive import Arrays, read_archive, unreadable
 from revealed.bootstrap import Bootstrap, Replication
 from revealed.errors import InvalidInput, InvalidReward, RevealedError
 from revealed.estimation import Options
-from revealed.fit import Fit
+from revealed.fit import AnyFit, Fit
+from revealed.goal_fit import GoalFit
 from revealed.loaded_checks import SAME, require_consistent, require_model
 from revealed.mdp import MDP
 from revealed.rewards.base import Reward, align_reward, is_linear, lift_reward, require_reward
 from revealed.saving import ESTIMATORS, FILE, KNOWN, MADE_AGAIN
 
 
-def load(path: str | os.PathLike[str], reward: Reward | None = None) -> Fit:
-    """The fit that `fit.save(path)` wrote, or the `fit.zip` inside a folder; it behaves as the original did.
+def load(path: str | os.PathLike[str], reward: Reward | None = None) -> Any:
+    """The fit that `fit.save(path)` wrote, or the `fit.zip` inside a folder; it behaves as the original did, a `Fit`
+    or, where trips have goals, a `GoalFit`.
 
     Rewards of your own (a `TorchReward`, a `JaxReward`, another object) are not in the file: pass the same one as
     `reward`. Its parameters and its table at the estimate are compared with what was saved.
@@ -98,14 +100,14 @@ class _Decoder:
             "$tuple": self._tuple,
         }
 
-    def fit(self, node: dict[str, Any]) -> Fit:
+    def fit(self, node: dict[str, Any]) -> AnyFit:
         special = {"reward_model": self._reward, "kept": self._bootstraps}
         parts = {name: special.get(name, self.decode)(part) for name, part in node.items() if name != "estimator"}
         estimator = self._estimator(node["estimator"], parts["reward_model"])
         if self.given is not None:
             _require_names(self.given, self._saved_names(node["reward_model"]))
             parts["reward_model"] = align_reward(self.given, parts["mdp"])
-        fit = Fit(**parts, estimator=estimator)
+        fit = (Fit if "policy" in parts else GoalFit)(**parts, estimator=estimator)
         require_consistent(fit)
         if self.given is not None or is_linear(fit.reward_model):  # of a network it would cost a compilation
             _require_table(fit)
@@ -229,7 +231,7 @@ def _require_names(reward: Reward, saved: list[str]) -> None:
         raise InvalidReward("reward", expected, repr(own[first]), f"parameter {first}")
 
 
-def _require_table(fit: Fit) -> None:
+def _require_table(fit: AnyFit) -> None:
     """The reward gives at the estimate what it gave when the fit was saved."""
     table = np.where(fit.mdp.feasible, lift_reward(fit.reward_model, fit.mdp).value(fit.theta), 0.0)
     if not np.allclose(table, fit.reward, rtol=SAME, atol=SAME):

@@ -16,16 +16,18 @@ import numpy as np
 
 from revealed.checks import Floats
 from revealed.demonstrations import Demonstrations
-from revealed.description import Description, flag, require_effect, said_in
+from revealed.description import Description, flag, said_in
 from revealed.errors import InvalidDemonstrations, InvalidInput, InvalidOption, InvalidReward
 from revealed.estimators import CCP, MCEIRL, NFXP, NPL, Estimator
-from revealed.fit import Fit
 from revealed.frames import Table, read_table, relation_of, require_column
 from revealed.labels import find
 from revealed.mdp import MDP
 from revealed.rewards.base import Reward
 from revealed.rewards.linear import LinearReward
 from revealed.rewards.tabular import TabularReward
+from revealed.road_recipe import read_network, read_road_trips, road_reward, with_arrivals
+from revealed.routes.network import RoadNetwork
+from revealed.sense import require_effect, require_sense
 from revealed.typed import (
     as_labels,
     one_or_list,
@@ -35,6 +37,7 @@ from revealed.typed import (
     parted_paths,
     read_model,
     texts_of,
+    typed_terminal,
 )
 
 if TYPE_CHECKING:
@@ -59,8 +62,12 @@ class Recipe(Description):
 
     Parameters
     ----------
-    panel, id, time, state, action : files of decisions (a path, a glob, several) and their columns; always needed.
+    panel, id, time, state, action : files of decisions (a path, a glob, several) and their columns; always needed, but
+        on a road network.
     next_state, weight, period, gaps, bins : more about the panel; `bins="miles=90"` makes states of numbers.
+    goal : the column of where each trip is heading; it ends there.
+    network, link, from_node, to_node, turns, turn_from, turn_to, nodes, u_turns, arrivals : files of a road network and
+        their columns, as in `rv.RoadNetwork.from_frame`; trip, sequence, trip_link, traveller : columns of the panel.
     features, feature_state, columns, constants, coordinates, reward, hidden : what the reward is made of; `features`
         is a file with a row per state or per pair, `reward` is "linear", "tabular" or "neural".
     discount, transitions, probability, smoothing, kernel, unseen, terminal, horizon : the model; transitions are
@@ -75,7 +82,7 @@ class Recipe(Description):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._require_sense()
+        require_sense(self)
 
     @classmethod
     def from_flags(cls, given: Mapping[str, Any], config: str | os.PathLike[str] | None = None) -> Self:
@@ -87,36 +94,29 @@ class Recipe(Description):
     def _parted(self, names: set[str]) -> Self:
         """With these lists taken apart at their commas, unless a file or a column is called so."""
         changes: dict[str, Any] = {"panel": parted_paths(self.panel)} if "panel" in names else {}
-        for name in names & {"state", "action", "next_state"}:
+        for name in names & {"state", "action", "next_state", "goal", "trip", "trip_link"}:
             changes[name] = parted(getattr(self, name), replace(self, **changes)._panel_names)
+        if "link" in names:
+            changes["link"] = parted(self.link, read_table(self.network or self.source, "--network").names)
         for name in names & {"columns", "feature_state"}:
-            changes[name] = parted(getattr(self, name), self._table.names if self.features else self.state)
+            changes[name] = parted(getattr(self, name), replace(self, **changes)._feature_names)
         if "bins" in names:
             changes["bins"] = parted_bins(self.bins, changes.get("state", self.state))
         return replace(self, **changes) if changes else self
 
-    def _require_sense(self) -> None:
-        """Options that would have no effect beside others are mistakes."""
-        kind = self.reward or "linear"
-        if self.transitions and (self.smoothing or self.kernel):
-            option = "--smoothing" if self.smoothing else "--kernel"
-            raise InvalidOption(option, "estimated transitions", "a table of them", remedy="Leave --transitions out.")
-        if self.smoothing and self.kernel:
-            raise InvalidOption("--kernel", "one way to smooth transitions", "--smoothing as well")
-        alone = self.constants and kind == "linear"  # a constant for each action but the first is a reward, too
-        if kind != "tabular" and not self.features and not self.bins and not alone:
-            remedy = "Give --features FILE, or --reward tabular for one weight per state."
-            raise InvalidOption("--features", f"features for a {kind} reward", "nothing", remedy=remedy)
-        if self.constants and kind != "linear":
-            raise InvalidOption("--constants", "a linear reward", kind)
-        if self.columns and not self.features and not self.bins:
-            raise InvalidOption("--columns", "columns of a features file, or of bins", "neither")
-        if self.hidden != Description.hidden and kind != "neural":
-            raise InvalidOption("--hidden", "a neural reward", kind, remedy="Add --reward neural.")
-        if self.coordinates and not self.features:
-            raise InvalidOption("--coordinates", "columns of a features file", "no --features")
+    @property
+    def _feature_names(self) -> Sequence[str]:
+        """Names that may have commas in them."""
+        if self.on_roads:
+            return self.road_network.attributes
+        return self._table.names if self.features else self.state
 
     # the data
+
+    @cached_property
+    def road_network(self) -> RoadNetwork:
+        """The network of trips on roads."""
+        return with_arrivals(self, read_network(self), self.source)
 
     @property
     def source(self) -> Any:
@@ -129,7 +129,7 @@ class Recipe(Description):
 
     def _require_columns(self) -> None:
         """The panel has the columns that were named; asked before a features file is, whose complaint would mislead."""
-        for role in ("id", "time", "state", "action", "next_state", "weight"):
+        for role in ("id", "time", "state", "action", "next_state", "goal", "weight"):
             for name in texts_of(getattr(self, role)):
                 require_column(flag(role), name, self._panel_names)
 
@@ -156,6 +156,8 @@ class Recipe(Description):
 
     @cached_property
     def demonstrations(self) -> Demonstrations:
+        if self.on_roads:
+            return read_road_trips(self, self.road_network, self.source)
         known: dict[str, Any] = {}
         if self.features is not None:
             self._require_columns()
@@ -180,10 +182,11 @@ class Recipe(Description):
             state=self.binned if self.binned is not None else one_or_list(self.state),
             action=one_or_list(self.action),
             next_state=one_or_list(self.next_state) if self.next_state else None,
+            goal=one_or_list(self.goal) if self.goal else None,
             weight=self.weight,
             period=self.period,
             gaps=self.gaps,
-            keep_steps=True if self.horizon else None,
+            keep_steps=True if self.horizon or self.goal else None,
             **known,
         )
 
@@ -225,6 +228,8 @@ class Recipe(Description):
 
     @cached_property
     def reward_model(self) -> Reward:
+        if self.on_roads:
+            return road_reward(self, self.road_network)
         if self.reward == "tabular":
             return TabularReward((self.mdp.base or self.mdp).n_states)
         linear = self._linear()
@@ -292,6 +297,8 @@ class Recipe(Description):
 
     @cached_property
     def mdp(self) -> MDP:
+        if self.on_roads:
+            return self.road_network.mdp
         base = self._given() if self.transitions else self._estimated()
         return base if self.horizon is None else base.unroll(self.horizon)
 
@@ -304,16 +311,9 @@ class Recipe(Description):
             probability=self.probability,
             discount=self.discount,
             states=states,
-            terminal=self._typed_terminal() or None,
+            terminal=typed_terminal(self.terminal, self.state, self.transitions) or None,
             **names,
         )
-
-    def _typed_terminal(self) -> list[Any]:
-        """The states that end, in a table of transitions."""
-        if len(self.state) > 1 or not any("," in text for text in self.terminal):
-            return as_labels(self.terminal, [self.state] if len(self.state) > 1 else [])
-        table = read_table(self.transitions, "transitions")
-        return as_labels(self.terminal, [label for name in table.names for label in table.columns[name].tolist()])
 
     def _estimated(self) -> MDP:
         from revealed.transition_models import estimate_transitions
@@ -386,8 +386,8 @@ class Recipe(Description):
         for part in ("binned", "demonstrations", "mdp", "reward_model", "places"):
             getattr(self, part)
 
-    def fit(self, method: str | None = None) -> Fit:
-        """The estimate, with errors of the kind asked for."""
+    def fit(self, method: str | None = None) -> Any:
+        """The estimate, a `Fit` or, with goals, a `GoalFit`, with errors of the kind asked for."""
         self.prepare()
         fit = self.estimator(method).fit(self.mdp, self.demonstrations)
         if self.errors is None and not self.joint:

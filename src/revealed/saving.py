@@ -29,25 +29,33 @@ FILE = "fit.zip"  # what a fit is called inside a folder
 KNOWN = {
     "Bins": "revealed.bins",
     "CsrTransitions": "revealed.transitions.csr",
+    "Demand": "revealed.routes.demand",
     "Demonstrations": "revealed.demonstrations",
     "EstimatedTransitions": "revealed.transitions.estimated",
     "Frequencies": "revealed.transition_models",
     "Frequency": "revealed.first_step",
+    "GoalLogit": "revealed.goal_first_step",
     "Kernel": "revealed.first_step",
     "KernelAverages": "revealed.smooth_transitions",
     "LinearReward": "revealed.rewards.linear",
+    "LinkSizeReward": "revealed.routes.link_size",
+    "LinkSizes": "revealed.routes.link_size",
     "Logit": "revealed.first_step",
     "MDP": "revealed.mdp",
+    "Nodes": "revealed.routes.link_tables",
+    "RoadNetwork": "revealed.routes.network",
+    "RouteChoice": "revealed.routes.choice",
     "SharedOutcomes": "revealed.transition_models",
     "Smoothed": "revealed.first_step",
     "SmoothedFrequencies": "revealed.smooth_transitions",
     "Status": "revealed.diagnosis",
     "Steps": "revealed.trajectories",
+    "StoredPolicies": "revealed.goal_cases",
     "TabularReward": "revealed.rewards.tabular",
 }
 # those that are made again by their constructor, and its arguments
 MADE_AGAIN = {"NeuralReward": ("revealed.rewards.neural", ("features", "hidden", "seed", "activation"))}
-REWARDS = ("LinearReward", "TabularReward", "NeuralReward")
+REWARDS = ("LinearReward", "TabularReward", "NeuralReward", "LinkSizeReward")
 ESTIMATORS = ("NFXP", "MCEIRL", "CCP", "NPL")
 
 LONG = 16  # entries from which a tuple that occurs twice (labels, ids) is written once

@@ -14,6 +14,7 @@ from revealed.checks import as_number
 from revealed.errors import InvalidOption, RevealedError
 from revealed.estimates import Estimates, FitLike, read_estimates, read_transitions
 from revealed.first_step import Frequency, Kernel, Logit, Smoothed
+from revealed.goal_first_step import GoalLogit
 from revealed.sheet import Pair, Printed, Row, Sheet, number_column, probability, ratio
 
 if TYPE_CHECKING:
@@ -132,9 +133,11 @@ def _left_facts(fit: FitLike) -> tuple[Pair, ...]:
 
 
 def _right_facts(fit: FitLike) -> tuple[Pair, ...]:
+    trips = trips_word(fit)
     return (
         ("Observations", f"{fit.nobs}"),
         ("Agents", agents_word(fit)),
+        *((("Trips, goals", trips),) if trips else ()),
         ("Pseudo log lik." if is_pseudo(fit) else "Log likelihood", f"{fit.llf:.3f}"),
         ("AIC", f"{fit.aic:.2f}"),
         ("BIC", f"{fit.bic:.2f}"),
@@ -152,6 +155,12 @@ def agents_word(fit: FitLike) -> str:
     """How many, but for plain counts, which do not tell whose decisions they are."""
     demos = fit.demonstrations
     return "not known" if demos.n_agents == 1 and demos.steps is None else f"{demos.n_agents}"
+
+
+def trips_word(fit: FitLike) -> str:
+    """How many trips there are, and to how many goals; empty where trips have none."""
+    goals = getattr(fit.demonstrations, "goals", None)
+    return "" if goals is None else f"{fit.demonstrations.origins.size}, {goals.size}"
 
 
 def is_pseudo(fit: FitLike) -> bool:
@@ -252,7 +261,7 @@ def first_step_trust(fit: FitLike) -> str:
 def _wrong_form(step: Any) -> str:
     """What may go wrong with a first step that cannot take any form; empty where it finds the truth, given data."""
     step = {"logit": Logit(), "kernel": Kernel()}.get(step, Frequency()) if isinstance(step, str) else step
-    if isinstance(step, Logit):
+    if isinstance(step, Logit | GoalLogit):
         return "a logit of a wrong form"
     if isinstance(step, Kernel):  # of features, by default, it narrows as the data grow
         return "" if step.bandwidth is None and step.distance is None else "a kernel of fixed width that is too wide"

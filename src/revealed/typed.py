@@ -82,6 +82,14 @@ def texts_of(value: Any) -> list[str]:
     return [one for one in many if isinstance(one, str)]
 
 
+def typed_terminal(texts: Sequence[str], state: Sequence[str], transitions: Any) -> list[Any]:
+    """The states that end, in a table of transitions."""
+    if len(state) > 1 or not any("," in text for text in texts):
+        return as_labels(texts, [state] if len(state) > 1 else [])
+    table = read_table(transitions, "transitions")
+    return as_labels(texts, [label for name in table.names for label in table.columns[name].tolist()])
+
+
 def read_model(table: Any, *, state: Any, next_state: Sequence[str], **others: Any) -> MDP:
     """A table of transitions. Its columns are called as the panel's; the next state's too, else `next_` and the
     state's name. `others` are those of `MDP.from_frame`."""

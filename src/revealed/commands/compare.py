@@ -13,10 +13,11 @@ from revealed.commands.wording import PANEL, in_flags
 from revealed.errors import RevealedError
 
 if TYPE_CHECKING:
-    from revealed.fit import Fit
+    from revealed.fit import AnyFit
     from revealed.recipe import Recipe
 
 METHODS = ("nfxp", "ccp", "npl")
+GOALS = "No advice where trips have goals: NFXP shares its work between them and needs no first step."
 SAME = "MCE-IRL is NFXP under its other name: its estimates are those of the column NFXP."
 
 
@@ -54,7 +55,7 @@ with_options(compare, leave_out=("method",))
 class Compared:
     """What came of it: fits by method, the advice, and why there is no more; `stopped` says what Ctrl-C ended."""
 
-    fits: dict[str, Fit] = field(default_factory=dict)
+    fits: dict[str, AnyFit] = field(default_factory=dict)
     advice: Any = None
     failed: list[str] = field(default_factory=list)
     stopped: str = ""
@@ -91,6 +92,9 @@ def _advise(recipe: Recipe, failed: list[str]) -> Any:
     """What the advisor says of the methods with these options; None, with a note, where it cannot say anything."""
     from revealed.advisor import advise
 
+    if recipe.demonstrations.goals is not None:
+        failed.append(GOALS)
+        return None
     options: dict[str, Any] = recipe.options | {"updates": recipe.updates}
     try:
         return advise(recipe.mdp, recipe.demonstrations, recipe.reward_model, seed=recipe.seed, **options)
@@ -99,7 +103,7 @@ def _advise(recipe: Recipe, failed: list[str]) -> Any:
         return None
 
 
-def _table(fits: dict[str, Fit]) -> Any:
+def _table(fits: dict[str, AnyFit]) -> Any:
     from revealed.comparison import compare_fits
 
     return compare_fits(list(fits.values()))

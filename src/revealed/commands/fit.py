@@ -21,7 +21,7 @@ from revealed.commands.terminal import (
 from revealed.commands.wording import in_flags
 
 if TYPE_CHECKING:
-    from revealed.fit import Fit
+    from revealed.fit import AnyFit
 
 
 def fit(config: Config = None, json: Json = False, force: Force = False, **options: Any) -> None:
@@ -29,7 +29,8 @@ def fit(config: Config = None, json: Json = False, force: Force = False, **optio
 
     Prints the summary and, with --out, writes a folder: params.csv, policy.csv, states.csv, history.csv, summary.txt,
     report.html (coefficients, fit of choices, convergence, diagnostics, maps), fit.zip (which rv.load reads) and
-    config.toml, from which the same run can be repeated.
+    config.toml, from which the same run can be repeated. Where trips have goals, each goal has its own policy, and
+    flows.csv (use of states, observed and expected) and trips.csv (log likelihoods) stand in the place of two tables.
 
     Exit status: 0 converged, 1 a mistake in the input, 3 ran but did not converge (results are written), 130 Ctrl-C.
 
@@ -41,6 +42,10 @@ def fit(config: Config = None, json: Json = False, force: Force = False, **optio
     Example: continuous states
       revealed fit buses.csv --id bus --time month --state miles --action replace \\
           --bins miles=90 --constants --discount 0.9999 --method nfxp --out buses-fit
+    \b
+    Example: trips on a road network, each to its last link
+      revealed fit trips.csv --network links.csv --turns turns.csv \\
+          --columns travel_time,left_turn,constant --out roads-fit
     \b
     Example: the same run again
       revealed fit --config trips-fit/config.toml --out again
@@ -64,7 +69,7 @@ def fit(config: Config = None, json: Json = False, force: Force = False, **optio
 with_options(fit)
 
 
-def with_bootstrap(found: Fit) -> tuple[Fit, str]:
+def with_bootstrap(found: AnyFit) -> tuple[Any, str]:
     """The fit after its bootstrap, where one was asked for. Ctrl-C leaves the estimate, which was finished, with the
     errors that need no resampling, and a line that says so."""
     from dataclasses import replace
@@ -86,16 +91,19 @@ def with_bootstrap(found: Fit) -> tuple[Fit, str]:
     return replace(plain, status=status), line
 
 
-def show_fit(found: Fit, folder: Path | None) -> None:
+def show_fit(found: AnyFit, folder: Path | None) -> None:
     """The summary, what was left out of the data, and where things are."""
     show(found.summary())
     if folder is None:
         tell("Nothing was written: --out DIR does.")
     else:
-        tell(f"Wrote {folder / 'report.html'}; also params.csv, policy.csv, states.csv and fit.zip there.")
+        from revealed.commands.folder import tables_of
+
+        tables = ", ".join(tables_of(found))
+        tell(f"Wrote {folder / 'report.html'}; also params.csv, {tables} and fit.zip there.")
 
 
-def end(*fits: Fit, stopped: str = "") -> None:
+def end(*fits: AnyFit, stopped: str = "") -> None:
     """Leave with the status that tells how the fits ended; the reason of a bad one goes to standard error, and so does
     what Ctrl-C `stopped`."""
     for one in fits:
@@ -109,8 +117,10 @@ def end(*fits: Fit, stopped: str = "") -> None:
         raise typer.Exit(status)
 
 
-def describe(found: Fit) -> dict[str, Any]:
+def describe(found: AnyFit) -> dict[str, Any]:
     """A fit for programs."""
+    goals = found.demonstrations.goals
+    trips = {} if goals is None else {"trips": found.demonstrations.origins.size, "goals": goals.size}
     from revealed.commands.tables import params_frame
 
     frame = params_frame(found)
@@ -129,6 +139,7 @@ def describe(found: Fit) -> dict[str, Any]:
         "bic": found.bic,
         "nobs": found.nobs,
         "agents": found.demonstrations.n_agents,
+        **trips,
         "states": found.mdp.n_states,
         "actions": found.mdp.n_actions,
         "discount": found.mdp.discount,

@@ -3,42 +3,54 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from revealed.commands.placing import CONFIG, HEAD, write_frame, write_text
 from revealed.commands.tables import Names, history_frame, params_frame, policy_frame, states_frame
+from revealed.commands.trip_tables import trips_frame, use_frame
 from revealed.commands.wording import in_flags
 from revealed.errors import RevealedError
-from revealed.fit import Fit
+from revealed.fit import AnyFit
+from revealed.goal_fit import GoalFit
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from revealed.recipe import Recipe
 
 ZIP = "fit.zip"
-FILES = ("params.csv", "policy.csv", "states.csv", "history.csv", "summary.txt", ZIP, "report.html", CONFIG)
+TABLES = {"policy.csv": policy_frame, "states.csv": states_frame}
+TRIP_TABLES = {"flows.csv": use_frame, "trips.csv": trips_frame}  # with goals a state has a policy for each
+SHARED = ("params.csv", "history.csv", "summary.txt", ZIP, "report.html", CONFIG)
 COMPARED = ("compare.csv", "advice.txt", "compare.html", "nfxp", "ccp", "npl")
-OURS = (*FILES, *COMPARED)  # what a folder of results may hold
+OURS = (*SHARED, *TABLES, *TRIP_TABLES, *COMPARED)  # what a folder of results may hold
 
 
-def write_fit(fit: Fit, folder: Path, recipe: Recipe, home: Path, **changes: Any) -> dict[str, str]:
+def tables_of(fit: AnyFit) -> Mapping[str, Callable[[Any, Names], pd.DataFrame]]:
+    """The tables that tell of states, by the names of their files."""
+    return TRIP_TABLES if isinstance(fit, GoalFit) else TABLES
+
+
+def write_fit(fit: AnyFit, folder: Path, recipe: Recipe, home: Path, **changes: Any) -> dict[str, str]:
     """Everything that is known of a fit, into a folder whose files will be in `home`; what each is called there, by
     what it holds. `changes` are what the fit's own options are beside the recipe's."""
     from revealed.fit_report import write_fit_report
 
     names = names_of(recipe)
     write_frame(folder / "params.csv", params_frame(fit))
-    write_frame(folder / "policy.csv", policy_frame(fit, names))
-    write_frame(folder / "states.csv", states_frame(fit, names))
+    for name, make in tables_of(fit).items():
+        write_frame(folder / name, make(fit, names))
     write_frame(folder / "history.csv", history_frame(fit))
     write_text(folder / "summary.txt", fit.summary().text(reword=in_flags))
     fit.save(folder / ZIP)
     places = recipe.places
     flat = places if places is not None and places.shape[1] == 2 and recipe.coordinates else None
-    write_fit_report(fit, folder / "report.html", coordinates=flat)
+    roads = recipe.road_network if recipe.on_roads else None
+    write_fit_report(fit, folder / "report.html", coordinates=flat, network=roads)
     write_config(folder, recipe, home, **changes)
-    return {Path(name).stem: str(home / name) for name in FILES}
+    return {Path(name).stem: str(home / name) for name in (*SHARED, *tables_of(fit))}
 
 
 def write_config(folder: Path, recipe: Recipe, home: Path, command: str = "fit", **changes: Any) -> Path:
@@ -50,10 +62,16 @@ def write_config(folder: Path, recipe: Recipe, home: Path, command: str = "fit",
 
 
 def names_of(recipe: Recipe) -> Names:
-    return Names(**{name: getattr(recipe, name) for name in Names.__dataclass_fields__})
+    return _names({name: getattr(recipe, name) for name in Names.__dataclass_fields__})
 
 
-def open_fit(path: str | os.PathLike[str]) -> tuple[Fit, Names]:
+def _names(found: Mapping[str, Any]) -> Names:
+    """Those that were given; the others have names of their own."""
+    known = Names.__dataclass_fields__
+    return Names(**{name: found[name] for name in known if name in found and found[name] not in (None, ())})
+
+
+def open_fit(path: str | os.PathLike[str]) -> tuple[Any, Names]:
     """A saved fit, a folder or its zip, and what the columns of its data were called (plain names if nobody tells)."""
     from revealed.loading import load
 
@@ -71,4 +89,4 @@ def _names_beside(path: Path) -> Names:
         found: Mapping[str, Any] = read_toml(Description, file)
     except RevealedError:
         return Names()
-    return Names(**{name: found[name] for name in Names.__dataclass_fields__ if name in found})
+    return _names(found)

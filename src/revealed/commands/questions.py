@@ -15,7 +15,7 @@ from revealed.commands.tables import Names, action_columns, action_labels, base_
 from revealed.commands.wording import in_flags
 from revealed.counterfactual import Counterfactual
 from revealed.errors import InvalidInput, InvalidOption
-from revealed.fit import Fit
+from revealed.fit import AnyFit, Fit
 from revealed.frames import read_table
 from revealed.labels import find, near, plain, spell
 from revealed.mdp import MDP
@@ -32,7 +32,7 @@ MOST_PICTURES = 4
 
 
 def find_states(
-    fit: Fit, names: Names, labels: Sequence[str], file: str | os.PathLike[str] | None, period: int
+    fit: AnyFit, names: Names, labels: Sequence[str], file: str | os.PathLike[str] | None, period: int
 ) -> Ints:
     """The states asked for, in a period of the horizon; without any, all in which somebody decides."""
     S, last = (fit.mdp.base or fit.mdp).n_states, (fit.mdp.horizon or 1) - 1
@@ -44,7 +44,7 @@ def find_states(
         raise InvalidOption("--states", "nothing beside --state", str(file))
     if not labels and file is None:
         return np.flatnonzero(~fit.mdp.terminal[period * S : (period + 1) * S]) + period * S
-    base = _in_file(fit, names, file) if file is not None else _named(fit, "--state", labels)
+    base = _in_file(fit, names, file) if file is not None else named_states(fit, "--state", labels)
     chosen = base + period * S
     ended = np.flatnonzero(fit.mdp.terminal[chosen])
     if ended.size:
@@ -54,7 +54,7 @@ def find_states(
     return chosen
 
 
-def _named(fit: Fit, argument: str, labels: Sequence[str]) -> Ints:
+def named_states(fit: AnyFit, argument: str, labels: Sequence[str]) -> Ints:
     """States by label, or by raw values where the fit has bins."""
     known, bins = base_labels(fit), fit.demonstrations.bins
     if bins is None:
@@ -87,7 +87,7 @@ def _float(text: str) -> Any:
         return None
 
 
-def _in_file(fit: Fit, names: Names, file: str | os.PathLike[str]) -> Ints:
+def _in_file(fit: AnyFit, names: Names, file: str | os.PathLike[str]) -> Ints:
     table, bins = read_table(file, "--states"), fit.demonstrations.bins
     if bins is not None:
         return bins.code(*(table.numbers("--states", name) for name in bins.columns))
@@ -95,11 +95,15 @@ def _in_file(fit: Fit, names: Names, file: str | os.PathLike[str]) -> Ints:
     return find("--states", table.labels("--states", several), base_labels(fit), "row")
 
 
-def choices_frame(fit: Fit, names: Names, states: Ints, deterministic: bool) -> pd.DataFrame:
-    """A row per state: the probability of each action, or the most likely one and its probability."""
+def choices_frame(
+    fit: Any, names: Names, states: Ints, deterministic: bool, policy: Floats | None = None
+) -> pd.DataFrame:
+    """A row per state: the probability of each action, or the most likely one and its probability. The policy (S, A) is
+    the fit's own unless given."""
     import pandas as pd
 
-    frame, policy = state_columns(fit, names, states), fit.policy[states]
+    frame = state_columns(fit, names, states)
+    policy = np.asarray(fit.policy if policy is None else policy)[states]
     if deterministic:
         best = policy.argmax(axis=1)
         chosen = action_columns(fit, names, best)
@@ -113,7 +117,7 @@ def choices_frame(fit: Fit, names: Names, states: Ints, deterministic: bool) -> 
 
 def start_at(fit: Fit, label: str) -> Floats:
     """All agents in one state; on a horizon in its first period."""
-    at = int(_named(fit, "--initial", [label])[0])
+    at = int(named_states(fit, "--initial", [label])[0])
     return np.eye(1, fit.mdp.n_states, at).reshape(-1)
 
 
@@ -134,7 +138,7 @@ def ask(
         remedy = "As in --set RC=12, --discount 0.9 or --transitions after.csv."
         raise InvalidOption("counterfactual", "something that changes", "nothing", remedy=remedy)
     rules = parse_changes(changes, tuple(map(str, fit.reward_model.names)))
-    model = _model(fit, names, discount, transitions)
+    model = changed_model(fit, names, discount, transitions)
     own = bands == "bootstrap" or (bands == "auto" and fit.errors[0] == "bootstrap")
     options = bootstrap if own and bands == "bootstrap" else {}
     return fit.counterfactual(params=rules or None, mdp=model, bands=None if bands == "none" else bands, **options)
@@ -143,23 +147,23 @@ def ask(
 Rule = float | Callable[[float], float]
 
 
-def parse_changes(texts: Sequence[str], names: tuple[str, ...]) -> dict[str, Rule]:
+def parse_changes(texts: Sequence[str], names: tuple[str, ...], flag: str = "--set") -> dict[str, Rule]:
     """Every change by its parameter, which has one; `a=1,b=2` are two."""
     rules: dict[str, Rule] = {}
     for text in texts:
-        for name, rule in _changes_in(text, names):
+        for name, rule in _changes_in(text, names, flag):
             if name in rules:
-                raise InvalidOption("--set", "one change of each parameter", f"{name!r} twice")
+                raise InvalidOption(flag, "one change of each parameter", f"{name!r} twice")
             rules[name] = rule
     return rules
 
 
-def _changes_in(text: str, names: tuple[str, ...]) -> list[tuple[str, Rule]]:
+def _changes_in(text: str, names: tuple[str, ...], flag: str) -> list[tuple[str, Rule]]:
     try:
-        return [parse_change(text, names)]
+        return [parse_change(text, names, flag)]
     except InvalidInput:
         try:
-            several = [parse_change(part, names) for part in text.split(",")] if "," in text else []
+            several = [parse_change(part, names, flag) for part in text.split(",")] if "," in text else []
         except InvalidInput:
             several = []
         if several:
@@ -167,7 +171,7 @@ def _changes_in(text: str, names: tuple[str, ...]) -> list[tuple[str, Rule]]:
         raise
 
 
-def parse_change(text: str, names: tuple[str, ...]) -> tuple[str, Rule]:
+def parse_change(text: str, names: tuple[str, ...], flag: str = "--set") -> tuple[str, Rule]:
     """`RC=12` sets a parameter; `price*1.2`, `price/2`, `price+1` and `price-1` change its estimate."""
     for name in sorted(names, key=len, reverse=True):  # a name may begin as another one does
         rest = text.strip().removeprefix(name).strip()
@@ -176,14 +180,14 @@ def parse_change(text: str, names: tuple[str, ...]) -> tuple[str, Rule]:
         number = as_number(_float(rest[1:]))
         if np.isfinite(number) and not (rest[0] == "/" and number == 0.0):
             return name, _RULES[rest[0]](number)
-        raise InvalidOption("--set", "a number after the sign, as in RC=12 or price*1.2", repr(text))
+        raise InvalidOption(flag, "a number after the sign, as in RC=12 or price*1.2", repr(text))
     known = text.strip()
     for sign in "=*/+-":
         known = known.partition(sign)[0].strip() or known
     if known in names:
-        raise InvalidOption("--set", "what it becomes, as in RC=12 or price*1.2", repr(text))
-    find_parameter(known, names, "--set")  # raises, with the nearest name
-    raise InvalidOption("--set", "a parameter and what it becomes, as in RC=12", repr(text))
+        raise InvalidOption(flag, "what it becomes, as in RC=12 or price*1.2", repr(text))
+    find_parameter(known, names, flag)  # raises, with the nearest name
+    raise InvalidOption(flag, "a parameter and what it becomes, as in RC=12", repr(text))
 
 
 _RULES: dict[str, Callable[[float], Rule]] = {
@@ -195,7 +199,7 @@ _RULES: dict[str, Callable[[float], Rule]] = {
 }
 
 
-def _model(fit: Fit, names: Names, discount: float | None, table: Any) -> MDP | None:
+def changed_model(fit: AnyFit, names: Names, discount: float | None, table: Any) -> MDP | None:
     """Another world, where something of it changes."""
     gamma = fit.mdp.discount if discount is None else discount
     if table is None:
@@ -229,24 +233,24 @@ def write_answer(answer: Counterfactual, fit: Fit, names: Names, folder: Path, h
         numbers = answer.frame("policy", a).reset_index(drop=True)
         both = pd.concat([own, action_columns(fit, names, np.full(states.size, a)), numbers], axis=1)
         parts.append(both[fit.mdp.feasible[:, a] | answer.after.mdp.feasible[:, a]])
-    write_frame(folder / "table.csv", _table(answer))
+    write_frame(folder / "table.csv", answer_table(answer))
     write_frame(folder / "policy.csv", pd.concat(parts).sort_index(kind="stable"))
     write_frame(folder / "states.csv", pd.concat([own, answer.frame("value").reset_index(drop=True)], axis=1))
     write_text(folder / "counterfactual.html", _page(answer))
     return {Path(name).stem: str(home / name) for name in ANSWER}
 
 
-def _table(answer: Counterfactual) -> pd.DataFrame:
+def answer_table(answer: Any) -> pd.DataFrame:
     return answer.table().rename_axis("quantity").reset_index()
 
 
-def describe_answer(answer: Counterfactual) -> dict[str, Any]:
+def describe_answer(answer: Any) -> dict[str, Any]:
     """A counterfactual for programs."""
     return {
         "change": answer.words,
         "bands": answer.bands,
         "level": answer.level,
-        "table": _table(answer).to_dict("records"),
+        "table": answer_table(answer).to_dict("records"),
         "notes": [in_flags(note) for note in answer.notes],
     }
 
@@ -280,14 +284,14 @@ def _pictures(answer: Counterfactual) -> list[Any]:
         out.append(paragraph(told))
     for a in shown:
         drawn = answer.plot(action=int(a), title="")
-        _make_drawable(drawn)
+        make_drawable(drawn)
         label = spell(mdp.action_labels[a]) if mdp.action_labels else f"action {a}"
         words = f"Probability of {label} by state, before and after, with bands"
         out.append(figure(render_png(drawn), float(drawn.get_size_inches()[0]), words, words, "policy.csv"))
     return out
 
 
-def _make_drawable(drawn: Any) -> None:
+def make_drawable(drawn: Any) -> None:
     """Names that came with the data in signs that the font has; the tables have them in full."""
     from matplotlib.ticker import FixedLocator
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -16,11 +16,13 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from revealed.commands.tables import Names
-    from revealed.fit import Fit
 
 Overwrite = Annotated[bool, typer.Option("--force", help="Write over a file that is there.")]
 Saved = Annotated[Path, typer.Argument(metavar="FIT", help="The folder of a fit, or its fit.zip.")]
 Seed = Annotated[int, typer.Option(min=0, help="Of the random numbers.")]
+
+
+LENGTH = 50
 
 
 class Bands(StrEnum):
@@ -32,8 +34,12 @@ class Bands(StrEnum):
     none = "none"
 
 
+Goal = Annotated[str | None, typer.Option(metavar="LABEL", help="Where they are heading, where trips have goals.")]
+
+
 def predict(
     saved: Saved,
+    goal: Goal = None,
     state: Annotated[
         list[str] | None,
         typer.Option(
@@ -61,17 +67,25 @@ def predict(
     Example:
       revealed predict trips-fit --state airport --state centre
     \b
+    Example: on the way to a link of a road network
+      revealed predict roads-fit --goal A17 --state B2
+    \b
     Example: raw values of a fit with bins, from a file
       revealed predict buses-fit --states odometers.csv --deterministic --out next.csv
     """
     with one_line(FIT):
         from revealed.commands.placing import target_file, write_frame
         from revealed.commands.questions import choices_frame, find_states
+        from revealed.commands.trip_questions import require_goals, toward_frame
 
         target = None if out is None else target_file(out, force)
         fit, names = _open(saved)
-        chosen = find_states(fit, names, state or [], states, period)
-        frame = choices_frame(fit, names, chosen, deterministic)
+        require_goals(fit, goal=goal)
+        if fit.demonstrations.goals is not None:
+            frame = toward_frame(fit, names, goal, state or [], states, deterministic)
+        else:
+            chosen = find_states(fit, names, state or [], states, period)
+            frame = choices_frame(fit, names, chosen, deterministic)
         if target is not None:
             write_frame(target, frame)
         if json:
@@ -79,17 +93,20 @@ def predict(
         elif target is None:
             _show_frame(frame)
         else:
-            tell(f"Wrote {len(frame)} states to {target}.")
+            tell(f"Wrote {len(frame)} {'states' if goal is None else 'rows'} to {target}.")
 
 
 def simulate(
     saved: Saved,
-    n: Annotated[int, typer.Option("--n", min=1, help="Agents.")] = 100,
-    length: Annotated[int, typer.Option(min=1, help="Decisions of each, at most.")] = 50,
+    n: Annotated[int, typer.Option("--n", min=1, help="Agents, or trips where they have goals.")] = 100,
+    length: Annotated[
+        int | None, typer.Option(min=1, help="Decisions of each, at most.  [default: 50, with goals any]")
+    ] = None,
     seed: Seed = 0,
     initial: Annotated[
         str | None, typer.Option(metavar="LABEL", help="Where all begin.  [default: where the data began]")
     ] = None,
+    goal: Goal = None,
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="A file, .csv or .parquet.  [default: CSV on standard output]")
     ] = None,
@@ -109,20 +126,29 @@ def simulate(
         from revealed.commands.placing import target_file, write_frame
         from revealed.commands.questions import start_at
         from revealed.commands.tables import panel_frame
+        from revealed.commands.trip_questions import drawn_trips, require_goals
+        from revealed.commands.trip_tables import trip_panel
 
         target = None if out is None else target_file(out, force)
         fit, names = _open(saved)
-        demos = fit.simulate(n, length, seed=seed, initial=None if initial is None else start_at(fit, initial))
-        frame = panel_frame(fit, demos, names)
+        require_goals(fit, goal=goal)
+        with_goals = fit.demonstrations.goals is not None
+        if with_goals:
+            demos = drawn_trips(fit, names, n, length, seed, initial, goal)
+            frame = trip_panel(fit, demos, names)
+        else:
+            start = None if initial is None else start_at(fit, initial)
+            demos = fit.simulate(n, length or LENGTH, seed=seed, initial=start)
+            frame = panel_frame(fit, demos, names)
         if target is not None:
             write_frame(target, frame)
         if json:
             panel = frame.to_dict("records") if target is None else None
-            print_json({"agents": n, "decisions": len(frame), "panel": panel, "files": _files(target)})
+            print_json({"agents": n, "decisions": round(demos.n_decisions), "panel": panel, "files": _files(target)})
         elif target is None:
             typer.echo(frame.to_csv(index=False, lineterminator="\n"), nl=False)
         else:
-            tell(f"Wrote {len(frame)} decisions of {n} agents to {target}.")
+            tell(f"Wrote {demos.n_decisions:.0f} decisions of {n} {'trips' if with_goals else 'agents'} to {target}.")
 
 
 def counterfactual(
@@ -137,6 +163,19 @@ def counterfactual(
     transitions: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Another table of transition probabilities.")
     ] = None,
+    close: Annotated[
+        list[str] | None,
+        typer.Option(metavar="LABEL", help="With goals: a link, or another state, that nobody can enter."),
+    ] = None,
+    attribute: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="CHANGE", help="With goals: a feature, as in toll=2 or time*1.5, on --links or everywhere."
+        ),
+    ] = None,
+    links: Annotated[
+        list[str] | None, typer.Option(metavar="LABEL", help="Where the attribute changes: on entering these.")
+    ] = None,
     bands: Annotated[Bands, typer.Option(help="By the fit's own errors (auto), or of this kind.")] = Bands.auto,
     reps: Annotated[int, typer.Option(min=2, help="Replications of the bootstrap.")] = 400,
     seed: Seed = 0,
@@ -147,11 +186,15 @@ def counterfactual(
     """What agents would do if something changed.
 
     Prints shares of actions and welfare before, after, and the change with its band. With --out it writes table.csv,
-    policy.csv, states.csv and counterfactual.html.
+    policy.csv, states.csv and counterfactual.html. Of trips with goals it prints welfare, decisions and features per
+    trip and the use that changes most, and writes flows.csv and welfare.csv.
 
     \b
     Example:
       revealed counterfactual buses-fit --set RC=12 --set "miles*1.2" --out dearer
+    \b
+    Example: a link is closed, and another one has a toll
+      revealed counterfactual roads-fit --close A17 --attribute toll=2 --links B2 --out closed
     \b
     Example: more patient agents, in a world with other moves
       revealed counterfactual trips-fit --discount 0.99 --transitions after.csv --json
@@ -159,20 +202,29 @@ def counterfactual(
     with one_line(FIT):
         from revealed.commands.placing import claim, keep
         from revealed.commands.questions import ANSWER, ask, describe_answer, write_answer
+        from revealed.commands.trip_questions import TRIP_ANSWER, Changes, ask_trips, require_goals, write_trip_answer
 
-        folder = None if out is None else claim(out, ANSWER, force)
+        ours = (*ANSWER, *TRIP_ANSWER)
+        folder = None if out is None else claim(out, ours, force)
         fit, names = _open(saved)
-        answer = ask(fit, names, change or [], discount, transitions, str(bands), {"reps": reps, "seed": seed})
-        files = keep(folder, ANSWER, lambda beside, home: write_answer(answer, fit, names, beside, home))
+        require_goals(fit, close=close, attribute=attribute, links=links)
+        drawn = {"reps": reps, "seed": seed}
+        if fit.demonstrations.goals is not None:
+            asked = Changes(change or (), close or (), attribute or (), links or (), discount, transitions)
+            answer, write = ask_trips(fit, names, asked, str(bands), drawn), write_trip_answer
+        else:
+            answer, write = ask(fit, names, change or [], discount, transitions, str(bands), drawn), write_answer
+        files = keep(folder, ours, lambda beside, home: write(answer, fit, names, beside, home))
         if json:
             print_json(describe_answer(answer) | {"files": files})
             return
         show(answer, spare=("se",))
         if folder is not None:
-            tell(f"Wrote {folder / 'counterfactual.html'}; also table.csv, policy.csv and states.csv there.")
+            tables = [f"{name}.csv" for name in files if name != "counterfactual"]
+            tell(f"Wrote {folder / 'counterfactual.html'}; also {', '.join(tables[:-1])} and {tables[-1]} there.")
 
 
-def _open(saved: Path) -> tuple[Fit, Names]:
+def _open(saved: Path) -> tuple[Any, Names]:
     """The fit; of one that did not converge it is said, since its answers are to be taken with care."""
     from revealed.commands.folder import open_fit
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from revealed.checks import Ints
 from revealed.demonstrations import Demonstrations
-from revealed.fit import Fit
+from revealed.fit import AnyFit, Fit
 from revealed.labels import plain
 
 if TYPE_CHECKING:
@@ -35,9 +35,21 @@ class Names:
     weight: str | None = None
     period: str | None = None
     probability: str = "probability"
+    goal: tuple[str, ...] = ()
+    network: str | None = None
+    turns: str | None = None
+    link: tuple[str, ...] = ("link",)
+    trip: tuple[str, ...] = ("trip",)
+    sequence: str = "sequence"
+    trip_link: tuple[str, ...] = ()
+    traveller: str | None = None
+
+    @property
+    def on_roads(self) -> bool:
+        return bool(self.network or self.turns)
 
 
-def params_frame(fit: Fit) -> pd.DataFrame:
+def params_frame(fit: AnyFit) -> pd.DataFrame:
     """parameter, coef, std_err, z, p, lower, upper; NaN where an error is not known, or was too dear."""
     import pandas as pd
 
@@ -54,7 +66,7 @@ def states_frame(fit: Fit, names: Names) -> pd.DataFrame:
     """A row per state: its labels, value, visits, whether everything ends there."""
     frame = state_columns(fit, names, np.arange(fit.mdp.n_states))
     visits = fit.demonstrations.counts.sum(axis=1)
-    return _beside(frame, {"value": fit.value, "visits": _whole(visits), "terminal": fit.mdp.terminal})
+    return beside(frame, {"value": fit.value, "visits": whole(visits), "terminal": fit.mdp.terminal})
 
 
 def policy_frame(fit: Fit, names: Names, states: Ints | None = None) -> pd.DataFrame:
@@ -65,46 +77,43 @@ def policy_frame(fit: Fit, names: Names, states: Ints | None = None) -> pd.DataF
     s = s if states is None else states[s]
     frame = pd.concat([state_columns(fit, names, s), action_columns(fit, names, a)], axis=1)
     visits = fit.demonstrations.counts[s, a]
-    return _beside(frame, {"probability": fit.policy[s, a], "visits": _whole(visits), "reward": fit.reward[s, a]})
+    return beside(frame, {"probability": fit.policy[s, a], "visits": whole(visits), "reward": fit.reward[s, a]})
 
 
-def history_frame(fit: Fit) -> pd.DataFrame:
+def history_frame(fit: AnyFit) -> pd.DataFrame:
     return fit.history.reset_index()
 
 
-def state_columns(fit: Fit, names: Names, states: Ints) -> pd.DataFrame:
+def state_columns(fit: AnyFit, names: Names, states: Ints) -> pd.DataFrame:
     """The labels of these states, in columns."""
-    import pandas as pd
 
     model = fit.mdp.base or fit.mdp
     base = states % model.n_states
     bins = fit.demonstrations.bins
-    frame = pd.DataFrame(_columns(base_labels(fit), names.state if bins is None else ("state",), base))
+    frame = labels_frame(base_labels(fit), names.state if bins is None else ("state",), base)
     if bins is not None:
         centres = bins.features.iloc[base].reset_index(drop=True)
-        frame = _beside(frame, {str(name): centres[name] for name in centres})
+        frame = beside(frame, {str(name): centres[name] for name in centres})
     if fit.mdp.base is not None:
         frame.insert(0, _free("period", frame.columns), states // model.n_states)
     return frame
 
 
-def action_columns(fit: Fit, names: Names, actions: Ints) -> pd.DataFrame:
-    import pandas as pd
-
-    return pd.DataFrame(_columns(action_labels(fit), names.action, actions))
+def action_columns(fit: AnyFit, names: Names, actions: Ints) -> pd.DataFrame:
+    return labels_frame(action_labels(fit), names.action, actions)
 
 
-def base_labels(fit: Fit) -> Sequence[Any]:
+def base_labels(fit: AnyFit) -> Sequence[Any]:
     """Of the states before the model is unrolled."""
     model = fit.mdp.base or fit.mdp
     return model.state_labels or fit.demonstrations.state_labels or range(model.n_states)
 
 
-def action_labels(fit: Fit) -> Sequence[Any]:
+def action_labels(fit: AnyFit) -> Sequence[Any]:
     return fit.mdp.action_labels or fit.demonstrations.action_labels or range(fit.mdp.n_actions)
 
 
-def panel_frame(fit: Fit, demos: Demonstrations, names: Names) -> pd.DataFrame:
+def panel_frame(fit: AnyFit, demos: Demonstrations, names: Names) -> pd.DataFrame:
     """Simulated decisions as the data were: the same columns; of bins their centres, which fall into the same bins."""
     import pandas as pd
 
@@ -140,28 +149,28 @@ _UNITS = {
 }
 
 
-def raw_states(fit: Fit, names: Sequence[str], base: Ints) -> pd.DataFrame:
+def raw_states(fit: AnyFit, names: Sequence[str], base: Ints) -> pd.DataFrame:
     """States as a panel holds them: labels, or numbers inside the bins."""
-    import pandas as pd
-
     bins = fit.demonstrations.bins
     if bins is None:
-        return pd.DataFrame(_columns(base_labels(fit), names, base))
+        return labels_frame(base_labels(fit), names, base)
     centres = bins.features.iloc[base].reset_index(drop=True)
     return centres.set_axis(list(names), axis=1) if len(names) == centres.shape[1] else centres
 
 
-def _columns(labels: Sequence[Any], names: Sequence[str], index: Ints) -> dict[str, Any]:
-    """Column → values. Labels that are tuples fill as many columns as they have parts."""
+def labels_frame(labels: Sequence[Any], names: Sequence[str], index: Ints) -> pd.DataFrame:
+    """The labels at these places. Those that are tuples fill as many columns as they have parts."""
+    import pandas as pd
+
     values = [plain(labels[i]) for i in range(len(labels))]
     if values and isinstance(values[0], tuple):
         parts = len(values[0])
         heads = list(names) if len(names) == parts else [f"{names[0]}_{k}" for k in range(parts)]
-        return {head: [values[i][k] for i in index] for k, head in enumerate(heads)}
-    return {names[0]: [values[i] for i in index]}
+        return pd.DataFrame({head: [values[i][k] for i in index] for k, head in enumerate(heads)})
+    return pd.DataFrame({names[0]: [values[i] for i in index]})
 
 
-def _beside(frame: pd.DataFrame, columns: dict[str, Any]) -> pd.DataFrame:
+def beside(frame: pd.DataFrame, columns: dict[str, Any]) -> pd.DataFrame:
     """More columns, whose names give way to those that the data brought."""
     for name, values in columns.items():
         frame[_free(name, frame.columns)] = np.asarray(values)
@@ -174,6 +183,6 @@ def _free(name: str, taken: Any) -> str:
     return name
 
 
-def _whole(visits: Any) -> Any:
+def whole(visits: Any) -> Any:
     """Counts as whole numbers, unless rows had weights that are not."""
     return visits.astype(np.int64) if np.all(visits == np.round(visits)) else visits

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from revealed.description import flag, option_fields
 
-OWN_FLAGS = ("bands", "initial", "states")  # of questions to a saved fit
+OWN_FLAGS = ("bands", "initial", "states", "close", "links")  # of questions to a saved fit
 
 # What has no flag of its own name, as regular expressions; the first that matches wins.
 _PHRASES = {

@@ -124,13 +124,14 @@ class City:
         `values` are demonstrations, whose trips are counted on each link, or an array (S,) of flows. The rest of
         `style` goes to `draw_classes` or `draw_flows` of `revealed.routes.maps`.
         """
+        from revealed.goal_flows import observed_use
         from revealed.routes.maps import draw_classes, draw_flows
 
         style = {"title": self.name if title is None else title, "unit": "km"} | style
         if values is None:
             return draw_classes(self.network, self.kind, self.kinds, ax=ax, **style)
         if isinstance(values, Demonstrations):
-            values = link_use(values)
+            values = observed_use(values)
         return draw_flows(self.network, values, ax=ax, **style)
 
 
@@ -145,20 +146,6 @@ def city(n_links: int = 2000, seed: int = 0) -> City:
     links = links_of(lay_streets(n_links, make_rng(seed)))
     table, turns = links.to_frames()
     return City(RoadNetwork.from_frame(table, turns=turns), links.kind, dict(TRUTH))
-
-
-def link_use(trips: Demonstrations) -> Floats:
-    """(S,): how often trips used each link, their first and last ones included."""
-    return trips.counts.sum(axis=1) + _arrivals(trips)
-
-
-def _arrivals(trips: Demonstrations) -> Floats:
-    """(S,): how many trips entered each link as the last of theirs."""
-    steps = trips.steps
-    if steps is None or steps.goal is None:
-        return np.zeros(trips.n_states)
-    arrived = steps.next_state == steps.goal
-    return np.bincount(steps.goal[arrived], minlength=trips.n_states).astype(np.float64)
 
 
 def _drawn(pool: Ints, n: int, rng: np.random.Generator) -> Ints:

@@ -32,7 +32,7 @@ from revealed.sheet import number_column, typeset
 from revealed.summary import MOST_NAMED, MOST_ROWS, status_notes
 
 if TYPE_CHECKING:
-    from revealed.fit import Fit
+    from revealed.fit import AnyFit
 
 MOST_COEFFICIENTS = 40  # of the plot, and of the table beside it
 MOST_ERRORS = 200  # parameters whose standard errors are worth the wait
@@ -67,7 +67,7 @@ def estimates(material: Material) -> Chapter:
     return [shown, *unsaid, _coefficient_plot(found, index, words), *listed]
 
 
-def _without_errors(fit: Fit) -> Estimates:
+def _without_errors(fit: AnyFit) -> Estimates:
     none = np.full(fit.theta.size, np.nan)
     why = f"Standard errors of {fit.theta.size} parameters are not computed for a report; `fit.bse` has them."
     return Estimates(tuple(map(str, fit.reward_model.names)), fit.theta, none, none, none, none, none, why)
@@ -110,13 +110,14 @@ def _coefficient_table(found: Estimates, index: Ints) -> Html:
 
 def choices(material: Material) -> Chapter:
     """Observed and predicted: a picture of all, totals, the worst, and whether chance can explain it."""
-    return [_scatter(material), _totals(material), _misfits(material), *_goodness(material)]
+    totals = [] if material.by_target else [_totals(material)]
+    return [_scatter(material), *totals, _misfits(material), *_goodness(material)]
 
 
 def _scatter(material: Material) -> Html:
     seen = material.choices
     state, action, words = _points(seen)
-    few = seen.counts.shape[1] <= MOST_COLORS
+    few = seen.counts.shape[1] <= MOST_COLORS and not material.by_target
     names = {int(a): material.action_labels[int(a)] for a in np.unique(action)} if few else {}
     at = (state, action)
     drawn = choice_figure(seen.policy[at], seen.frequencies[at], seen.visits[state], action, names)
@@ -124,10 +125,14 @@ def _scatter(material: Material) -> Html:
         words = f"Of two actions one mirrors the other, and only “{material.action(int(action[0]))}” is drawn. {words}"
     caption = (
         "How often an action was taken in a state against its predicted probability: a point per state and action, "
-        f"its area proportional to the visits (a dot where they are few). {words}"
+        f"its area proportional to the visits (a dot where they are few). {words or _pooled(seen)}"
     )
     alt = f"Scatter of {state.size} observed frequencies against predicted probabilities, with the diagonal."
     return picture(drawn, caption.strip(), alt)
+
+
+def _pooled(seen: ChoiceFit) -> str:
+    return "" if seen.tested is seen else "Probabilities are means over those who came by, each on the way to a goal."
 
 
 def _points(seen: ChoiceFit) -> tuple[Ints, Ints, str]:
@@ -158,8 +163,8 @@ def _totals(material: Material) -> Html:
 def _misfits(material: Material) -> Html:
     seen, worst = material.choices, material.choices.worst(MOST_PAIRS)
     columns: dict[str, Callable[[int, int], str]] = {
-        "state" if material.fit.mdp.base is None else "(period, state)": lambda s, a: material.state(s),
-        "action": lambda s, a: material.action(a),
+        material.what if material.fit.mdp.base is None else "(period, state)": lambda s, a: material.state(s),
+        "choice" if material.by_target else "action": material.choice,
         "visits": lambda s, a: amount(seen.visits[s]),
         "observed": lambda s, a: amount(seen.counts[s, a]),
         "expected": lambda s, a: decimal(seen.expected[s, a]),
@@ -177,24 +182,27 @@ def _goodness(material: Material) -> Chapter:
     seen, fit = material.choices, material.fit
     judged = seen.compared & np.isfinite(seen.residuals) & (seen.variance >= JUDGED)
     n, far = int(judged.sum()), int((np.abs(seen.residuals[judged]) > BEYOND).sum())
-    words = "z is the difference of observed and expected in units of its standard deviation, √(n π (1 − π)). "
+    words = "z is the difference of observed and expected in units of its standard deviation, √(n π (1 − π))"
+    words += ". " if seen.tested is seen else ", summed over the goals below the root. "
     words += (
         f"Of {count(n, 'pair')} with enough visits to judge, {far} {'lies' if far == 1 else 'lie'} beyond "
         f"±{BEYOND:g}; by chance alone about {BY_CHANCE * n:.1f} would."
         if n
         else "No pair has enough visits to judge by it alone."
     )
-    found = chi_square(fit, seen)
+    found = chi_square(fit, seen.tested)
     scale = {
         "Log likelihood of choosing blindly": typeset(f"{seen.llf_at_random:.3f}"),
         "Log likelihood of this fit": typeset(f"{fit.llf:.3f}"),
         "Highest of any policy on these data": typeset(f"{seen.llf_of_frequencies:.3f}"),
     }
-    return [paragraph(words), paragraph(_in_words(found) if isinstance(found, ChiSquare) else found), facts(scale)]
+    once = "" if seen.tested is seen else " (once for every goal that lies ahead)"
+    told = _in_words(found, once) if isinstance(found, ChiSquare) else found
+    return [paragraph(words), paragraph(told), facts(scale)]
 
 
-def _in_words(found: ChiSquare) -> str:
-    where = f"{count(found.states, 'visited state')} with a choice"
+def _in_words(found: ChiSquare, once: str) -> str:
+    where = f"{count(found.states, 'visited state')} with a choice{once}"
     where += f", pooled into {count(found.groups, 'group')} by what is predicted" if found.pooled else ""
     return f"Goodness of fit: {found}, over {where}. A small p says that the model misses what these data can show."
 

@@ -33,9 +33,16 @@ class ChoiceFit:
     log_policy: Floats = field(repr=False)
     feasible: Bools = field(repr=False)
 
-    @classmethod
-    def of(cls, fit: Any) -> ChoiceFit:
-        return cls(fit.demonstrations.counts, fit.log_policy, fit.mdp.feasible)
+    @staticmethod
+    def of(fit: Any) -> ChoiceFit:
+        if fit.demonstrations.goals is not None:
+            return TripChoices.of_trips(fit)
+        return ChoiceFit(fit.demonstrations.counts, fit.log_policy, fit.mdp.feasible)
+
+    @property
+    def tested(self) -> ChoiceFit:
+        """The choices that a χ² compares: these, or with goals those on the way to each by itself."""
+        return self
 
     @cached_property
     def visits(self) -> Floats:
@@ -132,6 +139,54 @@ class ChoiceFit:
             return []
         some = np.unique(np.linspace(0, len(ends), min(len(ends), MOST_GROUPS) + 1).astype(int))[1:-1]
         return np.split(states, [ends[k - 1] for k in some])  # what is left over goes with the last
+
+
+@dataclass(frozen=True, eq=False)
+class TripChoices(ChoiceFit):
+    """Choices on the way to many goals, pooled: π(a|s) is the mean over those who came by, whose `rows` are a state on
+    the way to a goal each; `state` (R,) says which."""
+
+    rows: ChoiceFit = field(repr=False)
+    state: Ints = field(repr=False)
+
+    @classmethod
+    def of_trips(cls, fit: Any) -> TripChoices:
+        seen, log_policy = fit.seen_choices()
+        rows = ChoiceFit(seen.rho, log_policy, seen.feasible)
+        S = fit.mdp.n_states
+        counts, expected = (_by_state(table, seen.state, S) for table in (rows.counts, rows.expected))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            mean = np.log(expected) - np.log(counts.sum(axis=1, keepdims=True))
+        offered = _by_state(rows.feasible.astype(np.float64), seen.state, S) > 0.0
+        return cls(counts, np.where(offered, np.minimum(mean, 0.0), -np.inf), offered, rows, seen.state)
+
+    @cached_property
+    def variance(self) -> Floats:
+        """(S, A): Σ n π(1 − π) over the goals, which is less than that of the mean π."""
+        return _by_state(self.rows.variance, self.state, len(self.counts))
+
+    @property
+    def llf_at_random(self) -> float:
+        return self.rows.llf_at_random
+
+    @property
+    def llf_of_frequencies(self) -> float:
+        return self.rows.llf_of_frequencies
+
+    @cached_property
+    def mirrored(self) -> bool:
+        return False
+
+    @property
+    def tested(self) -> ChoiceFit:
+        return self.rows
+
+
+def _by_state(table: Floats, state: Ints, n_states: int) -> Floats:
+    """(S, A): sums of rows that belong to the same state."""
+    out = np.zeros((n_states, table.shape[1]))
+    np.add.at(out, state, table)
+    return out
 
 
 def standardise(difference: Floats, variance: Floats) -> Floats:

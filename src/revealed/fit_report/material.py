@@ -19,7 +19,8 @@ from revealed.sheet import clean, ratio, typeset
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from revealed.fit import Fit
+    from revealed.fit import AnyFit
+    from revealed.routes.network import RoadNetwork
     from revealed.sheet import Sheet
 
 LONGEST = 80  # characters of a label in a table
@@ -29,8 +30,9 @@ LONGEST = 80  # characters of a label in a table
 class Material:
     """A fit and what several chapters read off it, each once."""
 
-    fit: Fit
+    fit: AnyFit
     places: Places | None = field(repr=False, default=None)
+    network: RoadNetwork | None = field(repr=False, default=None)
 
     @cached_property
     def choices(self) -> ChoiceFit:
@@ -84,6 +86,21 @@ class Material:
 
     def action(self, a: int) -> str:
         return show(self.action_labels[a])
+
+    @cached_property
+    def by_target(self) -> bool:
+        """Whether actions are told by where they lead: those of trips that have no names, as turns have none."""
+        mdp = self.fit.mdp
+        return self.fit.demonstrations.goals is not None and mdp.action_labels is None and mdp.certain
+
+    def choice(self, s: int, a: int) -> str:
+        """What is chosen: the action, or where it leads."""
+        return f"to {self.state(int(self.fit.mdp.targets[s, a]))}" if self.by_target else self.action(a)
+
+    @property
+    def what(self) -> str:
+        """What a state is called."""
+        return "state" if self.network is None else "link"
 
 
 # words and numbers

@@ -9,11 +9,15 @@ from typing import Any
 
 from revealed.errors import InvalidInput
 from revealed.files import prepare_folder, write_atomically
-from revealed.fit import Fit
+from revealed.fit import AnyFit, Fit
 from revealed.fit_report.chapters import Chapter, choices, diagnostics, estimates, search, states
 from revealed.fit_report.material import Material, count, sentence
 from revealed.fit_report.places import find_places
+from revealed.fit_report.trips import trips, use
+from revealed.goal_fit import GoalFit
+from revealed.labels import spell
 from revealed.page import Html, contents, document, facts, join, note, paragraph, section, tag
+from revealed.routes.network import RoadNetwork
 from revealed.sheet import clean, typeset
 from revealed.summary import MOST_NAMED
 
@@ -21,6 +25,14 @@ CHAPTERS: dict[str, tuple[str, Callable[[Material], Chapter]]] = {
     "estimates": ("Estimates", estimates),
     "choices": ("Choices, observed and predicted", choices),
     "states": ("Reward and value", states),
+    "search": ("The search", search),
+    "diagnostics": ("Diagnostics", diagnostics),
+}
+WITH_GOALS: dict[str, tuple[str, Callable[[Material], Chapter]]] = {
+    "estimates": ("Estimates", estimates),
+    "trips": ("Trips", trips),
+    "use": ("Use, observed and expected", use),
+    "choices": ("Choices, observed and predicted", choices),
     "search": ("The search", search),
     "diagnostics": ("Diagnostics", diagnostics),
 }
@@ -37,40 +49,63 @@ HIDDEN = ("Observations", "States, actions", "Status")  # told under another nam
 
 
 def write_fit_report(
-    fit: Fit,
+    fit: AnyFit,
     path: str | os.PathLike[str],
     title: str | None = None,
     coordinates: Any = None,
     sections: Sequence[tuple[str, str]] = (),
+    network: RoadNetwork | None = None,
 ) -> Path:
     """`build_fit_report` as a file, which is there whole or not at all; in a folder it is called `report.html`."""
     target = Path(path)
     target = target / "report.html" if target.is_dir() else target
-    page = build_fit_report(fit, title, coordinates, sections)
+    page = build_fit_report(fit, title, coordinates, sections, network)
     prepare_folder(target.parent, "path")
     return write_atomically(target, page.encode("utf-8", "replace"))
 
 
 def build_fit_report(
-    fit: Fit, title: str | None = None, coordinates: Any = None, sections: Sequence[tuple[str, str]] = ()
+    fit: AnyFit,
+    title: str | None = None,
+    coordinates: Any = None,
+    sections: Sequence[tuple[str, str]] = (),
+    network: RoadNetwork | None = None,
 ) -> str:
     """The report of a fit as an HTML page.
 
     `coordinates` (S, 2) place the states on maps of reward, value and visits (a row of NaN for a state without a
     place); without them bins of two columns do, or labels that are pairs of numbers. `sections` are (title, text)
-    pairs to add: plain text becomes a paragraph, and what `to_html()` of a result returns is put in as it is.
+    pairs to add: plain text becomes a paragraph, and what `to_html()` of a result returns is put in as it is. Where
+    trips have goals, `network` is the road network they were on, whose map then shows how its links are used.
     """
-    if not isinstance(fit, Fit):
+    if not isinstance(fit, Fit | GoalFit):
         raise InvalidInput("fit", "what an estimator's fit() returns", type(fit).__name__)
-    material = Material(fit, find_places(fit, coordinates))
+    material = Material(fit, find_places(fit, coordinates), _as_network(fit, network))
     added = {f"extra-{k}": _extra(k, given) for k, given in enumerate(sections)}
-    made = {anchor: (name, _or_note(make, material)) for anchor, (name, make) in CHAPTERS.items()}
+    chapters = WITH_GOALS if isinstance(fit, GoalFit) else CHAPTERS
+    made = {anchor: (name, _or_note(make, material)) for anchor, (name, make) in chapters.items()}
     made |= {**added, "further": ("Going on", _further(fit))}
-    heading = f"{fit.method} fit of {count(fit.nobs, 'decision')}" if title is None else clean(title)
+    heading = _heading(fit) if title is None else clean(title)
     header = join([tag("h1", heading), *_headline(material)], "\n")
     nav = contents({anchor: name for anchor, (name, _) in made.items()})
     main = join((section(name, *inside, id=anchor) for anchor, (name, inside) in made.items()), "\n")
     return document(heading, header, nav, main)
+
+
+def _heading(fit: AnyFit) -> str:
+    of = count(fit.n_trips, "trip") if isinstance(fit, GoalFit) else count(fit.nobs, "decision")
+    return f"{fit.method} fit of {of}"
+
+
+def _as_network(fit: AnyFit, network: Any) -> RoadNetwork | None:
+    if network is None:
+        return None
+    if not isinstance(fit, GoalFit):
+        raise InvalidInput("network", "None where trips have no goals", type(network).__name__)
+    if not isinstance(network, RoadNetwork) or network.links != fit.mdp.state_labels:
+        got = repr(network) if isinstance(network, RoadNetwork) else type(network).__name__
+        raise InvalidInput("network", "the rv.RoadNetwork that the trips were on", got)
+    return network
 
 
 def _extra(k: int, given: Any) -> tuple[str, Chapter]:
@@ -109,7 +144,7 @@ def _facts(material: Material) -> dict[str, str]:
     return {name: found[name] for name in (*FIRST, *rest)}
 
 
-def _states_fact(fit: Fit) -> str:
+def _states_fact(fit: AnyFit) -> str:
     mdp = fit.mdp
     if mdp.base is not None:
         return f"{mdp.base.n_states} in each of {count(int(mdp.horizon or 0), 'period')}"
@@ -120,7 +155,7 @@ def _states_fact(fit: Fit) -> str:
 # what to do next
 
 
-def _further(fit: Fit) -> Chapter:
+def _further(fit: AnyFit) -> Chapter:
     return [
         paragraph("In Python, with `FIT` for the file or folder that the fit was saved to:"),
         _code(python_lines(fit)),
@@ -133,9 +168,11 @@ def _code(text: str) -> Html:
     return tag("pre", tag("code", text), tabindex=0)
 
 
-def python_lines(fit: Fit) -> str:
+def python_lines(fit: AnyFit) -> str:
     """How to take the fit up again."""
     name = _example(fit)
+    if isinstance(fit, GoalFit):
+        return _trip_lines(fit, name)
     change = f"params={{{name!r}: lambda value: 1.1 * value}}" if name else "mdp=fit.mdp.replace(discount=0.9)"
     lines = [
         "import revealed as rv",
@@ -150,11 +187,39 @@ def python_lines(fit: Fit) -> str:
     return "\n".join(lines)
 
 
-def shell_lines(fit: Fit) -> str:
+def _trip_lines(fit: GoalFit, name: str) -> str:
+    lines = [
+        "import revealed as rv",
+        "",
+        'fit = rv.load("FIT")',
+        "print(fit.summary())",
+        f"policy = fit.policy_for({_goal(fit)!r})",
+        "flows = fit.flows()                       # a row per state: observed, expected",
+        "others = fit.simulate(100, seed=0)        # 100 trips between places that were observed",
+    ]
+    if name:
+        lines += [f"changed = fit.counterfactual(params={{{name!r}: lambda value: 1.1 * value}})", "print(changed)"]
+    return "\n".join(lines)
+
+
+def _goal(fit: GoalFit) -> Any:
+    """The goal that the examples ask about: the first, in words that a line can hold."""
+    return fit.goals[0] if len(spell(fit.goals[0])) <= 40 else int(fit.goal_states[0])
+
+
+def shell_lines(fit: AnyFit) -> str:
     from shlex import quote
 
     name = _example(fit)
     change = f"--set {quote(f'{name}*1.1')}" if name.isidentifier() else "--discount 0.9"
+    if isinstance(fit, GoalFit):
+        change = change if name.isidentifier() else "--help"
+        lines = [
+            f"revealed predict FIT --goal {quote(spell(_goal(fit)))}",
+            "revealed simulate FIT --n 100 --seed 0 --out simulated.csv",
+            f"revealed counterfactual FIT {change}",
+        ]
+        return "\n".join(lines)
     lines = [
         "revealed predict FIT",
         "revealed simulate FIT --n 100 --length 50 --seed 0 --out simulated.csv",
@@ -163,7 +228,7 @@ def shell_lines(fit: Fit) -> str:
     return "\n".join(lines)
 
 
-def _example(fit: Fit) -> str:
+def _example(fit: AnyFit) -> str:
     """The parameter that the examples change: the first, where parameters mean something one by one."""
     named = getattr(fit.reward_model, "linear", False) and fit.theta.size <= MOST_NAMED
     return str(fit.reward_model.names[0]) if named else ""

@@ -1,0 +1,238 @@
+"""What a saved fit of trips with goals is asked: choices toward a goal, trips between two places, and what changes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from revealed.checks import Bools, Floats, Ints
+from revealed.commands.placing import write_frame, write_text
+from revealed.commands.questions import (
+    answer_table,
+    changed_model,
+    choices_frame,
+    find_states,
+    make_drawable,
+    named_states,
+    parse_changes,
+)
+from revealed.commands.tables import Names, state_columns
+from revealed.commands.trip_tables import place_names
+from revealed.demonstrations import Demonstrations
+from revealed.errors import InvalidInput, InvalidOption
+from revealed.goal_fit import GoalFit
+from revealed.labels import spell
+from revealed.mdp import MDP
+from revealed.rewards.linear import LinearReward
+from revealed.tables import sparse_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+TRIP_ANSWER = ("table.csv", "flows.csv", "welfare.csv", "counterfactual.html")
+
+
+def require_goals(fit: Any, **given: Any) -> None:
+    """Flags that only trips with goals understand."""
+    for name, value in given.items():
+        if value and not isinstance(fit, GoalFit):
+            raise InvalidOption(f"--{name}", "a fit of trips with goals", "one without goals")
+
+
+def toward_frame(
+    fit: GoalFit, names: Names, goal: str | None, labels: Sequence[str], file: Any, deterministic: bool
+) -> pd.DataFrame:
+    """Choices on the way to a goal: a row per state or, where actions are told by where they lead, per move."""
+    if goal is None:
+        remedy = f"As in --goal {spell(fit.goals[0])}."
+        raise InvalidOption("--goal", "where they are heading, since choices depend on it", "nothing", remedy=remedy)
+    names = place_names(names)
+    (g,) = named_states(fit, "--goal", [goal])
+    policy = fit.policy_for(fit.state_labels[g])
+    states = _on_the_way(fit, policy, find_states(fit, names, labels, file, 0), bool(labels or file), goal)
+    if fit.mdp.action_labels is not None or not fit.mdp.certain:
+        return choices_frame(fit, names, states, deterministic, policy)
+    return _moves_frame(fit, names, states, policy, deterministic)
+
+
+def _on_the_way(fit: GoalFit, policy: Floats, states: Ints, asked: bool, goal: str) -> Ints:
+    """The states in which something is chosen on the way to the goal; all of those that were asked for are."""
+    decides = policy[states].sum(axis=1) > 0.0
+    if asked and not decides.all():
+        label = spell(fit.state_labels[int(states[np.flatnonzero(~decides)[0]])])
+        raise InvalidInput("--state", f"states from which a way leads to {goal}, and not that one", label)
+    return states[decides]
+
+
+def _moves_frame(fit: GoalFit, names: Names, states: Ints, policy: Floats, deterministic: bool) -> pd.DataFrame:
+    import pandas as pd
+
+    table = policy[states]
+    if deterministic:
+        row, action = np.arange(states.size), table.argmax(axis=1)
+    else:
+        row, action = np.nonzero(table > 0.0)
+    here, there = states[row], fit.mdp.targets[states[row], action]
+    after = state_columns(fit, names, there)
+    after = after.set_axis([f"next_{name}" for name in after], axis=1)
+    chance = pd.DataFrame({"probability": table[row, action]})
+    return pd.concat([state_columns(fit, names, here), after, chance], axis=1)
+
+
+def drawn_trips(
+    fit: GoalFit, names: Names, n: int, length: int | None, seed: int, initial: str | None, goal: str | None
+) -> Demonstrations:
+    """`n` trips: between two places, or between pairs drawn from those observed."""
+    if length is not None and names.on_roads:
+        raise InvalidOption("--length", "nothing on a road network, where trips end at their last link", repr(length))
+    if (initial is None) != (goal is None):
+        got = "--initial alone" if goal is None else "--goal alone"
+        raise InvalidOption("--initial, --goal", "both, or neither", got)
+    if initial is None or goal is None:
+        return fit.simulate(n, seed=seed, longest=length)
+    ends = [
+        [fit.state_labels[int(named_states(fit, flag, [label])[0])]] * n
+        for flag, label in (("--initial", initial), ("--goal", goal))
+    ]
+    return fit.simulate(origins=ends[0], destinations=ends[1], seed=seed, longest=length)
+
+
+# counterfactuals
+
+
+@dataclass(frozen=True)
+class Changes:
+    """What changes, in words of the command line."""
+
+    params: Sequence[str] = ()
+    close: Sequence[str] = ()
+    attributes: Sequence[str] = ()
+    links: Sequence[str] = ()
+    discount: float | None = None
+    transitions: Any = None
+
+    def __bool__(self) -> bool:
+        world = self.discount is not None or self.transitions is not None
+        return bool(self.params or self.close or self.attributes or world)
+
+
+def ask_trips(fit: GoalFit, names: Names, asked: Changes, bands: str, bootstrap: dict[str, int]) -> Any:
+    """The counterfactual of trips with goals."""
+    _require_changes(asked, names)
+    rules = parse_changes(asked.params, tuple(map(str, fit.reward_model.names)))
+    model = changed_model(fit, names, asked.discount, asked.transitions)
+    reward, words = None, []
+    if asked.close:
+        closed = named_states(fit, "--close", asked.close)
+        model = without_states(fit.mdp if model is None else model, closed)
+        words.append(f"{_listed(fit, closed)} closed")
+    if asked.attributes:
+        reward, told = _with_attributes(fit, asked)
+        words.append(told)
+    own = bands == "bootstrap"
+    options = bootstrap if own else {}
+    answer = fit.counterfactual(
+        params=rules or None, mdp=model, reward=reward, bands=None if bands == "none" else bands, **options
+    )
+    return replace(answer, words=_told(answer.words, words, asked))
+
+
+def _require_changes(asked: Changes, names: Names) -> None:
+    if asked.links and not asked.attributes:
+        raise InvalidOption("--links", "an --attribute that changes there", "none")
+    if not asked:
+        remedy = "As in --close LABEL, --set toll*2, or --attribute toll=2 --links LABEL."
+        raise InvalidOption("counterfactual", "something that changes", "nothing", remedy=remedy)
+    if names.on_roads and asked.transitions is not None:
+        raise InvalidOption("--transitions", "nothing on a road network", str(asked.transitions), remedy="Use --close.")
+
+
+def _told(said: str, words: Sequence[str], asked: Changes) -> str:
+    """What changed: the library's words, with ours in the place of those that name nothing."""
+    vague = {"another model"} if asked.close and not asked.transitions else set()
+    vague |= {"another reward"} if asked.attributes else set()
+    return ", ".join([part for part in said.split(", ") if part and part not in vague] + list(words))
+
+
+def _listed(fit: GoalFit, states: Ints) -> str:
+    labels = [spell(fit.state_labels[int(s)]) for s in states]
+    return ", ".join(labels[:5]) + (f" and {len(labels) - 5} more" if len(labels) > 5 else "")
+
+
+def without_states(mdp: MDP, closed: Ints) -> MDP:
+    """The model in which no action leads to these states any more; what begins there goes on from there."""
+    shut = np.zeros(mdp.n_states)
+    shut[closed] = 1.0
+    feasible = mdp.feasible & ~(mdp.transitions.expect(shut) > 0.0)
+    return mdp.replace(feasible=feasible, terminal=mdp.terminal | ~feasible.any(axis=1))
+
+
+def _with_attributes(fit: GoalFit, asked: Changes) -> tuple[LinearReward, str]:
+    """The reward with features changed, of what leads to some states or of everything, and that in words."""
+    reward = fit.reward_model
+    if not isinstance(reward, LinearReward):
+        raise InvalidOption("--attribute", "a reward that is linear in attributes", type(reward).__name__)
+    rules = parse_changes(asked.attributes, tuple(map(str, reward.names)), "--attribute")
+    rows, where = np.ones(reward.matrix.shape[0], dtype=bool), ""
+    if asked.links:
+        chosen = named_states(fit, "--links", asked.links)
+        rows, where = _rows_into(fit, reward, chosen), f" on {_listed(fit, chosen)}"
+    if reward.n_columns > 1:
+        rows &= fit.mdp.feasible.reshape(-1)
+    other = copy(reward)
+    for name, rule in rules.items():
+        other.matrix = _with_column(other.matrix, list(map(str, reward.names)).index(name), np.flatnonzero(rows), rule)
+    return other, f"{', '.join(asked.attributes)}{where}"
+
+
+def _with_column(matrix: Any, k: int, rows: Ints, rule: Any) -> Any:
+    """The matrix, dense or sparse, with a column changed in some rows by a rule or to a number."""
+    column = matrix[rows][:, [k]]
+    old = np.asarray(column.toarray() if hasattr(column, "toarray") else column, dtype=np.float64)[:, 0]
+    gain = np.asarray(rule(old) if callable(rule) else rule) - old
+    change = sparse_table(gain, rows, np.full(rows.size, k), matrix.shape)
+    return matrix + (change if hasattr(matrix, "toarray") else change.toarray())
+
+
+def _rows_into(fit: GoalFit, reward: LinearReward, states: Ints) -> Bools:
+    """The rows of features that belong to these states: those of the moves that enter them, or their own."""
+    if reward.n_columns == 1:
+        return np.isin(np.arange(reward.n_states), states)
+    if not fit.mdp.certain:
+        raise InvalidOption("--links", "moves that lead to one state surely", "moves that may lead to several")
+    return np.isin(fit.mdp.targets, states).reshape(-1)
+
+
+def write_trip_answer(answer: Any, fit: GoalFit, names: Names, folder: Path, home: Path) -> dict[str, str]:
+    """Tables and a page, into a folder whose files will be in `home`."""
+    import pandas as pd
+
+    names = place_names(names)
+    own = state_columns(fit, names, np.arange(fit.mdp.n_states))
+    ends = [
+        state_columns(fit, names, at).add_prefix(part)
+        for part, at in (("from_", answer.pairs.origin), ("to_", answer.pairs.goal))
+    ]
+    write_frame(folder / "table.csv", answer_table(answer))
+    write_frame(folder / "flows.csv", pd.concat([own, answer.frame("visits").reset_index(drop=True)], axis=1))
+    write_frame(folder / "welfare.csv", pd.concat([*ends, answer.frame("value").reset_index(drop=True)], axis=1))
+    write_text(folder / "counterfactual.html", _page(answer))
+    return {Path(name).stem: str(home / name) for name in TRIP_ANSWER}
+
+
+def _page(answer: Any) -> str:
+    from revealed.files import render_png
+    from revealed.page import Html, contents, document, figure, join, section, tag
+
+    drawn = answer.plot(title="")
+    make_drawable(drawn)
+    words = "The states whose use changes most: expected visits before and after, with bands"
+    picture = figure(render_png(drawn), float(drawn.get_size_inches()[0]), words, words, "flows.csv")
+    parts = [section("Per trip", Html(answer.to_html()), id="table"), section("Use", picture, id="use")]
+    title = f"Counterfactual: {answer.words}"
+    return document(title, tag("h1", title), contents({"table": "Per trip", "use": "Use"}), join(parts, "\n"))

@@ -1,0 +1,85 @@
+"""A fit of trips with goals as tables: how states are used, how probable trips are, and panels of simulated trips."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from revealed.checks import Ints
+from revealed.commands.tables import Names, beside, labels_frame, panel_frame, state_columns, whole
+from revealed.demonstrations import Demonstrations
+from revealed.goal_fit import GoalFit
+from revealed.goal_flows import expected_use, observed_use
+from revealed.goal_likelihood import trip_names
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def use_frame(fit: GoalFit, names: Names) -> pd.DataFrame:
+    """A row per state: its labels, how often trips were there, and how often that is expected of them."""
+    frame = state_columns(fit, place_names(names), np.arange(fit.mdp.n_states))
+    observed, expected = observed_use(fit.demonstrations), expected_use(fit)[0]
+    return beside(frame, {"observed": whole(observed), "expected": expected})
+
+
+def trips_frame(fit: GoalFit, names: Names) -> pd.DataFrame:
+    """A row per trip: whose, from where, whither, how many decisions, and their log likelihood."""
+    import pandas as pd
+
+    demos = fit.demonstrations
+    goals: Any = demos.destinations
+    own = names.trip if names.on_roads and names.traveller is None else (names.traveller or names.id,)
+    ids = labels_frame(trip_names(demos), own, np.arange(fit.n_trips))
+    ends = [_ends(fit, names, part, at) for part, at in (("from", demos.origins), ("to", goals))]
+    frame = pd.concat([ids, *ends], axis=1)
+    llf = np.asarray(fit.log_likelihood_by_trip(), dtype=np.float64)
+    return beside(frame, {"decisions": np.bincount(demos.trajectory), "log_likelihood": llf})
+
+
+def _ends(fit: GoalFit, names: Names, part: str, states: Ints) -> pd.DataFrame:
+    frame = state_columns(fit, place_names(names), states)
+    return frame.set_axis([f"{part}_{name}" for name in frame], axis=1)
+
+
+def place_names(names: Names) -> Names:
+    """What states are called: on roads as links are in the file of links."""
+    from dataclasses import replace
+
+    return replace(names, state=names.link) if names.on_roads else names
+
+
+def trip_panel(fit: GoalFit, demos: Demonstrations, names: Names) -> pd.DataFrame:
+    """Simulated trips as the data were: on roads the links of each, its last included; else decisions with goals."""
+    import pandas as pd
+
+    if names.on_roads:
+        return _links_frame(fit, demos, names)
+    steps: Any = demos.steps
+    goals = labels_frame(fit.state_labels, names.goal or ("goal",), steps.goal)
+    return pd.concat([panel_frame(fit, demos, names), goals], axis=1)
+
+
+def _links_frame(fit: GoalFit, demos: Demonstrations, names: Names) -> pd.DataFrame:
+    import pandas as pd
+
+    steps: Any = demos.steps
+    last = np.append(np.flatnonzero(steps.first)[1:], steps.state.size)  # behind the last decision of each trip
+    trip = np.insert(demos.trajectory, last, demos.trajectory[last - 1])
+    order = np.insert(steps.time, last, steps.time[last - 1] + 1)
+    link = np.insert(steps.state, last, steps.next_state[last - 1])
+    kept = ~_is_arrival(fit, link)
+    whose = labels_frame(range(len(last)), names.trip[:1], trip)
+    whose = whose.reindex(columns=[*whose.columns, *names.trip[1:]], fill_value=0)
+    if names.traveller is not None:
+        whose[names.traveller] = trip
+    whose[names.sequence] = order
+    links = labels_frame(fit.state_labels, names.trip_link or names.link, link)
+    return pd.concat([whose, links], axis=1)[kept].reset_index(drop=True)
+
+
+def _is_arrival(fit: GoalFit, link: Ints) -> Any:
+    """Arrival links are the library's own; files of trips do not have them."""
+    ours = np.array([isinstance(label, str) and label.endswith(" (arrival)") for label in fit.state_labels])
+    return ours[link]

@@ -1,0 +1,132 @@
+"""The chapters of a report on trips with goals: whither they go, how probable they are, and which states they use."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from revealed.checks import Floats
+from revealed.fit_report.chapters import Chapter
+from revealed.fit_report.figures import map_figure
+from revealed.fit_report.material import Material, amount, count, decimal, picture, show
+from revealed.fit_report.trip_figures import flow_maps, likelihood_figure, use_figure
+from revealed.goal_flows import expected_use, observed_use
+from revealed.goal_likelihood import trip_names
+from revealed.page import Html, facts, paragraph, table
+from revealed.sheet import typeset
+
+if TYPE_CHECKING:
+    from revealed.goal_fit import GoalFit
+
+MOST_TRIPS = 10  # of the table of trips that are hardest to explain
+MOST_USED = 20  # of the table of states whose use is farthest off
+
+
+def trips(material: Material) -> Chapter:
+    """How many, whither, how long; how probable; and those that are hardest to explain."""
+    fit: Any = material.fit
+    llf = np.asarray(fit.log_likelihood_by_trip(), dtype=np.float64)
+    decisions = np.bincount(fit.demonstrations.trajectory).astype(np.float64)
+    caption = "How probable each trip's choices are: of all trips, and by how many decisions they took."
+    alt = f"Histogram of {count(llf.size, 'log likelihood')}, and a scatter of them against decisions."
+    drawn = picture(likelihood_figure(llf, decisions), caption, alt)
+    return [facts(_trip_facts(fit, llf, decisions)), drawn, _least_probable(material, llf, decisions)]
+
+
+def _trip_facts(fit: GoalFit, llf: Floats, decisions: Floats) -> dict[str, str]:
+    goal: Any = fit.demonstrations.destinations
+    per_goal = np.unique(goal, return_counts=True)[1]
+    ended = fit.demonstrations.steps
+    assert ended is not None
+    arrived = int((ended.next_state == ended.goal).sum())
+    found = {
+        "Trips": f"{llf.size}",
+        "Goals": f"{per_goal.size}",
+        "Pairs of origin and goal": f"{_n_pairs(fit)}",
+        "Trips to a goal: least, median, most": _spread(per_goal.astype(np.float64)),
+        "Decisions of a trip: least, median, most": _spread(decisions),
+        "Log likelihood of a trip: least, median, most": _spread(llf, "{:.3f}"),
+        "Log likelihood per decision": typeset(f"{llf.sum() / decisions.sum():.4f}"),
+    }
+    return found if arrived == llf.size else found | {"Trips that were seen to arrive": f"{arrived}"}
+
+
+def _n_pairs(fit: GoalFit) -> int:
+    ends: Any = fit.demonstrations.destinations
+    return np.unique(fit.demonstrations.origins * fit.mdp.n_states + ends).size
+
+
+def _spread(values: Floats, form: str = "{:.10g}") -> str:
+    return ", ".join(typeset(form.format(v)) for v in np.quantile(values, (0.0, 0.5, 1.0)))
+
+
+def _least_probable(material: Material, llf: Floats, decisions: Floats) -> Html:
+    """Of trips of one length the less probable are the odder; per decision, trips of all lengths compare."""
+    demos: Any = material.fit.demonstrations
+    names = trip_names(demos)
+    per = llf / decisions
+    worst = np.argsort(per, kind="stable")[:MOST_TRIPS]
+    rows = [
+        [
+            show(names[k]),
+            material.state(int(demos.origins[k])),
+            material.state(int(demos.destinations[k])),
+            amount(decisions[k]),
+            decimal(llf[k]),
+            decimal(per[k]),
+        ]
+        for k in map(int, worst)
+    ]
+    head = ["trip", "from", "to", "decisions", "log likelihood", "per decision"]
+    return table(head, rows, f"The {len(rows)} trips that are hardest to explain, of {llf.size}.")
+
+
+# use
+
+
+def use(material: Material) -> Chapter:
+    """Which states trips use, as observed and as expected of trips between the same places."""
+    fit: Any = material.fit
+    observed, expected = observed_use(fit.demonstrations), expected_use(fit)[0]
+    used = (observed > 0.0) | (expected > 1e-6)
+    what = material.what
+    words = (
+        f"What is expected of a trip depends only on where it begins and where it is heading. {int(used.sum())} of "
+        f"{count(used.size, what)} are on the way of some trip, {int((observed > 0.0).sum())} were used."
+    )
+    caption = f"How often trips used each {what} against what is expected; scales are those of square roots."
+    alt = f"Scatter of observed against expected use of {count(int(used.sum()), what)}, with the diagonal."
+    scatter = picture(use_figure(observed[used], expected[used], what), caption, alt)
+    return [
+        paragraph(words),
+        scatter,
+        *_maps(material, observed, expected),
+        _farthest_off(material, observed, expected),
+    ]
+
+
+def _maps(material: Material, observed: Floats, expected: Floats) -> Chapter:
+    """Maps of the network, or of states that have places."""
+    caption = "Use as observed, and as expected."
+    if material.network is not None and material.network.coordinates is not None:
+        drawn = flow_maps(material.network, observed, expected)
+        return [picture(drawn, caption, f"Two maps of {count(observed.size, 'link')}, the broader the more used.")]
+    places = material.places
+    if places is None:
+        return []
+    panels = {"observed": (observed[places.index], False), "expected": (expected[places.index], False)}
+    return [picture(map_figure(places, panels), caption, f"Two maps of {count(places.index.size, 'state')}.")]
+
+
+def _farthest_off(material: Material, observed: Floats, expected: Floats) -> Html:
+    gap = observed - expected
+    size = np.abs(gap) / np.sqrt(np.maximum(expected, 1.0))  # a rare state is not far off for being seen once
+    worst = np.argsort(-size, kind="stable")[:MOST_USED]
+    rows = [
+        [material.state(s), amount(observed[s]), decimal(expected[s]), decimal(gap[s])]
+        for s in map(int, worst)
+        if size[s] > 0.0
+    ]
+    caption = f"Where the use of {material.what}s is farthest off, relative to the root of what is expected."
+    return table([material.what, "observed", "expected", "difference"], rows, caption)

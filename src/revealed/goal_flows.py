@@ -1,0 +1,77 @@
+"""How often states are used by trips with goals: as observed, and as expected of trips between the same places (R4).
+
+What is expected of a trip hangs on where it begins and where it is heading, and on nothing that it did on its way. So
+the two can be compared: for a linear reward at its maximum the features that are gathered agree in sum, while the use
+of single states shows where the model is off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from revealed.chain import Chain
+from revealed.checks import Floats, Ints
+from revealed.demonstrations import Demonstrations
+from revealed.goal_values import GoalValues, Toward
+from revealed.naming import label_array, state_index
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def observed_use(trips: Demonstrations) -> Floats:
+    """(S,): how often trips were in each state, the first and the last one of each included."""
+    steps = trips.steps
+    use = trips.counts.sum(axis=1)
+    if steps is None or steps.goal is None:
+        return use
+    arrived = steps.next_state == steps.goal
+    return use + np.bincount(steps.goal[arrived], trips.step_weights[arrived], trips.n_states)
+
+
+def expected_use(fit: Any) -> tuple[Floats, Floats]:
+    """(S,) and (S, A): how often trips between the same places are expected in each state, and to take each action
+    there, by the soft optimum at the estimate. Goals are streamed."""
+    demos = fit.demonstrations
+    weight = demos.step_weights[demos.steps.first]
+    S = fit.mdp.n_states
+    visits, actions = np.zeros(S), np.zeros(fit.mdp.feasible.shape)
+    for toward, trips in _each(fit, demos.origins, demos.destinations):
+        use = _visits(toward, np.bincount(demos.origins[trips], weight[trips], S).astype(np.float64))
+        visits += use
+        actions += use[:, None] * toward.policy
+    return visits, actions
+
+
+def _visits(toward: Toward, starts: Floats) -> Floats:
+    """(S,): visits as they are counted, none of them discounted, whatever a visit is worth to those who travel."""
+    if toward.base.discount == 1.0:
+        return toward.visits(starts)
+    return Chain(toward.mdp.replace(discount=1.0), toward.policy).solve_transpose(starts)
+
+
+def _each(fit: Any, origin: Ints, goal: Ints) -> Iterator[tuple[Toward, Ints]]:
+    """The soft optimum toward each goal, or from each origin to it where rewards depend on both; and the trips."""
+    paired = getattr(fit.reward_model, "by", "goal") == "pair"
+    key = goal * fit.mdp.n_states + (origin if paired else 0)
+    order = np.argsort(key, kind="stable")
+    groups = np.split(order, np.flatnonzero(np.diff(key[order])) + 1)
+    first = [int(group[0]) for group in groups]
+    if not hasattr(fit.reward_model, "toward"):
+        values = GoalValues(fit.mdp, fit.reward, fit.options["solver"])
+        yield from zip(values.each(goal[first]), groups, strict=True)
+        return
+    names = label_array(fit.mdp.state_labels, np.arange(fit.mdp.n_states))
+    for trip, group in zip(first, groups, strict=True):
+        yield fit.toward(names[goal[trip]], names[origin[trip]]), group
+
+
+def flows_frame(fit: Any) -> pd.DataFrame:
+    """A row per state: observed, expected."""
+    import pandas as pd
+
+    columns = {"observed": observed_use(fit.demonstrations), "expected": expected_use(fit)[0]}
+    return pd.DataFrame(columns, index=state_index(fit.mdp))

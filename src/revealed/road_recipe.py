@@ -1,0 +1,90 @@
+"""The parts of a run on a road network: the network from its files, the trips, and what a turn is worth.
+
+Mistakes are told in the words of the command line, which calls some columns otherwise than the library.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from revealed.demonstrations import Demonstrations
+from revealed.description import Description
+from revealed.errors import InvalidInput
+from revealed.frames import read_table
+from revealed.labels import plain
+from revealed.rewards.base import Reward
+from revealed.rewards.tabular import TabularReward
+from revealed.routes.network import RoadNetwork
+from revealed.routes.trips import destinations_in
+from revealed.typed import one_or_list
+
+LINK, FROM, TO = "link", "from", "to"  # how columns are called unless one says otherwise
+TRIP, SEQUENCE = "trip", "sequence"
+WORDS = {"start": "--from-node", "end": "--to-node", "links": "--network", "table": "PANEL", "trips": "PANEL"}
+
+
+def read_network(one: Description) -> RoadNetwork:
+    """From links, from turns, or from both; links that know of no nodes need turns."""
+    turns: dict[str, Any] = {"turn_from": one.turn_from or "from_link", "turn_to": one.turn_to or "to_link"}
+    link = link_column(one)
+    ends = {"start": one.from_node or FROM, "end": one.to_node or TO}
+    with in_own_words():
+        if one.network is None or (one.turns is not None and not _has_nodes(one, ends)):
+            return RoadNetwork.from_turns(one.turns, links=one.network, link=link, **turns)
+        more: dict[str, Any] = {"nodes": one.nodes, "u_turns": one.u_turns is not False} | ends
+        return RoadNetwork.from_frame(one.network, link=link, turns=one.turns, **turns, **more)
+
+
+def _has_nodes(one: Description, ends: dict[str, str]) -> bool:
+    known = read_table(one.network, "--network").names
+    return bool(one.from_node or one.to_node) or all(name in known for name in ends.values())
+
+
+def link_column(one: Description) -> Any:
+    return one_or_list(one.link or (LINK,))
+
+
+def trip_columns(one: Description) -> dict[str, Any]:
+    """How the columns of trips are called, by the arguments of `RoadNetwork.trips`."""
+    link = one.trip_link or one.link or (LINK,)
+    return {"trip": one_or_list(one.trip or (TRIP,)), "sequence": one.sequence or SEQUENCE, "link": one_or_list(link)}
+
+
+def with_arrivals(one: Description, network: RoadNetwork, panel: Any) -> RoadNetwork:
+    """The network with an arrival link behind the last link of every trip, where trips may pass it before."""
+    if not one.arrivals:
+        return network
+    with in_own_words():
+        return network.with_arrivals([plain(link) for link in destinations_in(network, panel, **trip_columns(one))])
+
+
+def read_road_trips(one: Description, network: RoadNetwork, panel: Any) -> Demonstrations:
+    with in_own_words():
+        return network.trips(panel, **trip_columns(one), traveller=one.traveller)
+
+
+def road_reward(one: Description, network: RoadNetwork) -> Reward:
+    """A weight per attribute of turns, a network of them, or one weight per link."""
+    if one.reward == "tabular":
+        return TabularReward(network.n_links)
+    columns = list(one.columns) or None
+    with in_own_words():
+        if one.reward != "neural":
+            return network.reward(columns)
+        from revealed.rewards.neural import NeuralReward
+
+        return NeuralReward(network.features(columns), hidden=one.hidden, seed=one.seed)
+
+
+@contextmanager
+def in_own_words() -> Iterator[None]:
+    """Arguments of the library under the names of the flags that they come from."""
+    try:
+        yield
+    except InvalidInput as error:
+        argument = WORDS.get(error.argument, error.argument)
+        remedy = error.remedy and re.sub(r"network\.with_arrivals\(.*?\)", "--arrivals", error.remedy)
+        raise type(error)(argument, error.expected, error.got, error.offender, remedy) from error
