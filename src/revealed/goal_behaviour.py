@@ -223,7 +223,7 @@ class Travel:
         W = toward.ahead(np.einsum("sa,sak->sk", pi, J))
         F = J + mdp.discount * mdp.transitions.expect(W)
         moved = visits[:, None, None] * pi[:, :, None] * (F - W[:, None, :])
-        d_visits = toward.behind(mdp.discount * (mdp.transitions.matrix.T @ moved.reshape(pi.size, -1)))
+        d_visits = toward.behind(mdp.transitions.matrix.T @ moved.reshape(pi.size, -1))
         d_turns = moved + d_visits[:, None, :] * pi[:, :, None]
         ways.visits += d_visits
         ways.turns += d_turns

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from revealed.chain import Chain
 from revealed.checks import Floats, Ints
 from revealed.demonstrations import Demonstrations
 from revealed.goal_values import GoalValues, Toward
@@ -40,17 +39,10 @@ def expected_use(fit: Any) -> tuple[Floats, Floats]:
     S = fit.mdp.n_states
     visits, actions = np.zeros(S), np.zeros(fit.mdp.feasible.shape)
     for toward, trips in _each(fit, demos.origins, demos.destinations):
-        use = _visits(toward, np.bincount(demos.origins[trips], weight[trips], S).astype(np.float64))
+        use = toward.visits(np.bincount(demos.origins[trips], weight[trips], S).astype(np.float64))
         visits += use
         actions += use[:, None] * toward.policy
     return visits, actions
-
-
-def _visits(toward: Toward, starts: Floats) -> Floats:
-    """(S,): visits as they are counted, none of them discounted, whatever a visit is worth to those who travel."""
-    if toward.base.discount == 1.0:
-        return toward.visits(starts)
-    return Chain(toward.mdp.replace(discount=1.0), toward.policy).solve_transpose(starts)
 
 
 def _each(fit: Any, origin: Ints, goal: Ints) -> Iterator[tuple[Toward, Ints]]:

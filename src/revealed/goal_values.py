@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from revealed.bellman import SoftBellman, as_reward
+from revealed.chain import Chain
 from revealed.checks import Floats, Ints
 from revealed.errors import InvalidInput, ValueDoesNotExist
 from revealed.linear_solvers import Work
@@ -72,7 +73,7 @@ class Toward:
 
     def behind(self, per_state: Floats) -> Floats:
         """(S,): how much of what sets out in each state, of either sign, comes through each; for (S, B), each column.
-        The transpose of `ahead`, with what arrives at the goal."""
+        The transpose of `ahead` where nothing is discounted, with what arrives at the goal."""
         return self._behind(per_state)
 
     @property
@@ -153,8 +154,15 @@ class GoalValues:
         best = bellman.solve(np.where(mdp.feasible, self.reward, 0.0))
         self._last = best.value
         V = np.where(mdp.terminal & (np.arange(mdp.n_states) != goal), -np.inf, best.value)
-        solves = (best.chain.solve_transpose, best.chain.solve)
-        found = Toward(goal, V, best.log_policy, self.mdp, *solves)
+
+        def behind_them(given: Floats) -> Floats:
+            """Visits are counted, not discounted: every trip arrives, whatever the future is worth."""
+            if mdp.discount == 1.0:
+                return best.chain.solve_transpose(given)
+            counted = Chain(mdp.replace(discount=1.0), best.policy, self.solver, work=self.work, check=False)
+            return counted.solve_transpose(given)
+
+        found = Toward(goal, V, best.log_policy, self.mdp, behind_them, best.chain.solve)
         found.__dict__["mdp"] = mdp
         return found
 

@@ -10,6 +10,7 @@ kept per goal.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -145,7 +146,7 @@ class RoutePart:
     def _solved(self, plan: tuple[PathSums | None, Ints]) -> list[tuple[Block, Floats]]:
         shared, cases = plan
         if shared is None:
-            return [self._alone(int(c)) for c in cases]
+            return [self._by_itself(int(c)) for c in cases]
         block = self._block(shared, cases)
         log_policy, faint = self._log_policy(block)
         lost = np.unique(self.cases.rows.case[block.rows[faint]])
@@ -154,6 +155,17 @@ class RoutePart:
         others = np.setdiff1d(cases, lost)
         again = self._solved((shared, others)) if others.size else []
         return again + [self._alone(int(c)) for c in lost]
+
+    def _by_itself(self, case: int) -> tuple[Block, Floats]:
+        """One case with rewards of its own: as it is, or measured from the shortest path where that is too faint."""
+        if len(self._tables) > 1:
+            with suppress(ValueDoesNotExist):
+                sums = PathSums(self.cases.network, self._tables[case], work=self.cases.work)
+                block = self._block(sums, np.array([case]))
+                log_policy, faint = self._log_policy(block)
+                if not faint.any():
+                    return block, log_policy
+        return self._alone(case)
 
     def _alone(self, case: int) -> tuple[Block, Floats]:
         """One case with its own factorisation: where z underflows on long trips, or rewards depend on the trip."""
