@@ -36,7 +36,8 @@ import numpy as np
 import revealed as rv
 from revealed.environments import garnet, grid_transitions, rust_bus
 from revealed.experiments.dense_baseline import DenseCCP, DenseModel, dense_mce_step, dense_soft_optimum
-from revealed.objective import Case, GivenPolicy, Objective, OwnPolicy
+from revealed.objective import Case, Objective
+from revealed.pi_tilde import GivenPolicy, OwnPolicy
 
 SIDE, WIND, GAMMA, K = 64, 0.3, 0.9, 8
 STEPS, RATE = 20, 0.01  # a path of gradient steps, as Adam takes them

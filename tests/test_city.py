@@ -11,9 +11,9 @@ from scipy.sparse.csgraph import connected_components, dijkstra
 
 import revealed as rv
 from revealed.environments import City, city
-from revealed.goal_flows import observed_use
 from revealed.environments.city_links import links_of, quiet
 from revealed.environments.city_streets import ARTERIAL, LOCAL, MOTORWAY, SPEEDS, Streets, lay_streets, triangulate
+from revealed.goal_flows import observed_use
 from revealed.goal_values import GoalValues
 from revealed.simulation import make_rng
 from revealed.trajectories import Steps

@@ -8,7 +8,8 @@ import pytest
 import revealed as rv
 from revealed.errors import InvalidInput, InvalidOption
 from revealed.inference import Evidence, invert
-from revealed.objective import Case, Objective, OwnPolicy
+from revealed.objective import Case, Objective
+from revealed.pi_tilde import OwnPolicy
 from test_inference import bus_fit
 from test_transition_models import BINS, bus_landing, drives
 from zoo import problem

@@ -98,7 +98,7 @@ def test_demonstrations_without_goals_are_no_trips(network):
     ):
         rv.demand_of(plain, network)
     with pytest.raises(InvalidDemonstrations, match=r"got DataFrame\. A table goes through network\.trips\(table\)"):
-        model(network).log_likelihood(pd.DataFrame())
+        model(network).log_likelihood(pd.DataFrame())  # pyright: ignore[reportArgumentType]
 
 
 def test_parts_of_trips_cannot_be_drawn(network):

@@ -7,7 +7,8 @@ from revealed.bellman import solve
 from revealed.chain import Chain
 from revealed.experiments.dense_baseline import DenseCCP, DenseModel, dense_mce_step, dense_soft_optimum
 from revealed.mdp import MDP
-from revealed.objective import Case, GivenPolicy, Objective, OwnPolicy
+from revealed.objective import Case, Objective
+from revealed.pi_tilde import GivenPolicy, OwnPolicy
 from revealed.rewards.linear import LinearReward
 
 S, A = 12, 3

@@ -13,7 +13,8 @@ from networks import Trips, random_trips, windy_trips
 from oracle import Floats, assert_close, central_differences
 from revealed import goal_cases, parallel
 from revealed.goal_cases import EachGoal, EachPart, StoredPolicies
-from revealed.objective import Case, Evaluation, GivenPolicy, Objective, OwnPolicy
+from revealed.objective import Case, Evaluation, Objective
+from revealed.pi_tilde import GivenPolicy, OwnPolicy
 from zoo import seeds
 
 KINDS = ("network", "parts", "windy", "windy to the end")

@@ -18,8 +18,9 @@ import scipy.sparse as sp
 import revealed as rv
 from oracle import Floats, central_differences, relative_gap
 from revealed import estimation
-from revealed.objective import Case, GivenPolicy, Objective, OwnPolicy
+from revealed.objective import Case, Objective
 from revealed.optimize import maximise
+from revealed.pi_tilde import GivenPolicy, OwnPolicy
 from zoo import KINDS, Problem, problem
 
 S, A, K = 8, 3, 3  # all kinds share their base sizes, so that each network is compiled once

@@ -9,7 +9,8 @@ import scipy.sparse as sp
 import revealed as rv
 from revealed.errors import InvalidOption
 from revealed.inference import Evidence, difference_gradient
-from revealed.objective import Case, GivenPolicy, Objective, OwnPolicy
+from revealed.objective import Case, Objective
+from revealed.pi_tilde import GivenPolicy, OwnPolicy
 from test_transition_models import BINS, bus_landing, drives
 from zoo import KINDS, Problem, problem
 

@@ -28,7 +28,7 @@ ORDER: list[str] = [
     "smooth_transitions", "transition_models", "goal_checks", "matching", "simulation", "trip_simulation",
     "rewards.base", "rewards.feature_table", "rewards.linear", "rewards.tabular", "rewards.neural", "rewards.torch",
     "rewards",
-    "objective", "optimize", "diagnosis", "first_step",
+    "pi_tilde", "objective", "optimize", "diagnosis", "first_step",
     "goal_rows", "goal_cases", "route_cases", "goal_first_step", "goal_likelihood", "goal_flows",
     "inference", "goal_inference", "bootstrap", "reestimation", "hypotheses", "identification", "uncertainty",
     "plots", "band_plots", "long_run", "behaviour", "doubt", "bands", "scenario", "counterfactual", "demand",

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 import revealed as rv
 from oracle import Floats, assert_close, central_differences
-from revealed.objective import Case, GivenPolicy, Objective, OwnPolicy
+from revealed.objective import Case, Objective
+from revealed.pi_tilde import GivenPolicy, OwnPolicy
 from zoo import KINDS, Problem, deterministic_problem, make_problem, problem, problems, seeds
 
 METHODS = {"NFXP": rv.NFXP, "MCEIRL": rv.MCEIRL, "CCP": rv.CCP, "NPL": lambda *a, **k: rv.NPL(*a, updates=30, **k)}

@@ -297,8 +297,9 @@ def test_a_reward_that_fits_is_not_lifted():
 
 
 def test_lifting_does_not_change_which_optimiser_is_chosen():
-    from revealed.objective import Case, Objective, OwnPolicy
+    from revealed.objective import Case, Objective
     from revealed.optimize import choose_optimizer
+    from revealed.pi_tilde import OwnPolicy
 
     def chosen(reward, mdp) -> str:
         case = Case(mdp, np.ones(mdp.feasible.shape), OwnPolicy(mdp))

@@ -16,8 +16,9 @@ from revealed.errors import ValueDoesNotExist
 from revealed.goal_cases import EachGoal
 from revealed.goal_fit import goal_cases
 from revealed.goal_rows import GoalRows
-from revealed.objective import Case, Evaluation, Objective, OwnPolicy
+from revealed.objective import Case, Evaluation, Objective
 from revealed.paths import Moves
+from revealed.pi_tilde import OwnPolicy
 from revealed.route_cases import RouteCases
 from test_goal_cases import PerGoal
 from zoo import seeds

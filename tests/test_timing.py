@@ -17,7 +17,8 @@ from revealed.experiments.runner import run_experiment
 from revealed.experiments.seconds import in_seconds, times
 from revealed.experiments.timed import Worlds, objects_task
 from revealed.latex import tabular
-from revealed.objective import Case, GivenPolicy, Objective, OwnPolicy
+from revealed.objective import Case, Objective
+from revealed.pi_tilde import GivenPolicy, OwnPolicy
 
 SMALL = {"bins": 12, "drives": 20, "walks": 20, "hidden": (4,)}
 TIMING = timing.Config(**SMALL, grids=((5, 2), (6, 4)), tighter_grids=1, dense_states=30, max_iter=15, seeds=1)

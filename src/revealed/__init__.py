@@ -2,11 +2,13 @@
 
 One objective, four methods: NFXP = MCE-IRL, CCP and NPL differ in a single policy π̃. Read the files in the order of
 their imports (errors, transitions, linear_solvers, mdp, chain, bellman, demonstrations, matching, simulation, rewards,
-objective, optimize, diagnosis, first_step, fit, estimation, estimators): it is the derivation in docs/theory.md. How
-sure an estimate is: inference, bootstrap, hypotheses, identification, uncertainty. What agents would do otherwise:
-long_run, behaviour, counterfactual, demand. How data come in and results stay: frames, bins, panels, episodes; archive,
-saving, loading. What comes after judges it all: metrics, environments (worlds whose reward is known), datasets,
-montecarlo, advisor, experiments; and fit_report, recipe and commands bring it to those who do not write Python.
+pi_tilde, objective, optimize, diagnosis, first_step, fit, estimation, estimators): it is the derivation in
+docs/theory.md. Trips that go somewhere: paths, goal_values, goal_rows, goal_cases, route_cases, goal_first_step,
+goal_fit, goal_estimation; routes puts them on road networks. How sure an estimate is: inference, bootstrap, hypotheses,
+identification, uncertainty. What agents would do otherwise: long_run, behaviour, counterfactual, demand. How data come
+in and results stay: frames, bins, panels, episodes; archive, saving, loading. What comes after judges it all: metrics,
+environments (worlds whose reward is known), datasets, montecarlo, advisor, experiments; and fit_report, recipe and
+commands bring it to those who do not write Python.
 """
 
 from __future__ import annotations

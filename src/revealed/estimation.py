@@ -30,8 +30,9 @@ from revealed.fit import Fit
 from revealed.linear_solvers import SOLVERS, Work
 from revealed.matching import impossible_moves, match_labels, name_alike, require_fit
 from revealed.mdp import MDP, Floats, require_mdp
-from revealed.objective import Case, Evaluation, GivenPolicy, Objective, OwnPolicy, weighted_log
+from revealed.objective import Case, Evaluation, Objective, weighted_log
 from revealed.optimize import OPTIMIZERS, Iterate, Search, Settings, Trace, can_use_hessian, maximise
+from revealed.pi_tilde import GivenPolicy, OwnPolicy
 from revealed.progress import Progress
 from revealed.rewards.base import Reward, align_reward, lift_reward
 

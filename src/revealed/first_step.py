@@ -17,8 +17,9 @@ from revealed.checks import as_floats, as_number
 from revealed.errors import InvalidInput, InvalidOption
 from revealed.linear_solvers import Work
 from revealed.mdp import MDP, Floats
-from revealed.objective import Case, GivenPolicy, Objective
+from revealed.objective import Case, Objective
 from revealed.optimize import Settings, Trace, maximise
+from revealed.pi_tilde import GivenPolicy
 from revealed.progress import Progress
 from revealed.rewards.base import Reward, check_features
 from revealed.rewards.linear import LinearReward

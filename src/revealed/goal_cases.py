@@ -16,11 +16,12 @@ import numpy as np
 
 from revealed.bellman import soft_maximum
 from revealed.checks import Bools, Floats
-from revealed.goal_rows import GoalRows
+from revealed.goal_rows import GoalRows, InRows
 from revealed.linear_solvers import Work
 from revealed.mdp import MDP
-from revealed.objective import Case, Choices, GivenPolicy, OwnPolicy, PiTilde, PlainPart, covariances, widest_gap
+from revealed.objective import Case, PlainPart
 from revealed.parallel import side_by_side
+from revealed.pi_tilde import GivenPolicy, OwnPolicy, PiTilde
 from revealed.rewards.base import Reward, is_linear
 
 MOST_KEPT = 4_000_000  # pairs of all cases together up to which models and solutions stay in memory
@@ -111,14 +112,12 @@ def _is_affine(reward: Reward) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class EachPart:
+class EachPart(InRows):
     """All cases at one θ, one after another. Making it finds the values, or raises where one does not exist."""
 
     cases: EachGoal = field(repr=False)
     reward: Reward = field(repr=False)
     theta: Floats
-
-    policy = log_policy = None  # there is one for each goal
 
     def __post_init__(self) -> None:
         _ = self._first
@@ -145,8 +144,12 @@ class EachPart:
         return self._first[1][c] if self._first[1] else self._solve(c)
 
     @property
-    def log_likelihood(self) -> float:
-        return self.cases.rows.log_likelihood(self._first[0])
+    def seen(self) -> GoalRows:
+        return self.cases.rows
+
+    @property
+    def row_log_policy(self) -> Floats:
+        return self._first[0]
 
     @cached_property
     def pull(self) -> Floats:
@@ -176,21 +179,9 @@ class EachPart:
     def slopes(self) -> Floats:
         return self._second[1]
 
-    @cached_property
-    def information(self) -> Floats:
-        return covariances(self.slopes, np.exp(self._first[0]), self.cases.rows.rho.sum(axis=1))
-
     @property
     def hessian(self) -> Floats:
         return self._second[0] if self.cases.moves else -self.information
-
-    @cached_property
-    def spread(self) -> tuple[Floats, Floats]:
-        return widest_gap(self.slopes, self.cases.rows.feasible), np.abs(self.slopes).max(axis=(0, 1))
-
-    @property
-    def choices(self) -> Choices:
-        return Choices(self.cases.rows.rho, self._first[0], self.cases.rows.feasible)
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,18 +206,19 @@ class RowCases:
 
 
 @dataclass(frozen=True, eq=False)
-class RowsPart:
+class RowsPart(InRows):
     """A logit in rows at one θ."""
 
     rows: RowCases = field(repr=False)
-    row_log_policy: Floats = field(repr=False)
+    found: Floats = field(repr=False)
 
-    policy = log_policy = None
+    @property
+    def seen(self) -> RowCases:
+        return self.rows
 
-    @cached_property
-    def log_likelihood(self) -> float:
-        used = self.rows.rho > 0.0
-        return float(self.rows.rho[used] @ self.row_log_policy[used])
+    @property
+    def row_log_policy(self) -> Floats:
+        return self.found
 
     @cached_property
     def pull(self) -> Floats:
@@ -238,18 +230,6 @@ class RowsPart:
     def slopes(self) -> Floats:
         return self.rows.slopes
 
-    @cached_property
-    def information(self) -> Floats:
-        return covariances(self.rows.slopes, np.exp(self.row_log_policy), self.rows.rho.sum(axis=1))
-
     @property
     def hessian(self) -> Floats:
         return -self.information
-
-    @cached_property
-    def spread(self) -> tuple[Floats, Floats]:
-        return widest_gap(self.slopes, self.rows.feasible), np.abs(self.slopes).max(axis=(0, 1))
-
-    @property
-    def choices(self) -> Choices:
-        return Choices(self.rows.rho, self.row_log_policy, self.rows.feasible)

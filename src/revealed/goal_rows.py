@@ -16,8 +16,46 @@ import scipy.sparse as sp
 from revealed.checks import Bools, Floats, Ints
 from revealed.demonstrations import Demonstrations
 from revealed.mdp import MDP
+from revealed.objective import Choices, covariances, widest_gap
 from revealed.tables import sparse_table
 from revealed.transitions import reaching
+
+
+class InRows:
+    """What follows from log π_θ (R, A) and ∂Q/∂θ (R, A, K) in rows with weights ρ and what is offered, both (R, A)."""
+
+    policy = log_policy = None  # of (S, A) there is one for each goal
+
+    @property
+    def seen(self) -> Any:
+        """The rows: `rho` and `feasible`."""
+        raise NotImplementedError
+
+    @property
+    def row_log_policy(self) -> Floats:
+        raise NotImplementedError
+
+    @property
+    def slopes(self) -> Floats:
+        raise NotImplementedError
+
+    @cached_property
+    def log_likelihood(self) -> float:
+        """Σ ρ log π_θ; 0·log 0 = 0."""
+        used = self.seen.rho > 0.0
+        return float(self.seen.rho[used] @ self.row_log_policy[used])
+
+    @cached_property
+    def information(self) -> Floats:
+        return covariances(self.slopes, np.exp(self.row_log_policy), self.seen.rho.sum(axis=1))
+
+    @cached_property
+    def spread(self) -> tuple[Floats, Floats]:
+        return widest_gap(self.slopes, self.seen.feasible), np.abs(self.slopes).max(axis=(0, 1))
+
+    @property
+    def choices(self) -> Choices:
+        return Choices(self.seen.rho, self.row_log_policy, self.seen.feasible)
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,8 +153,3 @@ class GoalRows:
         rows = self.rows_of(case)
         out[self.state[rows]] = self.rho[rows]
         return out
-
-    def log_likelihood(self, log_policy: Floats) -> float:
-        """Σ ρ log π over the rows; 0·log 0 = 0."""
-        used = self.rho > 0.0
-        return float(self.rho[used] @ log_policy[used])

@@ -18,7 +18,8 @@ from revealed.checks import Bools, require_flag, require_option
 from revealed.diagnosis import invisible_directions
 from revealed.errors import InvalidInput, InvalidOption
 from revealed.mdp import Floats
-from revealed.objective import Case, Evaluation, SoftValue, adjoint, derivative_of_q, reward_gradient
+from revealed.objective import Case, Evaluation, adjoint, derivative_of_q, reward_gradient
+from revealed.pi_tilde import SoftValue
 from revealed.transitions import EstimatedTransitions
 
 ANALYTIC = ("hessian", "opg", "robust", "cluster")

@@ -20,9 +20,9 @@ import scipy.sparse as sp
 
 from revealed.checks import Floats, Ints
 from revealed.errors import ValueDoesNotExist
-from revealed.goal_rows import GoalRows
+from revealed.goal_rows import GoalRows, InRows
 from revealed.linear_solvers import Work
-from revealed.objective import Choices, covariances, feasible_table, widest_gap
+from revealed.objective import feasible_table
 from revealed.parallel import side_by_side
 from revealed.paths import LEAST, Moves, PathSums
 from revealed.rewards.base import Reward, is_linear
@@ -82,14 +82,12 @@ class RouteCases:
 
 
 @dataclass(frozen=True, eq=False)
-class RoutePart:
+class RoutePart(InRows):
     """All cases at one θ. Making it finds the values, or raises `ValueDoesNotExist`."""
 
     cases: RouteCases = field(repr=False)
     reward: Reward = field(repr=False)
     theta: Floats
-
-    policy = log_policy = None  # there is one for each goal
 
     def __post_init__(self) -> None:
         _ = self._first
@@ -210,8 +208,12 @@ class RoutePart:
         return np.searchsorted(block.cases, self.cases.rows.case[block.rows])
 
     @property
-    def log_likelihood(self) -> float:
-        return self.cases.rows.log_likelihood(self._first[1])
+    def seen(self) -> GoalRows:
+        return self.cases.rows
+
+    @property
+    def row_log_policy(self) -> Floats:
+        return self._first[1]
 
     # -- first derivatives --------------------------------------------------------------------------------------------
 
@@ -330,18 +332,6 @@ class RoutePart:
     @property
     def slopes(self) -> Floats:
         return self._derivatives.slopes
-
-    @cached_property
-    def information(self) -> Floats:
-        return covariances(self.slopes, np.exp(self._first[1]), self.cases.rows.rho.sum(axis=1))
-
-    @cached_property
-    def spread(self) -> tuple[Floats, Floats]:
-        return widest_gap(self.slopes, self.cases.rows.feasible), np.abs(self.slopes).max(axis=(0, 1))
-
-    @property
-    def choices(self) -> Choices:
-        return Choices(self.cases.rows.rho, self._first[1], self.cases.rows.feasible)
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,8 @@ import numpy as np
 from revealed.checks import require_flag, require_option, require_probability
 from revealed.errors import InvalidOption
 from revealed.mdp import Floats
-from revealed.objective import Case, GivenPolicy, Objective, OwnPolicy
+from revealed.objective import Case, Objective
+from revealed.pi_tilde import GivenPolicy, OwnPolicy
 from revealed.rewards.base import lift_reward
 
 if TYPE_CHECKING:

@@ -16,9 +16,9 @@ from revealed.estimation import Options, Run
 from revealed.estimators import CCP, NFXP, NPL, Estimator
 from revealed.fit import Fit
 from revealed.mdp import MDP, Floats
-from revealed.objective import PiTilde
 from revealed.optimize import Settings, can_use_hessian
 from revealed.parallel import each, workers
+from revealed.pi_tilde import PiTilde
 from revealed.progress import Progress
 from revealed.reestimation import with_transitions
 from revealed.rewards.base import Reward, is_linear

@@ -26,7 +26,8 @@ from revealed.experiments.published import (
 from revealed.experiments.seconds import NONE, draw_marks, in_seconds, legend, log_axis, times
 from revealed.experiments.timed import Task, Worlds, car_setting, car_task, objects_setting, objects_task
 from revealed.mdp import Floats
-from revealed.objective import Objective, PiTilde
+from revealed.objective import Objective
+from revealed.pi_tilde import PiTilde
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -26,7 +26,8 @@ from revealed.estimation import Run
 from revealed.estimators import Estimator
 from revealed.fit import Fit
 from revealed.mdp import MDP, Floats
-from revealed.objective import Case, Evaluation, Objective, PiTilde, SoftValue, weighted_log
+from revealed.objective import Case, Evaluation, Objective, weighted_log
+from revealed.pi_tilde import PiTilde, SoftValue
 from revealed.rewards.base import Reward
 
 VALUE_TOL = 1e-6  # how close value iteration comes to the soft optimum
