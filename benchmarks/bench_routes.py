@@ -65,9 +65,10 @@ class Routes:
 
     @property
     def title(self) -> str:
-        assert self.trips.goals is not None
+        assert self.trips.goal_states is not None
         net, n = self.town.network, self.trips.origins.size
-        return f"{net.n_links:,} links, {net.n_turns:,} turns, {n:,} trips to {self.trips.goals.size:,} destinations"
+        goals = self.trips.goal_states.size
+        return f"{net.n_links:,} links, {net.n_turns:,} turns, {n:,} trips to {goals:,} destinations"
 
     @property
     def theta(self) -> np.ndarray:

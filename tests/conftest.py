@@ -3,6 +3,8 @@
 import pytest
 from hypothesis import HealthCheck, settings
 
+import revealed as rv
+from networks import GOAL_TRIPS, Trips
 from zoo import KINDS, Problem, problem
 
 pytest_plugins = ["plugin_required"]
@@ -18,3 +20,14 @@ settings.load_profile("revealed")
 def animal(request: pytest.FixtureRequest) -> Problem:
     """One problem of each kind in turn: γ < 1, γ = 1 with terminal states, masks, an unrolled horizon."""
     return problem(request.param)
+
+
+@pytest.fixture(scope="module", params=GOAL_TRIPS)
+def goal_trips(request: pytest.FixtureRequest) -> Trips:
+    """Trips with goals where moves are certain and nothing is discounted, and where both are otherwise."""
+    return GOAL_TRIPS[request.param]
+
+
+@pytest.fixture(scope="module")
+def goal_fit(goal_trips: Trips) -> rv.GoalFit:
+    return rv.NFXP(goal_trips.reward).fit(goal_trips.mdp, goal_trips.demos)

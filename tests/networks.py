@@ -157,7 +157,7 @@ class Trips:
     @property
     def goal_states(self) -> list[int]:
         """The goals of the trips, which need not be all that were meant."""
-        found: Any = self.demos.goals
+        found: Any = self.demos.goal_states
         return found.tolist()
 
     @cached_property
@@ -178,3 +178,6 @@ def windy_trips(discount: float = 0.95, seed: int = 0, n: int = 60, goals: int =
     mdp = windy(side, discount, seed)
     X = np.random.default_rng([seed, 17]).uniform(0.5, 1.5, (*mdp.feasible.shape, 2))
     return Trips(mdp, X, np.array([-1.2, -1.0]), n, goals, seed)
+
+
+GOAL_TRIPS = {"network": random_trips(3, S=20, n=150), "windy": windy_trips(0.9, n=100)}

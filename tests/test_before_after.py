@@ -123,13 +123,39 @@ def test_trips_that_no_longer_arrive_are_counted_and_named(city):
     assert found.lost.to_dict("list") == {"origin": ["00-10"], "destination": ["02-03"], "trips": [4.0]}
     assert found.trips == 8.5
     assert found.arriving == 4.5
-    assert "Trips that no longer arrive: 4, from 00-10 to 02-03." in str(found)
+    assert "Trips that no longer arrive: 4, from 00-10 to 02-03; left out of both sides." in prose(found)
     rest = {pair: n for pair, n in DEMAND.items() if pair[1] == GOAL}
     assert found.flows["before"].equals(city.flows(rest).rename("before"))
     assert np.isfinite(found.totals.to_numpy()).all()
     back = closed.compare(city, DEMAND)
     assert back.gained.equals(found.lost)
-    assert "Trips that only afterwards arrive: 4, from 00-10 to 02-03." in str(back)
+    assert "Trips that only afterwards arrive: 4, from 00-10 to 02-03; left out of both sides." in prose(back)
+
+
+def prose(found) -> str:
+    return " ".join(str(found).split())
+
+
+def test_trips_that_begin_on_a_closed_link_are_told(city):
+    """They are there before it closes, and their flow is all that the closed link keeps."""
+    demand = DEMAND | {("01-11", GOAL): 2.0}
+    found = city.compare(city.close(["01-11", "11-12"]), demand)
+    assert found.closed == ("01-11", "11-12")
+    assert found.flows["after"]["01-11"] == pytest.approx(2.0)
+    assert found.flows["after"]["11-12"] == 0.0
+    assert "Closed links keep the flow of trips that begin there: 01-11 (2)." in prose(found)
+    assert "begin there" not in prose(city.compare(city.close("01-11"), DEMAND))
+
+
+def test_what_a_network_went_through_is_told(city):
+    network = city.network.without(["01-11", "11-12"]).with_attribute("toll", {"12-22": 3.0})
+    assert network.words == "01-11, 11-12 closed, toll changed"
+    other = rv.RouteChoice(network, network.reward(list(city.names)), city.theta)
+    assert "Route choice: 01-11, 11-12 closed, toll changed" in str(city.compare(other, DEMAND))
+    cheaper = rv.RouteChoice(city.network, city.reward_model, 2.0 * city.theta)
+    assert "Route choice: other parameters" in str(city.compare(cheaper, DEMAND))
+    assert "Route choice: as it is" in str(city.compare(city, DEMAND))
+    assert "Route choice: as it is" in str(other.compare(other, DEMAND))
 
 
 def test_most_changed_are_the_links_with_the_largest_changes(city):

@@ -87,13 +87,29 @@ def test_numbers_for_all_turns():
 
 
 def test_links_with_whole_numbers_as_ids_are_meant_by_a_series():
-    ring = pd.DataFrame({"link": [2, 0, 1], "from": [0, 1, 2], "to": [1, 2, 0]})
-    network = rv.RoadNetwork.from_frame(ring).with_attribute("toll", pd.Series([10.0, 11.0, 12.0]))
+    ring = pd.DataFrame({"link": [2, 0, 1], "from": [0, 1, 2], "to": [1, 2, 0], "toll": [12.0, 10.0, 11.0]})
+    network = rv.RoadNetwork.from_frame(ring.drop(columns="toll")).with_attribute(
+        "toll", ring.set_index("link")["toll"]
+    )
     assert {network.links[t]: v for t, v in zip(network.target, network.attribute("toll"), strict=True)} == {
         0: 10.0,
         1: 11.0,
         2: 12.0,
     }
+
+
+def test_numbers_of_rows_are_no_ids_of_links_unless_they_are_theirs_in_order():
+    """Rows that pandas numbered 0, 1, 2 are links 2, 0, 1 here: taking the numbers for ids would permute the tolls."""
+    ring = pd.DataFrame({"link": [2, 0, 1], "from": [0, 1, 2], "to": [1, 2, 0], "toll": [12.0, 10.0, 11.0]})
+    message = (
+        "`values`: expected a Series by link or by pair of links; got one by number of row, 0…2. "
+        'As in table.set_index("link")["toll"], or pass a dict.'
+    )
+    with raises(message):
+        rv.RoadNetwork.from_frame(ring.drop(columns="toll")).with_attribute("toll", ring["toll"])
+    ordered = ring.assign(link=[0, 1, 2])
+    network = rv.RoadNetwork.from_frame(ordered.drop(columns="toll")).with_attribute("toll", ordered["toll"])
+    np.testing.assert_array_equal(network.attribute("toll"), ordered["toll"].to_numpy()[network.target])
 
 
 def test_values_that_cannot_be_meant():
@@ -159,8 +175,7 @@ def test_trips_go_on_to_the_arrival_link():
     network = town().with_arrivals("bc")
     demos = network.trips(trip_table(("T1", "ab bc cd da ab bc"), ("T2", "da ab"), ("T3", "bc")))
     assert demos.ids == ("T1", "T2", "T3")
-    goals = [network.links[g] for g in np.asarray(demos.goals)]
-    assert goals == ["ab", "bc (arrival)"]
+    assert demos.goals == ("ab", "bc (arrival)")
     third = steps_of(demos)[steps_of(demos).agent == 2]
     assert [network.links[s] for s in third.next_state] == ["bc (arrival)"]
     assert demos.n_decisions == 6 + 1 + 1

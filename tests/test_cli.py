@@ -4,18 +4,17 @@ import os
 import subprocess
 import sys
 from concurrent.futures.process import BrokenProcessPool
-from typing import Any
 
 import pytest
 from rich.cells import cell_len
-from typer.testing import CliRunner
 
-from revealed import __version__, cli, findings
+from revealed import __version__, findings
 from revealed.commands import reproduce as command
 from revealed.errors import RevealedError
 from revealed.experiments import catalogue, machine, runner
 from revealed.experiments.obstacleworld import Config
 from revealed.experiments.store import Store
+from shell import here, one_line
 
 TINY = {"obstacleworld": Config(size=5, trajectories=(1, 3), seeds=2)}
 # the same command with a plan for tests: 24 small cells, and no pictures, which take the time
@@ -46,21 +45,6 @@ def python(*arguments: object) -> subprocess.CompletedProcess[str]:
 
 def revealed(*arguments: object) -> subprocess.CompletedProcess[str]:
     return python("-m", "revealed", *arguments)
-
-
-def here(*arguments: object) -> Any:
-    """The command in this process; an exception that it lets through, and a user would see, is ours."""
-    done = CliRunner().invoke(cli.app, [str(argument) for argument in arguments])
-    if done.exception is not None and not isinstance(done.exception, SystemExit):
-        raise done.exception
-    return done
-
-
-def one_line(done: Any) -> str:
-    """All that was said on standard error, which is one line and no traceback."""
-    (line,) = done.stderr.strip().splitlines()
-    assert line.startswith("revealed: ")
-    return line
 
 
 @pytest.fixture(autouse=True)

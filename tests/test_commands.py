@@ -10,20 +10,19 @@ import subprocess
 import sys
 from io import StringIO
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 from rich.cells import cell_len
-from typer.testing import CliRunner
 
 import revealed as rv
 import trips as files
-from revealed import cli
 from revealed.commands.questions import parse_change
 from revealed.description import option_fields
 from revealed.errors import InvalidOption
+from revealed.sense import ROADS
+from shell import here, one_line, well
 
 TABLES = ("history.csv", "params.csv", "policy.csv", "states.csv")
 FILES = sorted([*TABLES, "config.toml", "fit.zip", "report.html", "summary.txt"])
@@ -53,27 +52,6 @@ def process(*command: object, **environment: str) -> subprocess.CompletedProcess
 def installed(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
     """The command as it is installed, beside this Python."""
     return process(Path(sys.executable).with_name("revealed"), *arguments, **environment)
-
-
-def here(*arguments: object) -> Any:
-    """The command in this process; an exception that it lets through, and a user would see, is ours."""
-    done = CliRunner().invoke(cli.app, [str(argument) for argument in arguments])
-    if done.exception is not None and not isinstance(done.exception, SystemExit):
-        raise done.exception
-    return done
-
-
-def well(*arguments: object) -> str:
-    done = here(*arguments)
-    assert (done.exit_code, done.stderr) == (0, "")
-    return done.stdout
-
-
-def one_line(done: Any) -> str:
-    """All that was said on standard error, which is one line and no traceback."""
-    (line,) = done.stderr.strip().splitlines()
-    assert line.startswith("revealed: ")
-    return line
 
 
 def exact(path: str, index_col: str | None = None) -> pd.DataFrame:
@@ -218,7 +196,8 @@ def test_columns_of_narrow_terminals_are_respected(monkeypatch, words):
     assert max(map(cell_len, lines)) <= 60
 
 
-CHOICES = [(name, word) for name, about in option_fields().items() for word in about["offered"]]
+# what only roads have is in test_trip_commands.py
+CHOICES = [(name, word) for name, about in option_fields().items() if name not in ROADS for word in about["offered"]]
 
 
 @pytest.fixture

@@ -42,6 +42,21 @@ def test_quasi_separation_beside_a_weight_that_has_a_maximum(method):
     assert fit.status.code == "separated"
 
 
+@pytest.mark.parametrize("optimizer", ["newton", "lbfgs"])
+@pytest.mark.parametrize("method", METHODS)
+def test_weights_that_run_away_are_named(method, optimizer):
+    """Of three one has a maximum; of many that run away none is named."""
+    rows = [[40, 60], [55, 45], [0, 20], [9, 0]]
+    columns = [1.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0], [0.0, 0.0, 0.0, 1.0]
+    fit = method(rv.LinearReward(by_action(*columns), ["fine", "up", "down"]), optimizer=optimizer).fit(
+        shuffled(4), counts(rows)
+    )
+    assert "some weights run away (up, down) because they explain the few choices perfectly." in fit.status.message
+    many = rv.LinearReward(by_action(*np.eye(4)))
+    fit = method(many, optimizer=optimizer).fit(shuffled(4), counts([[0, 9]] * 4))
+    assert "some weights run away because they explain the few choices perfectly." in fit.status.message
+
+
 def test_quasi_separation_with_ties():
     reward = rv.LinearReward(by_action([1.0, -1.0, 0.0]))  # in the last state the feature says nothing
     assert rv.CCP(reward).fit(shuffled(3), counts([[0, 9], [9, 0], [5, 5]])).status.code == "separated"

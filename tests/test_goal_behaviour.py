@@ -8,10 +8,10 @@ import pytest
 
 import revealed as rv
 from models import random_mdp
-from revealed.goal_behaviour import Flows, GoalSide, Pairs, countable
+from revealed.goal_behaviour import Flows, GoalSide, countable
 from revealed.goal_values import GoalValues
 from revealed.scenario import Setting, Side
-from revealed.trip_simulation import simulate_trips
+from revealed.trip_demand import Demand
 from streets import streets
 
 NAMES = ("travel_time", "toll", "constant")
@@ -24,9 +24,8 @@ def side_of(mdp: rv.MDP, reward: Any, changed: Any = None) -> Side:
     return Side(mdp, reward, Setting(names, changed or {}), np.zeros(mdp.n_states), "", None)
 
 
-def pairs_of(mdp: rv.MDP, origins: Any, goals: Any, trips: Any) -> Pairs:
-    order = np.lexsort((origins, goals))
-    return Pairs(np.array(origins)[order], np.array(goals)[order], np.array(trips, dtype=float)[order])
+def pairs_of(mdp: rv.MDP, origins: Any, goals: Any, trips: Any) -> Demand:
+    return Demand(mdp.state_labels, mdp.n_states, np.array(origins), np.array(goals), np.array(trips, dtype=float))
 
 
 def on_streets(changed: Any = None, reward: Any = None) -> GoalSide:
@@ -106,7 +105,7 @@ def test_all_trips_together_are_the_sum_of_single_ones():
     together, mdp = side.at(THETA), side.side.mdp
     values = GoalValues(mdp, side.side.table(THETA))
     visits, turns, welfare = np.zeros(mdp.n_states), np.zeros(mdp.feasible.shape), 0.0
-    for origin, goal, trips in zip(side.pairs.origin, side.pairs.goal, side.pairs.trips, strict=True):
+    for origin, goal, trips in zip(side.pairs.origin, side.pairs.destination, side.pairs.trips, strict=True):
         toward = values.toward(goal)
         start = trips * np.eye(mdp.n_states)[origin]
         visits += toward.visits(start)
@@ -127,17 +126,6 @@ def test_what_comes_behind_is_the_transpose_of_what_lies_ahead():
     np.testing.assert_allclose(toward.behind(b).T @ c, b.T @ toward.ahead(c), rtol=1e-9, atol=1e-12)
     for k in range(3):
         np.testing.assert_allclose(toward.behind(b)[:, k], toward.behind(b[:, k]), rtol=1e-9, atol=1e-12)
-
-
-def test_pairs_count_trips_with_their_weights():
-    mdp = streets(3).mdp
-    demos = simulate_trips(mdp, -2.0 * mdp.feasible, [0, 3, 0, 0], [5, 5, 5, 14], seed=0)
-    pairs = Pairs.of(demos)
-    assert (pairs.origin.tolist(), pairs.goal.tolist(), pairs.trips.tolist()) == ([0, 3, 0], [5, 5, 14], [2, 1, 1])
-    assert [rows.tolist() for rows in pairs.cases("goal")] == [[0, 1], [2]]
-    assert [rows.tolist() for rows in pairs.cases("pair")] == [[0], [1], [2]]
-    again = Pairs.of(demos.reweighted(np.array([3.0, 0.0, 1.0, 0.0])))
-    assert (again.origin.tolist(), again.goal.tolist(), again.trips.tolist()) == ([0], [5], [4.0])
 
 
 def test_features_are_counted_of_linear_rewards_alone():

@@ -101,10 +101,9 @@ def test_closing_links_is_a_model_that_was_made_without_them():
 def test_one_goal_is_the_ordinary_counterfactual_of_a_model_that_ends_there():
     network = grid()
     demos = between(network, ("00-01", "12-22"), ("10-00", "12-22"), times=60)
-    goal = network.index("12-22")
-    plain = network.mdp.toward(goal)
+    plain = network.mdp.toward("12-22")
     fit = rv.NFXP(network.reward(NAMES)).fit(network.mdp, demos)
-    other = rv.NFXP(network.reward(NAMES), start=THETA).fit(plain, demos.toward(goal))
+    other = rv.NFXP(network.reward(NAMES), start=THETA).fit(plain, demos.toward("12-22"))
     np.testing.assert_allclose(fit.theta, other.theta, rtol=1e-6)
     change: Any = {"params": {"toll": lambda x: 2.0 * x}}
     cf, ordinary = fit.counterfactual(**change), other.counterfactual(**change)
@@ -149,12 +148,54 @@ def test_trips_are_those_observed_unless_others_are_given():
     assert len(goal_counterfactual(grid_fit(), params={"toll": -1.0}).trips) == 4
 
 
+def test_a_table_of_origins_and_destinations_is_those_trips():
+    trips = goal_counterfactual(grid_fit(), params={"toll": -1.0}, trips=between(grid(), ENDS[0], ENDS[0], ENDS[2]))
+    table = {ENDS[0]: 2.0, ENDS[2]: 1.0, ENDS[1]: 0.0}
+    series = pd.Series(list(table.values()), index=pd.MultiIndex.from_tuples(list(table)))
+    frame = series.rename("trips").rename_axis(["origin", "destination"]).reset_index()
+    for form in (table, series, frame):
+        cf = goal_counterfactual(grid_fit(), params={"toll": -1.0}, trips=form)
+        assert list(zip(cf.origins, cf.goals, cf.trips, strict=True)) == [(*ENDS[0], 2.0), (*ENDS[2], 1.0)]
+        for quantity in QUANTITIES:
+            np.testing.assert_allclose(getattr(cf.change, quantity), getattr(trips.change, quantity), rtol=1e-10)
+            np.testing.assert_allclose(getattr(cf.change.se, quantity), getattr(trips.change.se, quantity), rtol=1e-8)
+    half = goal_counterfactual(grid_fit(), params={"toll": -1.0}, trips={ENDS[0]: 1.0, ENDS[2]: 0.5})
+    np.testing.assert_allclose(half.after.visits, trips.after.visits / 2.0, rtol=1e-10)
+    assert half.change.welfare == pytest.approx(trips.change.welfare, rel=1e-12)
+
+
+def test_link_sizes_that_stay_what_they_were_are_noted():
+    """A fit knows no other world in which to expect flows: RouteChoice makes sizes anew, and says something else."""
+    network, base = grid(), grid().reward(["travel_time", "constant"])
+    demos = between(network, *ENDS)
+    reward = rv.LinkSizeReward(base, rv.link_size(network, base, [-1.5, -0.8], demos))
+    theta = np.array([-1.5, -0.8, -0.5])
+    fit = estimate(network.mdp, reward, theta, np.eye(3), demonstrations=demos)
+    closed = network.without(["01-11"])
+    note = (
+        "link sizes stay those of the network before the change; rv.RouteChoice.of(network, fit).close(...) and "
+        ".change(...) make them anew."
+    )
+    stale = goal_counterfactual(fit, mdp=closed.mdp, bands=None, trips=between(network, *ENDS[:2], *ENDS[3:]))
+    assert stale.notes == (note,)
+    model = rv.RouteChoice(network, reward, theta).close(["01-11"])
+    anew = goal_counterfactual(fit, mdp=closed.mdp, reward=model.reward_model, bands=None, trips=stale_trips(stale))
+    assert anew.notes == ()
+    assert anew.after.welfare == pytest.approx(float(model.welfare(stale_trips(stale))["expected_maximum"].mean()))
+    assert abs(anew.after.welfare - stale.after.welfare) > 1e-3
+    assert goal_counterfactual(fit, params={"constant": -1.0}, bands=None).notes == ()
+
+
+def stale_trips(cf: GoalCounterfactual) -> dict[Any, float]:
+    return dict(zip(zip(cf.origins, cf.goals, strict=True), cf.trips.tolist(), strict=True))
+
+
 def test_trips_that_can_no_longer_arrive_are_named_and_left_out_of_both_sides():
     network = grid()
     closed = network.without(["12-22"]).mdp  # the goal of two pairs
     cf = goal_counterfactual(grid_fit(), mdp=closed)
     first = "2 trips of 2 pairs can no longer arrive and are left out of both sides"
-    assert cf.notes == (f"{first} (first from state '00-01' to state '12-22').",)
+    assert cf.notes == (f"{first} (first from '00-01' to '12-22').",)
     kept = goal_counterfactual(stated(network, between(network, *ENDS[2:])), mdp=closed)
     for part in ("before", "after", "change"):
         np.testing.assert_allclose(getattr(cf, part).visits, getattr(kept, part).visits, rtol=1e-12)
@@ -180,7 +221,7 @@ def test_it_is_an_error_where_no_trip_arrives_in_both_worlds():
         goal_counterfactual(fit, mdp=network.without(["12-22"]).mdp)
     assert str(caught.value) == (
         "`trips`: expected pairs of origin and goal with a way before and after the change; got none of 1 (first from "
-        "state '00-01' to state '12-22')."
+        "'00-01' to '12-22')."
     )
 
 
@@ -193,10 +234,14 @@ def test_each_wrong_argument_is_refused_with_its_remedy():
     swapped = network.mdp.replace(state_labels=[*network.links[1::-1], *network.links[2:]])
     with pytest.raises(InvalidInput, match=r"got '00-10' in the place of '00-01' \(first at state 0\)"):
         goal_counterfactual(fit, mdp=swapped)
-    with pytest.raises(InvalidDemonstrations, match="`trips`: expected trips with goals; got none"):
+    with pytest.raises(InvalidDemonstrations, match="`trips`: expected demonstrations with goals; got none"):
         goal_counterfactual(fit, params={"toll": -1}, trips=between(network, ENDS[0]).toward("12-22"))
-    with pytest.raises(InvalidInput, match=r"`trips`: expected rv.Demonstrations with goals; got list"):
-        goal_counterfactual(fit, params={"toll": -1}, trips=[ENDS[0]])
+    with pytest.raises(InvalidInput, match=r"`trips`: expected "):
+        goal_counterfactual(fit, params={"toll": -1}, trips=[3])
+    with pytest.raises(InvalidInput, match=r"got '12-2' \(first at '00-01' to '12-2'\)\. Did you mean"):
+        goal_counterfactual(fit, params={"toll": -1}, trips={("00-01", "12-2"): 1.0})
+    with pytest.raises(InvalidInput, match=r"`trips`: expected at least one trip; got Demand\(0 trips of 1 pairs"):
+        goal_counterfactual(fit, params={"toll": -1}, trips={ENDS[0]: 0.0})
     with pytest.raises(InvalidOption, match="Did you mean trips"):
         goal_counterfactual(fit, params={"toll": -1}, trip=2)
     with pytest.raises(InvalidInput, match="Did you mean toll"):

@@ -174,7 +174,9 @@ def test_a_given_start_without_a_value_is_an_error_with_its_remedy():
     made = SMALL["network"]
     with pytest.raises(ValueDoesNotExist) as raised:
         rv.NFXP(made.reward, start=np.zeros(3)).fit(made.mdp, made.demos)
-    assert str(raised.value).startswith("the search cannot start: the soft value does not exist for this reward")
+    goal = made.goal_states[0]
+    told = f"the search cannot start: toward state {goal} the soft value does not exist for this reward"
+    assert str(raised.value).startswith(told)
     assert 'start= with more negative parameters, or start="ccp"' in str(raised.value)
 
 
@@ -237,3 +239,30 @@ def test_a_penalty_brings_them_back(straight_on):
     assert npl.converged
     assert -10.0 < fit.params["u_turn"] < -1.0
     np.testing.assert_allclose(npl.theta, fit.theta, atol=1e-6)
+
+
+GOALS_MISSING = " Trips with destinations need goal= where they are read, or network.trips."
+
+
+@pytest.mark.parametrize(("method", "dead_ends"), [(rv.NFXP, 0), (rv.CCP, 0), (rv.NPL, 0), (rv.NFXP, 1)])
+def test_trips_read_without_their_goals_are_told_what_they_lack(method, dead_ends):
+    """On a network nothing ends, or only where nobody wants to go: more negative rewards are no remedy."""
+    mdp = random_network(3, dead_ends=dead_ends)
+    demos = rv.Demonstrations.from_trajectories([([0, 1, 2], [0, 0, 0])] * 3, mdp.n_states, mdp.n_actions)
+    features = np.ones((*mdp.feasible.shape, 1))
+    with pytest.raises(ValueDoesNotExist) as caught:
+        method(rv.LinearReward(features)).fit(mdp, demos)
+    assert str(caught.value).endswith(GOALS_MISSING)
+
+
+def test_a_model_toward_a_goal_lacks_none():
+    mdp = random_network(3, dead_ends=0)
+    with pytest.raises(ValueDoesNotExist) as caught:
+        rv.solve(mdp.toward(4), np.ones(mdp.feasible.shape))
+    assert GOALS_MISSING not in str(caught.value)
+    with pytest.raises(ValueDoesNotExist) as caught:
+        rv.solve(mdp, np.ones(mdp.feasible.shape))
+    assert str(caught.value) == (
+        "at discount 1 every state must be able to end, but no action leads from state 0 to a terminal state (12 such "
+        f"states). Mark terminal states, or use a discount below 1.{GOALS_MISSING}"
+    )

@@ -11,8 +11,8 @@ import revealed as rv
 from networks import random_trips, steps_of, windy_trips
 from oracle import Floats, assert_close, central_differences
 from revealed.errors import InvalidOption, RevealedError
-from revealed.first_step import estimate_policy
-from revealed.goal_first_step import MOST_FEATURES, GoalCosts, GoalLogit, goal_policies
+from revealed.first_step import GoalLogit, estimate_policy
+from revealed.goal_first_step import MOST_FEATURES, GoalCosts, goal_policies, pooled_logit
 from revealed.goal_rows import GoalRows
 from zoo import seeds
 
@@ -50,7 +50,7 @@ def test_features_are_those_of_the_reward_and_the_change_in_the_least_cost(made)
 def test_the_logit_is_at_the_maximum_of_its_penalised_likelihood(made, l2):
     """Over the decisions of all goals together, with features scaled to at most one."""
     rows = made.rows
-    found = GoalLogit(l2).estimate(rows, made.reward)
+    found = pooled_logit(rows, made.reward, l2)
     X = np.concatenate([found.costs.features(int(g), rows.state[rows.rows_of(c)]) for c, g in enumerate(rows.goal)])
     scale = np.abs(X).max(axis=(0, 1))
 
@@ -83,7 +83,7 @@ def test_drivers_who_follow_such_a_logit_are_found_out():
         here = rows.rows_of(c)
         shares[here] = replace(true, beta=beta).of(c, made.mdp.toward(int(goal)))[0][rows.state[here]]
     expected = replace(rows, rho=rows.rho.sum(axis=1, keepdims=True) * shares)
-    np.testing.assert_allclose(GoalLogit(0.0).estimate(expected, made.reward).beta, beta, atol=1e-5)
+    np.testing.assert_allclose(pooled_logit(expected, made.reward, 0.0).beta, beta, atol=1e-5)
 
 
 def test_goals_lend_each_other_their_trips():
@@ -121,12 +121,12 @@ def test_a_function_is_asked_for_each_goal_by_its_label():
     rows = GoalRows.of(named, made.demos)
     found = goal_policies(rows, policy, made.reward)
     for c, goal in enumerate(rows.goal):
-        mdp = named.toward(int(goal))
+        mdp = named.toward_state(int(goal))
         np.testing.assert_array_equal(found.of(c, mdp)[0], mdp.uniform_policy())
     assert asked == [f"link {goal}" for goal in rows.goal]
     wrong = goal_policies(rows, lambda goal: np.ones((14, 3)), made.reward)
     with pytest.raises(RevealedError, match="`first_step`"):
-        wrong.of(0, named.toward(int(rows.goal[0])))
+        wrong.of(0, named.toward_state(int(rows.goal[0])))
 
 
 def test_an_array_for_all_goals_alike_is_refused():
@@ -134,7 +134,7 @@ def test_an_array_for_all_goals_alike_is_refused():
     with pytest.raises(InvalidOption, match=r"a function from a goal to an \(S, A\) array where trips have goals"):
         rv.CCP(made.reward, first_step=made.mdp.uniform_policy()).fit(made.mdp, made.demos)
     with pytest.raises(InvalidOption, match="`l2`: expected a number >= 0"):
-        GoalLogit(-1.0).estimate(made.rows, made.reward)
+        pooled_logit(made.rows, made.reward, -1.0)
 
 
 def test_without_features_or_with_very_many_trips_are_measured_in_moves():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from revealed.errors import InvalidDemonstrations, InvalidInput
-from revealed.labels import find, listed, near, plain, spell
+from revealed.labels import find, how_many, listed, near, plain, spell
 
 
 @pytest.mark.parametrize(
@@ -42,3 +42,14 @@ def test_long_lists_are_cut_and_say_so():
     assert listed(range(20)) == "0, 1, 2, 3, 4, 5, 6, 7, …"
     assert listed(range(3)) == "0, 1, 2"
     assert near("zzz", ["a", "b"]) is None
+
+
+def test_whole_numbers_that_look_alike_are_not_meant():
+    """Link 140 is no slip of 104; what is text may be one."""
+    assert near(104, [140, 14, 1040]) is None
+    assert near("104", ["140", "104a"]) == "Did you mean 104a?"
+    assert near("10a4", [104]) == "Did you mean 104?"
+
+
+def test_one_is_one_and_the_rest_are_many():
+    assert [how_many(n, "such row") for n in (0, 1, 2)] == ["0 such rows", "1 such row", "2 such rows"]

@@ -1,5 +1,7 @@
 """Link sizes: expected visits of a trip at stated parameters, by hand where paths overlap, and as a fixed attribute."""
 
+import pickle
+
 import hypothesis.strategies as st
 import numpy as np
 import pandas as pd
@@ -270,3 +272,29 @@ def test_simulated_trips_feel_link_sizes():
             without = rv.RouteChoice(network, reward, theta[:2]).flows(demand)
             assert abs(gap) < 0.25
             assert abs(without.sum() - expected.sum()) / 800 > 0.5
+
+
+def test_models_and_rewards_that_were_used_can_be_sent_elsewhere():
+    """What holds factorisations stays behind and is made again."""
+    network = streets(3)
+    choice = model(network)
+    before = choice.value("12-22")
+    assert pickle.loads(pickle.dumps(choice)).value("12-22").equals(before)
+    base, demand = network.reward(["travel_time", "constant"]), {("00-01", "12-22"): 2.0}
+    reward = rv.LinkSizeReward(base, rv.link_size(network, base, [-1.5, -0.8], demand))
+    assert "_values" in vars(reward.sizes.at)
+    theta, ends = np.array([-1.5, -0.8, -0.5]), (network.index("12-22"), network.index("00-01"))
+    again = pickle.loads(pickle.dumps(reward))
+    np.testing.assert_array_equal(again.toward(*ends).value(theta), reward.toward(*ends).value(theta))
+
+
+def test_a_fit_with_link_sizes_is_bootstrapped_side_by_side():
+    network = streets(3)
+    base = network.reward(["travel_time", "constant"])
+    ends = {("00-01", "12-22"): 15, ("10-00", "12-22"): 15, ("22-12", "00-10"): 15}
+    demos = model(network).simulate(ends, seed=0)
+    reward = rv.LinkSizeReward(base, rv.link_size(network, base, [-1.5, -0.8], demos))
+    fits = [rv.NFXP(reward, l2=1e-3).fit(network.mdp, demos) for _ in range(2)]  # a fit keeps what it has drawn
+    one, two = (fit.bootstrap(reps=4, seed=1, jobs=jobs, progress=False) for jobs, fit in enumerate(fits, 1))
+    np.testing.assert_allclose(two.theta, one.theta, rtol=1e-9)
+    assert one.theta.std(axis=0).min() > 0.0

@@ -20,7 +20,7 @@ import revealed as rv
 from models import draw, random_mdp
 from networks import random_trips, windy_trips
 from revealed.archive import write_archive
-from revealed.goal_first_step import GoalLogit
+from revealed.first_step import GoalLogit
 from zoo import KINDS, problem
 
 MDP = random_mdp(10, 3, seed=1, masked=True, terminal=1, initial=True)

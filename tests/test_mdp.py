@@ -285,16 +285,19 @@ def test_toward_a_goal_out_of_reach_everybody_stands_still():
     assert not mdp.feasible[1::2].any()
 
 
-def test_labels_come_by_name_and_numbers_by_place():
+def test_goals_are_known_by_their_labels_where_there_are_any():
+    """A whole number is the label written like it, never an index, where states have labels."""
     mdp = random_network(0, S=4, A=2).with_labels(["a", "3", 2, "d"])
-    assert [mdp.toward(goal).goal for goal in ("a", 1, "2", "3", np.int64(3))] == [0, 1, 2, 1, 3]
-    assert (mdp.place_of("3"), mdp.place_of(3), mdp.place_of(2), mdp.place_of("e")) == (1, 1, 2, None)
+    assert [mdp.toward(goal).goal for goal in ("a", 3, "2", "3", np.int64(2))] == [0, 1, 2, 1, 2]
+    assert [mdp.toward_state(s).goal for s in range(4)] == [0, 1, 2, 3]
+    with pytest.raises(rv.errors.InvalidInput, match="`goal`: expected one of a, 3, 2, d; got 1"):
+        mdp.toward(1)
 
 
 def test_goals_that_are_no_states_are_refused():
     mdp = random_network(0, S=4, A=2)
     for goal in (4, -1, 1.5, None, "a"):
-        with pytest.raises(rv.errors.InvalidInput, match="`goal`: expected a state, an index in 0…3; got"):
+        with pytest.raises(rv.errors.InvalidInput, match="`goal`: expected indices in 0…3"):
             mdp.toward(goal)
     with pytest.raises(rv.errors.InvalidInput, match=r"one of north.*Did you mean north\?"):
         mdp.with_labels(["north", "east", "south", "west"]).toward("nort")

@@ -158,8 +158,23 @@ def test_text_is_no_attribute_and_noted():
     assert network.notes == (
         "columns 'name', 'shape' hold other things than numbers, so that no attribute of the links comes from there.",
     )
+    assert repr(network) == "RoadNetwork(6 links, 7 turns, 1 dead end; time, constant, u_turn; not used: name, shape)"
     chosen = rv.RoadNetwork.from_frame(frame, attributes=["time"])
     assert (chosen.attributes, chosen.notes) == (("time", "constant", "u_turn"), ())
+
+
+def test_a_column_of_numbers_with_a_text_in_it_says_which():
+    frame = links().assign(time=pd.Series(["1", "2", None, "n/a", "5", "6"]))
+    with raises(
+        "`columns`: expected one of constant, u_turn; got 'time'. It is no attribute: column 'time' of the links holds "
+        "'n/a' in row 3."
+    ):
+        rv.RoadNetwork.from_frame(frame).reward(["time"])
+    with pytest.raises(InvalidInput, match=r"column 'time' of the links holds '1' in row 0\.$"):  # text, all the same
+        rv.RoadNetwork.from_frame(links().assign(time=list("123456"))).attribute("time")
+    network = town(turns=pd.DataFrame(TURNS, columns=["from_link", "to_link"]).assign(delay="long"))
+    with pytest.raises(InvalidInput, match=r"column 'delay' of the turns holds 'long' in row 0\.$"):
+        network.without(["ce"]).features("delay")
 
 
 def test_the_turns_of_a_table_are_all_there_are_in_any_order():
@@ -303,13 +318,13 @@ def test_missing_and_infinite_attributes_are_named_by_link_and_column():
     ):
         rv.RoadNetwork.from_frame(links().assign(time=[1, 2, np.nan, 4, np.nan, 6]))
     with raises(
-        "`links`: expected a finite number in column 'time' of every row; got inf (first at link 'ce'; 1 such rows). "
+        "`links`: expected a finite number in column 'time' of every row; got inf (first at link 'ce'; 1 such row). "
         + remedy
     ):
         rv.RoadNetwork.from_frame(links().assign(time=[1, 2, 3, 4, 5, np.inf]))
     with raises(
         "`turns`: expected a finite number in column 'wait' of every row; got none (first at the turn from link 'bc' "
-        "to link 'cd'; 1 such rows). " + remedy
+        "to link 'cd'; 1 such row). " + remedy
     ):
         town(turns=turns(*TURNS, wait=[1.0, 2.0, 3.0, None, 1.0, 1.0, 1.0]))
 
@@ -322,7 +337,7 @@ def test_turns_join_two_links_that_are_known_and_meet():
         town(turns=turns(("ab", "bc"), ("bc", "cdd")))
     with raises(
         "`turns`: expected turns between links that meet; got the turn from link 'bc' to link 'da', where the first "
-        "ends at node 'C' and the second starts at node 'D' (first at row 1; 1 such turns). "
+        "ends at node 'C' and the second starts at node 'D' (first at row 1; 1 such turn). "
         "Are from and to exchanged?"
     ):
         town(turns=turns(("ab", "bc"), ("bc", "da")))
@@ -363,7 +378,7 @@ def test_columns_that_are_not_there_are_named():
         rv.RoadNetwork.from_frame(links(), x_from="time")
     with raises("`attributes`: expected one of time, constant, u_turn; got 'tim'. Did you mean time?"):
         rv.RoadNetwork.from_frame(links(), attributes=["time", "tim"])
-    with raises("`attributes`: expected columns of numbers; got column 'name' of the links, which is none."):
+    with raises("`attributes`: expected columns of numbers; got column 'name' of the links, which holds 'x' in row 0."):
         rv.RoadNetwork.from_frame(links().assign(name="x"), attributes=["name"])
 
 

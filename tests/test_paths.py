@@ -147,7 +147,7 @@ def test_a_value_exists_where_the_spectral_radius_without_the_goal_is_below_one(
     assert not exists(rv.solve, mdp.toward(goal), above)
 
 
-@given(seeds, st.sampled_from([1e-2, 1e-5, 1e-8]))
+@given(seeds, st.sampled_from([1e-1, 1e-2, 1e-3]))
 def test_the_sums_of_all_goals_exist_where_the_spectral_radius_is_below_one(seed, margin):
     mdp, reward = random_network(seed, S=9), random_reward(random_network(seed, S=9), seed)
     M = weights(mdp, reward)

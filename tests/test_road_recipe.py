@@ -119,3 +119,47 @@ def test_a_turn_that_does_not_exist_names_trip_and_link():
     pd.concat([trip_table(*TRIPS), trip_table(("X", "ab cd"))]).to_csv("trips.csv", index=False)
     with pytest.raises(InvalidDemonstrations, match=r"`PANEL`: .*trip 'X', which goes from link 'ab' to link 'cd'"):
         _ = recipe().demonstrations
+
+
+def test_bad_trips_may_be_left_out():
+    bad = trip_table(("X", "ab cd"), ("Y", "ab zz"))
+    pd.concat([trip_table(*TRIPS), bad]).to_csv("trips.csv", index=False)
+    with pytest.raises(InvalidDemonstrations, match=r"Or leave such trips out: --bad-trips drop\.$"):
+        _ = recipe().demonstrations
+    for arrivals in (None, True):
+        demos = recipe(bad_trips="drop", arrivals=arrivals).demonstrations
+        assert demos.ids == tuple(sorted(name for name, _ in TRIPS))
+        assert demos.notes == (
+            "1 trip was left out (first 'Y'): a link is not in the network.",
+            "1 trip was left out (first 'X'): a turn is not in the network.",
+        )
+
+
+def test_columns_that_are_not_used_are_told():
+    links().assign(name="x").to_csv("links.csv", index=False)
+    note = "column 'name' holds other things than numbers, so that no attribute of the links comes from there."
+    assert recipe().demonstrations.notes == (note,)
+    assert note in recipe(columns=COLUMNS, l2=0.1).fit().status.notes
+
+
+@pytest.mark.parametrize(
+    ("options", "column", "message"),
+    [
+        ({"link": "id"}, "link", "got 'id', which it does not have, as --link says. Did you mean --trip-link link?"),
+        ({"link": "id", "arrivals": True}, "link", "as --link says. Did you mean --trip-link link?"),
+        (
+            {"link": "id", "trip_link": "egde"},
+            "edge",
+            "got 'egde', which it does not have. Did you mean --trip-link edge?",
+        ),
+        ({"link": "id"}, "road", "as --link says. Name it, as in --trip-link COLUMN."),
+    ],
+)
+def test_links_that_trips_call_otherwise_are_told(options, column, message):
+    links().rename(columns={"link": "id"}).to_csv("links.csv", index=False)
+    trip_table(*TRIPS).rename(columns={"link": column}).to_csv("trips.csv", index=False)
+    with pytest.raises(InvalidInput) as caught:
+        recipe(**options).prepare()
+    start = f"`--trip-link`: expected a column of trips.csv (trip, sequence, {column}); "
+    assert str(caught.value).startswith(start)
+    assert str(caught.value).endswith(message)

@@ -128,14 +128,15 @@ def test_rewards_of_states_a_weight_per_state_and_a_network(seed):
         assert_close(objective.at(theta).gradient, gradient, 1e-7)
 
 
-def test_very_many_features_have_the_gradient_of_few(monkeypatch):
-    """Beyond a number of parameters the gradient is the product of the Jacobian with ∂g/∂r."""
+def test_the_gradient_that_comes_with_the_hessian_is_that_of_expected_use():
+    """Σ D F, which second derivatives bring along, is the product of the Jacobian with ∂g/∂r."""
     made = random_trips(1, K=20)
     theta = made.theta / 6.0
-    together = by_paths(made).at(theta)
-    assert made.theta.size > route_cases.FEW
-    monkeypatch.setattr(route_cases, "FEW", 100)
-    assert_close(by_paths(made).at(theta).gradient, together.gradient, 1e-10)
+    together, alone = by_paths(made).at(theta), by_paths(made).at(theta)
+    assert together.hessian.shape == (20, 20)
+    assert "cotangent" not in together.parts[0].__dict__ | {"gradient": together.gradient}
+    assert_close(alone.gradient, together.gradient, 1e-10)
+    assert "_derivatives" not in alone.parts[0].__dict__
     assert_same(together, by_goal(made).at(theta))
 
 

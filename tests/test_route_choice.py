@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 
 import revealed as rv
-from revealed.errors import InvalidDemonstrations, InvalidInput, ValueDoesNotExist
+from revealed.errors import InvalidDemonstrations, InvalidInput, InvalidReward, ValueDoesNotExist
 from revealed.routes.best_paths import best_paths
 from streets import all_paths, dense_policy, model, named, streets, utilities
 
@@ -369,3 +369,58 @@ def test_labels_that_are_numbers_are_labels():
     destinations = choice.simulate({(3, 1): 2}, seed=0).destinations
     assert destinations is not None
     assert destinations.tolist() == [0, 0]
+
+
+def test_trips_that_are_there_already_are_left_out_with_a_note():
+    network = streets(3)
+    choice, demand = model(network), {("00-01", "12-22"): 2, ("12-22", "12-22"): 3, ("00-01", "00-01"): 0}
+    drawn = choice.simulate(demand, seed=0)
+    assert drawn.notes == (
+        "3 trips from a link to itself left out (first '12-22' to '12-22'): nothing is decided there.",
+    )
+    alone = choice.simulate({("00-01", "12-22"): 2}, seed=0)
+    assert alone.notes == ()
+    np.testing.assert_array_equal(drawn.counts, alone.counts)
+    flows = choice.flows(demand) - choice.flows({("00-01", "12-22"): 2})
+    assert flows[flows.abs() > 1e-12].to_dict() == {"12-22": pytest.approx(3.0)}
+    with pytest.raises(
+        InvalidInput, match=r"`demand`: expected trips from one link to another; got Demand\(1 trips of"
+    ):
+        choice.simulate({("12-22", "12-22"): 1})
+
+
+def test_drawn_trips_are_cut_off_at_the_longest():
+    choice = model(streets(3))
+    whole, cut = (choice.simulate({("00-01", "12-22"): 50}, seed=0, longest=most) for most in (None, 4))
+    lengths = np.bincount(whole.trajectory)
+    assert lengths.max() > 4
+    np.testing.assert_array_equal(np.bincount(cut.trajectory), np.minimum(lengths, 4))
+
+
+def test_a_fit_is_the_same_on_a_network_whose_links_stand_in_another_order():
+    """Turns are known by where they lead: features, estimates and answers follow the links' names, not their order."""
+    network = streets(3)
+    demand = {("00-01", "21-22"): 60, ("20-21", "01-02"): 60, ("11-12", "10-00"): 60}
+    trips = model(network).simulate(demand, seed=0)
+    names = ["travel_time", "toll", "constant"]
+    fit = rv.NFXP(network.reward(names), l2=1e-3).fit(network.mdp, trips)
+    other = rv.RoadNetwork.from_frame(network.links_frame.sample(frac=1.0, random_state=1))
+    assert other.links != network.links
+    here, there = rv.RouteChoice.of(network, fit), rv.RouteChoice.of(other, fit)
+    pd.testing.assert_series_equal(there.flows(demand).sort_index(), here.flows(demand).sort_index())
+    assert there.paths("00-01", "21-22", n=3)["path"].tolist() == here.paths("00-01", "21-22", n=3)["path"].tolist()
+    again = rv.NFXP(network.reward(names), l2=1e-3).fit(other.mdp, other.trips(as_table(trips)))
+    np.testing.assert_allclose(again.theta, fit.theta, rtol=1e-6)
+    with pytest.raises(InvalidDemonstrations, match=r"trips along moves of the model; got .*Read the trips with"):
+        rv.NFXP(other.reward(names), l2=1e-3).fit(other.mdp, trips)
+    fewer = rv.RoadNetwork.from_turns(network.turns_frame.iloc[1:], links=network.links_frame)
+    with pytest.raises(InvalidReward, match=r"features of every move of the model; got none for 1 of them.*another"):
+        rv.RouteChoice(network, fewer.reward(names), fit.theta)
+
+
+def as_table(trips):
+    """Trips as a table of links."""
+    frame = trips.to_frame("trip", "sequence", "link", next_state="next")
+    ends = frame.groupby("trip").tail(1)
+    whole = pd.concat([frame, ends.assign(sequence=ends["sequence"] + 1, link=ends["next"])])
+    return whole[["trip", "sequence", "link"]]

@@ -177,8 +177,10 @@ class Mine:
 
 def test_a_first_step_of_ones_own_cannot_be_saved(tmp_path):
     fit = rv.CCP(rv.LinearReward(np.eye(2)[:, :, None]), first_step=Mine(), l2=0.1).fit(MDP, FIT.demonstrations)
-    with pytest.raises(rv.errors.InvalidInput, match=r"got Mine \(first at options\.first_step\).*array that yours"):
+    remedy = 'Use one of the library\'s own, such as "logit"; without goals, an (S, A) array that yours estimates.'
+    with pytest.raises(rv.errors.InvalidInput) as caught:
         fit.save(tmp_path / "fit.zip")
+    assert str(caught.value).endswith(f"got Mine (first at options.first_step). {remedy}")
 
 
 class Own(rv.CCP):

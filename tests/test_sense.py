@@ -25,7 +25,7 @@ SOME: dict[str, Any] = {
     "kernel": 1.0,
     "horizon": 3,
 }
-SOME |= {"u_turns": False, "arrivals": True, "probability": "p", "period": "day"}
+SOME |= {"u_turns": False, "arrivals": True, "probability": "p", "period": "day", "bad_trips": "drop"}
 
 
 def told(**options: Any) -> str:

@@ -144,7 +144,7 @@ def test_every_frame_and_file_says_the_same(form, tmp_path):
         (
             {"p": [1.0, 0.7, 1.0, 0.25]},
             "`probability`: expected probabilities of every state and action that sum to one within 1e-8; got 0.95 for "
-            "state 'a', action 'go' (first at row 1; 1 such pairs). Add the rows that are missing, or drop the pair, "
+            "state 'a', action 'go' (first at row 1; 1 such pair). Add the rows that are missing, or drop the pair, "
             "which then is not feasible.",
         ),
         (

@@ -9,15 +9,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
 
 import revealed as rv
 from browser import Page
 from networks import windy_trips
-from revealed import cli
 from revealed.commands.tables import Names
 from revealed.commands.trip_questions import without_states
 from revealed.commands.trip_tables import trip_panel
+from shell import here, one_line, well
 
 CITY = rv.environments.city(100, seed=3)
 TRIPS = CITY.demonstrate(150, seed=4, destinations=12)
@@ -30,25 +29,11 @@ PANEL = ("panel.csv", "--id", "who", "--time", "t", "--state", "square", "--acti
 PANEL += ("--goal", "goal", "--features", "pairs.csv", "--discount", "0.9")
 
 
-def here(*arguments: object) -> Any:
-    done = CliRunner().invoke(cli.app, [str(argument) for argument in arguments])
-    if done.exception is not None and not isinstance(done.exception, SystemExit):
-        raise done.exception
-    return done
-
-
-def well(*arguments: object) -> str:
-    done = here(*arguments)
-    assert (done.exit_code, done.stderr) == (0, "")
-    return done.stdout
-
-
 def complaint(*arguments: object) -> str:
     """One line on standard error, and exit status 1."""
     done = here(*arguments)
     assert done.exit_code == 1
-    (line,) = done.stderr.strip().splitlines()
-    return line.removeprefix("revealed: ")
+    return one_line(done).removeprefix("revealed: ")
 
 
 def write_files() -> None:
@@ -143,6 +128,17 @@ def test_programs_get_trips_and_goals():
     assert (found["trips"], found["goals"], found["discount"]) == (150, 12, 1.0)
 
 
+def test_bad_trips_are_left_out_and_told(own):
+    bad = pd.DataFrame({"trip": ["bad", "bad"], "sequence": [0, 1], "link": [own.state_labels[0], "nowhere"]})
+    pd.concat([pd.read_csv("trips.csv"), bad]).to_csv("some-bad.csv", index=False)
+    assert complaint("fit", "some-bad.csv", *ROADS[1:]).endswith("Or leave such trips out: --bad-trips drop.")
+    said = well("fit", "some-bad.csv", *ROADS[1:], "--bad-trips", "drop", "--out", "dropped")
+    note = "Note: 1 trip was left out (first 'bad'): a link is not in the network."
+    assert note in " ".join(said.split())
+    assert rv.load("dropped").llf == pytest.approx(own.llf, rel=1e-12)
+    assert 'bad-trips = "drop"' in Path("dropped/config.toml").read_text(encoding="utf-8")
+
+
 def test_a_goal_column_of_a_panel_is_a_goal():
     fit = rv.load("windy")
     assert isinstance(fit, rv.GoalFit)
@@ -184,6 +180,7 @@ def test_predictions_are_toward_a_goal(own):
     np.testing.assert_allclose(table["probability"], policy[s, a], rtol=1e-9)
     best = json.loads(well("predict", "roads", "--goal", goal, "--state", names[s[0]], "--deterministic", "--json"))
     assert best["choices"][0]["probability"] == pytest.approx(policy[s[0]].max())
+    assert best["goal"] == str(goal)
 
 
 def test_actions_with_names_have_a_column_each():
@@ -219,6 +216,47 @@ def test_trips_between_two_places(own):
     paths = pd.DataFrame(found["panel"]).groupby("trip")["link"]
     assert set(paths.first()) == {start}
     assert set(paths.last()) == {end}
+
+
+def test_trips_to_one_goal_begin_where_those_observed_did(own):
+    """The origins of its own trips; of a goal that nobody had, all origins that can get there."""
+    demos, names = own.demonstrations, np.array(own.state_labels, dtype=object)
+    end = int(own.goal_states[2])
+    paths = simulated_paths("--goal", names[end], "--n", 200)
+    assert set(paths.last()) == {names[end]}
+    assert set(paths.first()) == set(names[demos.origins[demos.destinations == end]])
+    new = next(s for s in range(own.mdp.n_states) if s not in own.goal_states and np.isfinite(own.value_for(s)).all())
+    paths = simulated_paths("--goal", names[new], "--n", 30)
+    assert set(paths.last()) == {names[new]}
+    assert set(paths.first()) <= set(names[demos.origins])
+    assert len(set(paths.first())) > 10
+
+
+def test_trips_from_one_place_go_where_those_observed_went(own):
+    demos, names = own.demonstrations, np.array(own.state_labels, dtype=object)
+    start = int(demos.origins[0])
+    paths = simulated_paths("--initial", names[start], "--n", 50)
+    assert set(paths.first()) == {names[start]}
+    assert set(paths.last()) == set(names[demos.destinations[demos.origins == start]])
+
+
+def simulated_paths(*words: object):
+    found = json.loads(well("simulate", "roads", *words, "--json"))
+    return pd.DataFrame(found["panel"]).groupby("trip")["link"]
+
+
+def test_panels_without_a_next_state_get_one(own):
+    """Arrivals show nowhere else: without them the goals of a refit would be out of reach."""
+    words = [word for word in PANEL if word not in ("--next-state", "after")]
+    well("fit", *words, "--out", "no-next")
+    well("simulate", "no-next", "--n", 30, "--seed", 7, "--out", "walks-too.csv")
+    table = pd.read_csv("walks-too.csv")
+    assert list(table.columns) == ["who", "t", "square", "move", "next_square", "goal"]
+    last = table.groupby("who").last()
+    assert (last["next_square"] == last["goal"]).all()
+    well("fit", "walks-too.csv", "--config", "no-next/config.toml", "--out", "once-more")
+    seen = rv.load("once-more").demonstrations
+    assert seen.transition_counts.sum() == len(table)
 
 
 # ----------------------------------------------------------------------------------------------------- counterfactual
@@ -275,7 +313,6 @@ def test_parameters_change_as_without_goals(own):
             "`--goal`: expected where they are heading, since choices depend on it; got nothing. As in",
         ),
         (("predict", "roads", "--goal", "elsewhere"), "`--goal`: expected one of "),
-        (("simulate", "roads", "--goal", "5"), "`--initial, --goal`: expected both, or neither; got --goal alone."),
         (("simulate", "roads", "--length", "5"), "`--length`: expected nothing on a road network, where trips end at"),
         (("counterfactual", "roads"), "`counterfactual`: expected something that changes; got nothing. As in --close"),
         (

@@ -55,7 +55,7 @@ def test_held_out_trips_are_judged_decision_by_decision_each_on_its_way():
     assert nll(fit, held, per="trajectory") == pytest.approx(np.sum(each) / 10, rel=1e-10)
 
 
-def test_a_function_gets_labels_as_text_where_they_are_whole_numbers_and_indices_where_there_are_none():
+def test_a_function_gets_labels_as_they_are_and_indices_where_there_are_none():
     mdp = rv.MDP(np.eye(3)[[[1, 2], [2, 0], [0, 1]]], discount=1.0, state_labels=[30, 20, 10])
     demos = rv.Demonstrations.from_trajectories([([0, 1], [0, 1])], 3, 2, goal=[2])
     asked: list[Any] = []
@@ -67,7 +67,9 @@ def test_a_function_gets_labels_as_text_where_they_are_whole_numbers_and_indices
     assert nll(policy, demos) == pytest.approx(np.log(2.0))
     labelled = simulate_trips(mdp, -3.0 * mdp.feasible, ["30"], ["10"], seed=0)
     assert nll(policy, labelled) == pytest.approx(np.log(2.0))
-    assert asked == [2, "10"]
+    table = np.where(mdp.feasible, -3.0, 0.0)
+    stochastic_evd(mdp, table, policy, demos=labelled)
+    assert asked == [2, 10, 10]
 
 
 def test_one_policy_for_all_goals_is_refused():

@@ -6,6 +6,7 @@ import scipy.sparse as sp
 
 import revealed as rv
 from revealed.environments import city
+from revealed.errors import InvalidInput
 from revealed.goal_values import GoalValues
 from revealed.trip_simulation import simulate_trips
 
@@ -106,3 +107,25 @@ def test_trips_that_cannot_be_are_named(origins, destinations, message):
 def test_where_going_round_is_worth_more_than_arriving_no_trip_is_drawn(town):
     with pytest.raises(rv.errors.ValueDoesNotExist):
         simulate_trips(town.mdp, np.zeros_like(town.true_reward), [0], [1])
+
+
+def test_trips_that_would_hardly_ever_arrive_need_a_longest():
+    """State 0 goes round (1) or on (2) to the goal: with odds 1 to p it takes 1/p decisions each time round on average.
+
+    Going round is worth nearly as much as it takes for the value to exist, so that p is small and trips are endless."""
+    mdp = rv.MDP(np.eye(3)[[[1, 2], [0, 0], [2, 2]]], 1.0, terminal=[False, False, True], feasible=FORK)
+    leave = 1e-8
+    reward = np.array([[np.log1p(-leave), -3.0], [0.0, 0.0], [0.0, 0.0]])
+    rounds = GoalValues(mdp, reward).toward(2).visits(np.array([1.0, 0.0, 0.0]))[0]
+    assert rounds == pytest.approx(1.0 / leave, rel=1e-6)
+    with pytest.raises(InvalidInput) as caught:
+        simulate_trips(mdp, reward, [0, 0], [2, 2], seed=0)
+    assert str(caught.value) == (
+        "`longest`: expected the most decisions of a trip, where trips to state 2 take so long; got None, with 2e+08 "
+        "decisions expected per trip. Trips that are not there by then are cut off; or make rewards more negative."
+    )
+    cut = simulate_trips(mdp, reward, [0, 0], [2, 2], seed=0, longest=50)
+    assert cut.counts.sum() == 100.0
+
+
+FORK = np.array([[True, True], [True, False], [False, False]])

@@ -34,7 +34,8 @@ def test_a_trip_decides_at_every_link_but_the_last():
     assert [LINKS[s] for s in steps.next_state] == ["bc", "cd", "ab", "bc", "ce"]
     assert [LINKS[s] for s in np.asarray(steps.goal)] == ["cd", "cd", "ce", "ce", "ce"]
     assert steps.first.tolist() == [True, False, True, False, False]
-    assert np.asarray(demos.goals).tolist() == [LINKS.index("cd"), LINKS.index("ce")]
+    assert demos.goals == ("cd", "ce")
+    assert np.asarray(demos.goal_states).tolist() == [LINKS.index("cd"), LINKS.index("ce")]
     assert demos.starts.tolist() == [1, 0, 0, 0, 1, 0]
     assert demos.state_labels == LINKS
     require_fit(network.mdp, demos)
@@ -112,8 +113,8 @@ def test_a_trip_of_one_link_decides_nothing():
 
 def test_an_unknown_link_is_named_with_its_trip():
     with raises(
-        "`trips`: expected links of the network; got link 'cdd' (first at trip 'T7', sequence 3, row 5; 1 such rows). "
-        "Did you mean cd?"
+        "`trips`: expected links of the network; got link 'cdd' (first at trip 'T7', sequence 3, row 5; 1 such row). "
+        'Did you mean cd? Or leave such trips out: bad="drop".'
     ):
         town().trips(trip_table(("T1", "ab bc cd"), ("T7", "ab bc cdd")))
 
@@ -121,19 +122,20 @@ def test_an_unknown_link_is_named_with_its_trip():
 def test_a_turn_that_does_not_exist_is_named_with_its_trip():
     with raises(
         "`trips`: expected trips along turns of the network; got trip 'T7', which goes from link 'bc' to link 'da' at "
-        "sequence 3, but there is no such turn (first at row 5; 1 such moves). Correct the trip, or add the turn to "
-        "the network."
+        "sequence 3, but there is no such turn (first at row 5; 1 such move). Correct the trip, add the turn to the "
+        'network, or leave such trips out: bad="drop".'
     ):
         town().trips(trip_table(("T1", "ab bc cd"), ("T7", "ab bc da")))
-    with pytest.raises(InvalidDemonstrations, match=r"The link stands twice in a row: keep one of the rows\.$"):
+    with pytest.raises(InvalidDemonstrations, match=r"The link stands twice in a row: keep one of the rows, or"):
         town().trips(trip_table(("T7", "ab ab bc")))
 
 
 def test_a_trip_that_passes_its_last_link_is_named_with_the_remedy():
     with raises(
         "`trips`: expected trips that come to their last link once; got trip 'T7' at its last link 'bc' at sequence 2 "
-        "and again at 6 (first at row 4; 1 such trips). A trip ends on entering its destination. Cut the trip there, "
-        "drop a row that stands twice, or let trips pass through with network.with_arrivals(['bc'])."
+        "and again at 6 (first at row 4; 1 such trip). A trip ends on entering its destination. Cut the trip there, "
+        "drop a row that stands twice, let trips pass through with network.with_arrivals(['bc']), or leave such trips "
+        'out: bad="drop".'
     ):
         town().trips(trip_table(("T1", "ab bc cd"), ("T7", "ab bc cd da ab bc")))
 
@@ -142,14 +144,68 @@ def test_what_follows_what_must_be_told():
     table = trip_table(("T1", "ab bc cd"))
     with raises(
         "`trips`: expected one row per trip and sequence; got trip 'T1' with sequence 2 in rows 1 and 2 (first at row "
-        "2; 1 such rows)."
+        '2; 1 such row). Tell which comes first, or leave such trips out: bad="drop".'
     ):
         town().trips(table.assign(sequence=[1, 2, 2]))
     with raises(
         "`sequence`: expected numbers or dates in column 'sequence'; got text such as 1. As text, 10 would come "
-        "before 9."
+        "before 9: make them numbers, or dates by pd.to_datetime."
     ):
         town().trips(table.assign(sequence=["1", "2", "3"]))
+
+
+def test_dates_that_are_text_are_dates():
+    """As a file's are, and in the order of time; text that is no date stays an error."""
+    table = trip_table(("T1", "ab bc cd"), ("T2", "da ab bc ce"))
+    expected = town().trips(table)
+    days = pd.Timestamp("2023-12-30") + pd.to_timedelta(table["sequence"], "D")
+    require_same(town().trips(table.assign(sequence=days.dt.strftime("%Y-%m-%d"))[::-1]), expected)
+    minutes = pd.Timestamp("2023-12-31 23:57") + pd.to_timedelta(table["sequence"], "min")
+    require_same(town().trips(table.assign(sequence=minutes.dt.strftime("%Y-%m-%dT%H:%M"))[::-1]), expected)
+    for text in ("2024-13-01", "1/2/2024", "2024"):
+        with pytest.raises(InvalidDemonstrations, match=f"got text such as {text}. As text, 10 would come before 9"):
+            town().trips(table.assign(sequence=text))
+
+
+GOOD = (("T1", "ab bc cd"), ("T2", "da ab bc ce"))
+
+
+def test_bad_trips_are_left_out_and_counted_by_reason():
+    """What is left is what the good trips alone give; several faults of one trip count once."""
+    bad = (("B1", "ab xx bc yy"), ("B2", "ab zz"), ("B3", "ab cd da"), ("B4", "ab bc cd da ab bc"), ("B5", "da ab"))
+    table = trip_table(*GOOD, *bad)
+    table.loc[table["trip"] == "B5", "sequence"] = 1
+    demos = town().trips(table, bad="drop")
+    require_same(demos, town().trips(trip_table(*GOOD)))
+    assert demos.ids == ("T1", "T2")
+    assert demos.notes == (
+        "2 trips were left out (first 'B1'): a link is not in the network.",
+        "1 trip was left out (first 'B5'): a sequence stands twice.",
+        "1 trip was left out (first 'B4'): the last link is passed before.",
+        "1 trip was left out (first 'B3'): a turn is not in the network.",
+    )
+
+
+def test_travellers_whose_trips_are_all_bad_are_gone():
+    table = trip_table(("T1", "ab bc"), ("B1", "ab cd"), ("T2", "bc cd")).assign(who=["z", "z", "b", "b", "a", "a"])
+    demos = town().trips(table, traveller="who", bad="drop")
+    assert set(demos.ids) == {"a", "z"}
+    assert demos.n_decisions == 2
+
+
+def test_without_a_good_trip_there_is_nothing():
+    with raises(
+        "`trips`: expected trips that the network allows; got none. 1 trip was left out (first 'B2'): a link is not in "
+        "the network. 2 trips were left out (first 'B1'): a turn is not in the network."
+    ):
+        town().trips(trip_table(("B1", "ab cd"), ("B2", "ab xx"), ("B3", "ab da")), bad="drop")
+    with pytest.raises(InvalidInput, match=r"^`bad`: expected one of error, drop; got 'skip'\.$"):
+        town().trips(trip_table(*GOOD), bad="skip")
+
+
+def test_many_faults_are_counted_with_their_trips():
+    with pytest.raises(InvalidDemonstrations, match=r"row 1; 3 such rows in 2 trips\)"):
+        town().trips(trip_table(("B1", "ab xx yy"), ("B2", "zz ab")))
 
 
 @pytest.mark.parametrize("column", ["trip", "sequence", "link"])

@@ -41,6 +41,7 @@ from revealed.commands.wording import FIT, PANEL, in_flags
         ('Try solver="lu", or l2=1e-4.', "Try --l2 1e-4."),
         ('(in a fit: start= with such parameters, or start="ccp")', "(in a fit: --start ccp)"),
         ("As in discount=0.95.", "As in --discount 0.95."),
+        ('(in a fit: start= with more negative parameters, or start="ccp")', "(in a fit: --start ccp)"),
     ],
 )
 def test_arguments_are_flags(said, typed):
@@ -79,3 +80,16 @@ def test_each_command_calls_its_argument_by_its_name():
         ["FIT"],
         ["path"],
     ]
+
+
+def test_what_a_road_network_refuses_is_not_offered():
+    """A start by numbers has no flag, and the discount of a road network is 1."""
+    from revealed.goal_estimation import _NO_START
+
+    typed = in_flags(_NO_START, PANEL)
+    assert "start=" not in typed
+    assert "--start" not in typed
+    assert typed.endswith(
+        "add a feature that is a cost of every move, such as the constant of a road network (--columns …,constant); "
+        "without a road network a --discount below 1 does, too."
+    )

@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from revealed.chain import Chain
+from revealed.chain import Chain, goals_missing
 from revealed.checks import as_floats, pass_instead
 from revealed.errors import InvalidReward, SolverFailed, ValueDoesNotExist
+from revealed.labels import how_many
 from revealed.linear_solvers import EPS, Work
 from revealed.mdp import MDP, Floats, require_mdp
 from revealed.naming import pair_in_words, state_in_words
@@ -149,7 +150,7 @@ class SoftBellman:
         except ValueDoesNotExist as problem:
             if self.mdp.cannot_end.any():
                 raise  # no reward would help: the message names a state that cannot end
-            raise ValueDoesNotExist(_NO_VALUE) from problem
+            raise ValueDoesNotExist(_NO_VALUE + goals_missing(self.mdp)) from problem
 
     def _keep(self, optimum: SoftOptimum) -> SoftOptimum:
         self._last = optimum
@@ -311,8 +312,8 @@ def _towards_the_end(mdp: MDP) -> npt.NDArray[np.intp]:
         s = int(np.flatnonzero(mdp.cannot_end)[0])
         raise ValueDoesNotExist(
             f"at discount 1 every state must be able to end, but no action leads from {state_in_words(mdp, s)} to a "
-            f"terminal state ({int(mdp.cannot_end.sum())} such states). Mark terminal states, or use a discount "
-            "below 1."
+            f"terminal state ({how_many(int(mdp.cannot_end.sum()), 'such state')}). Mark terminal states, or use a "
+            f"discount below 1.{goals_missing(mdp)}"
         )
     onwards = way_to(mdp.moves, mdp.terminal)[1]
     rows = (np.arange(mdp.n_states)[:, None] * mdp.n_actions + np.arange(mdp.n_actions)).reshape(-1)

@@ -13,6 +13,7 @@ import scipy.sparse as sp
 
 from revealed.checks import as_floats, is_index, pass_instead
 from revealed.errors import InvalidDistribution, InvalidInput, SolverFailed, ValueDoesNotExist
+from revealed.labels import how_many
 from revealed.linear_solvers import EPS, LinearSolver, LUSolver, Work, make_solver, refine
 from revealed.mdp import MDP, Floats
 from revealed.naming import pair_in_words, state_in_words
@@ -175,6 +176,11 @@ def as_policy(mdp: MDP, policy: Any, name: str = "policy") -> Floats:
     return array
 
 
+def goals_missing(mdp: MDP) -> str:
+    """What else to say where nothing ends: on a road network each trip ends somewhere else."""
+    return "" if mdp.goal is not None else " Trips with destinations need goal= where they are read, or network.trips."
+
+
 _NEVER_ENDS = (
     "at discount 1 this policy is expected to go on for ever (I − T^π is singular for all that float64 can tell). "
     "Use a policy that gives every way out some probability, or a discount below 1."
@@ -189,6 +195,7 @@ def _require_ends(mdp: MDP, policy: Floats) -> None:
         whatever = "no action leads" if mdp.cannot_end[s] else "this policy never leads"
         raise ValueDoesNotExist(
             f"at discount 1 every state must be able to end, but from {state_in_words(mdp, s)} {whatever} to a "
-            f"terminal state ({int(stuck.sum())} such states). Mark terminal states, use a discount below 1, unroll a "
-            'finite horizon, or, for an estimated policy, first_step="smoothed".'
+            f"terminal state ({how_many(int(stuck.sum()), 'such state')}). Mark terminal states, use a discount below "
+            '1, unroll a finite horizon, or, for an estimated policy, first_step="smoothed".'
+            f"{goals_missing(mdp)}"
         )

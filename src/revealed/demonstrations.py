@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from revealed.checks import as_floats, as_number
-from revealed.errors import InvalidDemonstrations, InvalidInput
+from revealed.errors import InvalidDemonstrations
 from revealed.goal_steps import Trips, n_goals, require_arrival
 from revealed.mdp import MDP, Floats
 from revealed.naming import unrolled_labels
@@ -36,7 +36,7 @@ class Demonstrations(Trips):
     (S*A, S) moves seen; `weights` (S, A) what enters the objective as ρ: the counts, or visits discounted by γ^t.
     `steps` are the single decisions, None where a panel was counted where it lives, or counts were given; `notes` say
     what a frame did not tell (gaps, ids with one period); `bins` made the states of continuous columns. Of trips with
-    goals `goals` are the states they go to, and `toward(goal)` those that go there.
+    goals `goals` are the states they go to (`goal_states`, their indices), and `toward(goal)` those that go there.
     """
 
     n_states: int
@@ -84,7 +84,7 @@ class Demonstrations(Trips):
 
     def __repr__(self) -> str:
         seen = int((self.counts.sum(axis=1) > 0).sum())
-        toward = "" if self.goals is None else f" toward {n_goals(self.goals)}"
+        toward = "" if self.goal_states is None else f" toward {n_goals(self.goal_states)}"
         return (
             f"Demonstrations({self.n_decisions:.12g} decisions by {self.n_agents} agents{toward}, "
             f"{seen} of {self.n_states} states seen, {self.n_actions} actions)"
@@ -279,7 +279,8 @@ class Demonstrations(Trips):
         return self._with(part, tuple(self.ids[i] for i in chosen), weights)
 
     def toward(self, goal: Any) -> Demonstrations:
-        """The decisions of trips to this goal, an index or a label, without goals; every agent keeps its place."""
+        """The decisions of trips to this goal, a label (an index where states have none), without goals; every agent
+        keeps its place."""
         return self._with(self._steps_toward(goal), self.ids, self.agent_weights)
 
     def _with(self, steps: Steps, ids: tuple[Any, ...], agent_weights: Floats | None) -> Demonstrations:
@@ -297,22 +298,20 @@ class Demonstrations(Trips):
         action: Any = "action",
         next_state: Any = None,
         weight: str | None = None,
-        goal: Any = None,
+        goal: Any = "goal",
     ) -> pd.DataFrame:
         """One row per decision, in columns of these names, as `from_frame` reads them; labels where there are any.
 
         Labels of several columns are tuples, or go into several columns again: `state=["x", "y"]`. With `next_state`
         there is a column for where each decision led, missing where that was not seen; with `weight` one for how often
-        it counts; with `goal` one for where the trip is heading. Times count each agent's periods from 0; of several
-        trajectories of one agent each begins after a gap in time.
+        it counts. Where trips have goals there is a column for them, unless `goal` is None. Times count each agent's
+        periods from 0; of several trajectories of one agent each begins after a gap in time.
         """
         from revealed.panels.memory import write_panel
 
         steps = self._require_steps("A frame can be made")
-        if goal is not None and steps.goal is None:
-            raise InvalidInput("goal", "None: these trajectories have no goals", repr(goal))
         names = {"agent": id, "time": time, "state": state, "action": action, "next_state": next_state}
-        names |= {"goal": goal, "weight": weight}
+        names |= {"goal": None if steps.goal is None else goal, "weight": weight}
         steps = replace(steps, weight=self.step_weights)
         return write_panel(steps, names, self.ids, self.state_labels, self.action_labels)
 
@@ -365,9 +364,9 @@ class Demonstrations(Trips):
                 f"{self.n_states}",
                 remedy="Pass n_states= when building the demonstrations.",
             )
-        if self.goals is not None:
+        if self.goal_states is not None:
             remedy = "Use mdp.base, where a trip ends on entering its goal, whenever that is; or leave goals out."
-            expected, got = "no goals, where a horizon ends every trip", f"trips toward {n_goals(self.goals)}"
+            expected, got = "no goals, where a horizon ends every trip", f"trips toward {n_goals(self.goal_states)}"
             raise InvalidDemonstrations("goal", expected, got, remedy=remedy)
         steps = self._require_steps("Decisions can be lifted to a horizon")
         horizon = int(mdp.horizon or 0)

@@ -54,7 +54,12 @@ class Description:
     time: str | None = _option("text", None, "Column that says when; it orders the rows.", metavar="COLUMN")
     state: tuple[str, ...] = _option("texts", (), "Column of the state; several make one state.", metavar="COLUMN")
     action: tuple[str, ...] = _option("texts", (), "Column of the choice; several make one.", metavar="COLUMN")
-    next_state: tuple[str, ...] = _option("texts", (), "Column that says where a decision led.", metavar="COLUMN")
+    next_state: tuple[str, ...] = _option(
+        "texts",
+        (),
+        "Column that says where a decision led.  [default: none; with --goal next_STATE, where PANEL has it]",
+        metavar="COLUMN",
+    )
     weight: str | None = _option("text", None, "Column of weights of rows.", metavar="COLUMN")
     period: str | None = _option("text", None, "Between two decisions, where times are dates.", PERIODS)
     gaps: str = _option("text", "break", "A gap in time breaks a trajectory, or is an error.", ("break", "error"))
@@ -98,6 +103,12 @@ class Description:
         "texts", (), "Column of the link in PANEL, where it is not called as in --network.", metavar="COLUMN"
     )
     traveller: str | None = _option("text", None, "Column of whose trip it is.  [default: anybody's]", metavar="COLUMN")
+    bad_trips: str | None = _option(
+        "text",
+        None,
+        "Trips with unknown links or turns, or that pass their last link: an error, or left out.  [default: error]",
+        ("error", "drop"),
+    )
     # the reward
     features: str | None = _option(
         "text",

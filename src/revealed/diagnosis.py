@@ -17,6 +17,7 @@ from revealed.optimize import Curvature, can_use_hessian
 NULL_EIGENVALUE = 1e-10  # of the information, scaled to unit diagonal; collinear features give some 1e-16
 NULL_COLUMN = 1e-9  # standard deviation of ∂Q/∂θ_k across actions, relative to its size
 RUN_AWAY = 15.0  # log-odds: odds of three million to one
+CLEAR, MOST_NAMED = 0.1, 3  # share of the largest move from which a weight counts as run away; named at most
 STAND_OUT = 16  # weights among which run-away ones are looked for, where there are very many
 
 
@@ -183,8 +184,8 @@ class _Along:
         return self._reward.jacobian(self._at(theta))[:, self._index]  # pyright: ignore[reportAttributeAccessIssue]
 
 
-def is_separated(objective: Objective, best: Evaluation, directions: Iterable[Floats]) -> bool:
-    """Whether the likelihood keeps rising for ever along one of the directions (theory I2).
+def way_out(objective: Objective, best: Evaluation, directions: Iterable[Floats]) -> Floats | None:
+    """The first of the directions along which the likelihood keeps rising for ever (theory I2); None where none is.
 
     From the end of the search go on along each direction, doubling the distance, until the log-odds of observed
     choices have moved by 15. At a maximum, however flat, some observed choice becomes a surprise on the way and the
@@ -193,7 +194,18 @@ def is_separated(objective: Objective, best: Evaluation, directions: Iterable[Fl
     """
     weights = np.concatenate([part.choices.rho[part.choices.rho > 0.0] for part in best.parts])
     allowance = min(1.0, float(weights.min())) / objective.total
-    return any(_runs_away(objective, best, d, allowance) for d in directions if np.linalg.norm(d) > 0.0)
+    tried = (d for d in directions if np.linalg.norm(d) > 0.0)
+    return next((d for d in tried if _runs_away(objective, best, d, allowance)), None)
+
+
+def runaways(best: Evaluation, direction: Floats) -> tuple[str, ...]:
+    """The weights that move choices most along a direction, where they are few; none where it is not clear."""
+    if not can_use_hessian(best.objective):
+        return ()
+    gaps = [widest_gap(part.slopes * direction, part.choices.feasible) for part in best.parts]
+    moved = np.max(gaps, axis=0)
+    clear = np.flatnonzero(moved >= CLEAR * moved.max())
+    return tuple(str(best.objective.reward.names[int(k)]) for k in clear) if clear.size <= MOST_NAMED else ()
 
 
 def _runs_away(objective: Objective, best: Evaluation, direction: Floats, allowance: float) -> bool:

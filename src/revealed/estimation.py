@@ -19,9 +19,10 @@ from revealed.diagnosis import (
     Status,
     describe_directions,
     invisible_directions,
-    is_separated,
     nobody_chose,
+    runaways,
     suspects,
+    way_out,
     without,
 )
 from revealed.errors import InvalidDemonstrations, InvalidInput, InvalidOption, SolverFailed
@@ -96,6 +97,7 @@ class Run:
         self.earlier: list[Floats] = []
         self.iterations = 0
         self._expert: Any = None
+        self.way_out: Floats | None = None  # along which weights run away
         self.value: Floats | None = None  # of a similar problem, where one is known
 
     def _settle(self, options: Options) -> Options:
@@ -185,7 +187,9 @@ class Run:
     def runs_away(self, best: Evaluation) -> bool:
         """Whether weights run away (theory I2); with a penalty they cannot."""
         travel = [best.theta - earlier for earlier in self.earlier[-3:]] + [best.theta]
-        return self.options.l2 == 0.0 and is_separated(self.objective, best, suspects(best, travel))
+        if self.options.l2 == 0.0:
+            self.way_out = way_out(self.objective, best, suspects(best, travel))
+        return self.way_out is not None
 
     @property
     def settled(self) -> bool:
@@ -207,11 +211,15 @@ class Run:
             message = f"{found.reason}; what was reached is kept."
             return found.best, Status("iteration_limit", message, tuple(notes), interrupted=True)
         if self.runs_away(found.best):
-            message = _SEPARATED + ("" if self.moves_with_theta else _PSEUDO)
-            return found.best, Status("separated", message, tuple(notes))
+            return found.best, Status("separated", self._separated(found.best), tuple(notes))
         best, hidden = self._without_invisible(found, notes)
         code, message = self._verdict(found, hidden, notes)
         return best, Status(code, message, tuple(notes))
+
+    def _separated(self, best: Evaluation) -> str:
+        names = () if self.way_out is None else runaways(best, self.way_out)
+        which = f" ({', '.join(names)})" if names else ""
+        return _SEPARATED.format(which=which) + ("" if self.moves_with_theta else _PSEUDO)
 
     def _transition_notes(self) -> tuple[str, ...]:
         """What to know of transitions that were estimated: the pairs never seen, and the rule for them."""
@@ -323,7 +331,7 @@ def _as_start(start: Any, reward: Reward) -> Floats:
 
 
 _SEPARATED = (
-    "the likelihood has no maximum: some weights run away because they explain the few choices perfectly. "
+    "the likelihood has no maximum: some weights run away{which} because they explain the few choices perfectly. "
     "Add a penalty (l2=1e-3), more data, or fewer features."
 )
 _NO_CHOICE = (

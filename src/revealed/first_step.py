@@ -119,6 +119,21 @@ class Logit:
         return found.best.parts[0].policy
 
 
+@dataclass(frozen=True)
+class GoalLogit:
+    """Where trips have goals: one logit for all of them, on the change in the least cost to the goal and on the
+    reward's features (`first_step="logit"`, the default there).
+
+    The cost of a move is one, plus each of the reward's features in units of its mean size; where the reward has no
+    features, trips are measured in moves. `l2` keeps a maximum in reach.
+    """
+
+    l2: float = 1e-4
+
+    def estimate(self, mdp: MDP, counts: Floats, reward: Reward | None = None) -> Floats:
+        raise InvalidOption("first_step", "Logit where trips have no goals", "GoalLogit")
+
+
 _BY_NAME: dict[str, FirstStep] = {
     "frequency": Frequency(),
     "smoothed": Smoothed(),

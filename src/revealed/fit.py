@@ -138,7 +138,7 @@ class AnyFit(Uncertain):
         return self.to_html()
 
     def __repr__(self) -> str:
-        goals = self.demonstrations.goals
+        goals = self.demonstrations.goal_states
         toward = "" if goals is None else f" toward {goals.size} goal{'' if goals.size == 1 else 's'}"
         return (
             f"<{type(self).__name__} {self.method}: {self.theta.size} parameters, llf {self.llf:.3f}, "

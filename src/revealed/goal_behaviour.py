@@ -15,58 +15,14 @@ from typing import Any
 import numpy as np
 
 from revealed.bellman import as_reward
-from revealed.checks import Bools, Floats, Ints
-from revealed.demonstrations import Demonstrations
-from revealed.goal_checks import have_ways
+from revealed.checks import Floats, Ints
 from revealed.goal_values import BLOCK, GoalValues, Toward
-from revealed.mdp import MDP
-from revealed.naming import in_words
 from revealed.parallel import side_by_side
 from revealed.rewards.base import Reward, is_linear
 from revealed.scenario import Side, reward_jacobian
+from revealed.trip_demand import Demand
 
 QUANTITIES = ("visits", "turns", "value", "welfare", "length", "features")
-
-
-@dataclass(frozen=True, eq=False)
-class Pairs:
-    """`trips` (P,) go from the states `origin` to the states `goal`, both (P,): sorted by goal, no pair twice."""
-
-    origin: Ints
-    goal: Ints
-    trips: Floats
-
-    @classmethod
-    def of(cls, demos: Demonstrations) -> Pairs:
-        """How often trips went from where to where; those of agents without weight are none."""
-        steps: Any = demos.steps
-        first = np.flatnonzero(steps.first & (demos.step_weights > 0.0))
-        both = np.stack([steps.goal[first], steps.state[first]])
-        pair, place = np.unique(both, axis=1, return_inverse=True)
-        trips = np.bincount(place.reshape(-1), demos.step_weights[first], pair.shape[1]).astype(np.float64)
-        return cls(pair[1], pair[0], trips)
-
-    @property
-    def total(self) -> float:
-        return float(self.trips.sum())
-
-    def arriving(self, mdp: MDP) -> Bools:
-        """(P,): pairs between which the model has a way."""
-        return have_ways(mdp, self.origin, self.goal)
-
-    def keep(self, which: Bools) -> Pairs:
-        return Pairs(self.origin[which], self.goal[which], self.trips[which])
-
-    def cases(self, by: str) -> list[Ints]:
-        """The rows of each goal, or each row by itself where `by` is "pair"."""
-        if by == "pair":
-            return np.split(np.arange(self.goal.size), self.goal.size)
-        return np.split(np.arange(self.goal.size), np.flatnonzero(np.diff(self.goal)) + 1)
-
-    def words(self, mdp: MDP, row: int) -> str:
-        """`from state 'a' to state 'b'`."""
-        ends = (in_words("state", mdp.state_labels, int(x[row])) for x in (self.origin, self.goal))
-        return "from {} to {}".format(*ends)
 
 
 @dataclass(eq=False)
@@ -74,14 +30,14 @@ class Flows:
     """Of all trips together `visits` (S,), `turns` (S, A) and `gathered` (K,), sums of features; V (P,) where they set
     out. Of derivatives each has one axis more, over the parameters: all that follows is linear in these."""
 
-    pairs: Pairs
+    pairs: Demand
     visits: Floats
     turns: Floats
     value: Floats
     gathered: Floats
 
     @classmethod
-    def none(cls, pairs: Pairs, shape: tuple[int, int], n_features: int, *params: int) -> Flows:
+    def none(cls, pairs: Demand, shape: tuple[int, int], n_features: int, *params: int) -> Flows:
         sizes = (shape[:1], shape, pairs.trips.shape, (n_features,))
         return cls(pairs, *(np.zeros((*size, *params)) for size in sizes))
 
@@ -116,7 +72,7 @@ class GoalSide:
     None where it has none."""
 
     side: Side
-    pairs: Pairs = field(repr=False)
+    pairs: Demand = field(repr=False)
     counted: Reward | None = field(repr=False)
 
     def at(self, theta: Floats, psi: Floats | None = None) -> Flows:
@@ -152,19 +108,19 @@ Parts = tuple[Flows, Flows, Floats]
 class Travel:
     """One world at one θ: its cases (a goal, or a pair where rewards depend on the origin), block by block."""
 
-    def __init__(self, side: Side, pairs: Pairs, counted: Reward | None, theta: Floats, slopes: bool) -> None:
+    def __init__(self, side: Side, pairs: Demand, counted: Reward | None, theta: Floats, slopes: bool) -> None:
         self.side, self.mdp, self.pairs, self.counted, self.slopes = side, side.mdp, pairs, counted, slopes
         self.theta, self.n_params = side.setting.value(theta), theta.size if slopes else 0
         self.slope = side.setting.slope(theta) if slopes else np.zeros(0)
         self.own = hasattr(side.reward, "toward")  # each case has its own rewards
         if not self.own:
             self.values = GoalValues(side.mdp, side.table(theta), side.solver)
-            self.values.toward(int(pairs.goal[0]))  # factors what is shared, before threads ask for it
+            self.values.toward(int(pairs.destination[0]))  # factors what is shared, before threads ask for it
             self.common = self._matrices(side.reward, counted)
 
     @cached_property
     def blocks(self) -> list[list[Ints]]:
-        cases = self.pairs.cases(getattr(self.side.reward, "by", "goal") if self.own else "goal")
+        cases = self.pairs.groups(pairs=self.own and getattr(self.side.reward, "by", "goal") == "pair")
         several = 1 if self.own else BLOCK
         return [cases[i : i + several] for i in range(0, len(cases), several)]
 
@@ -182,7 +138,7 @@ class Travel:
 
     def _each(self, cases: list[Ints]) -> Iterator[tuple[Toward, Floats | None, Floats | None]]:
         """The soft optimum of each case, ∂r/∂θ' where slopes are asked for, and what is counted."""
-        goals = [int(self.pairs.goal[rows[0]]) for rows in cases]
+        goals = [int(self.pairs.destination[rows[0]]) for rows in cases]
         if not self.own:
             yield from ((toward, *self.common) for toward in self.values.each(goals))
             return
@@ -208,7 +164,7 @@ class Travel:
     def _add(self, sums: Parts, rows: Ints, toward: Toward, J: Floats | None, X: Floats | None) -> None:
         """Those who travel to one goal."""
         flows, origin = sums[0], self.pairs.origin[rows]
-        visits = toward.visits(np.bincount(origin, self.pairs.trips[rows], self.mdp.n_states).astype(np.float64))
+        visits = toward.visits(self.pairs.starts(rows))
         turns = visits[:, None] * toward.policy
         flows.visits += visits
         flows.turns += turns

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from revealed.bellman import soft_maximum
-from revealed.checks import Bools, Floats
+from revealed.checks import Bools, Floats, Ints
 from revealed.goal_rows import GoalRows, InRows
 from revealed.linear_solvers import Work
 from revealed.mdp import MDP
@@ -25,13 +25,14 @@ from revealed.pi_tilde import GivenPolicy, OwnPolicy, PiTilde
 from revealed.rewards.base import Reward, is_linear
 
 MOST_KEPT = 4_000_000  # pairs of all cases together up to which models and solutions stay in memory
+MOST_VALUES = 20_000_000  # values of all cases up to which the next search for them begins there: 160 MB
 MOST_STORED = 100_000_000  # pairs up to which the policies of all goals are stored: 800 MB
 
 
 class GoalPolicies(Protocol):
     """A policy for each case: (S, A) probabilities on `mdp.toward(goal)`, and their logarithms where they are known."""
 
-    def of(self, case: int, mdp: MDP) -> tuple[Floats, Floats | None]: ...
+    def of(self, case: int, mdp: MDP) -> tuple[Floats, Floats | None] | None: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +43,27 @@ class StoredPolicies:
 
     def of(self, case: int, mdp: MDP) -> tuple[Floats, Floats | None]:
         return np.exp(self.log[case]), self.log[case]
+
+
+@dataclass(frozen=True, eq=False)
+class MatchedPolicies:
+    """The policies of other rows' cases; None for those that they do not know."""
+
+    policies: GoalPolicies = field(repr=False)
+    case: Ints = field(repr=False)
+
+    def of(self, case: int, mdp: MDP) -> tuple[Floats, Floats | None] | None:
+        return self.policies.of(int(self.case[case]), mdp) if self.case[case] >= 0 else None
+
+
+def matched(policies: Any, known: GoalRows, rows: GoalRows) -> Any:
+    """Policies that were made for the cases of `known`, for those of `rows`."""
+    if hasattr(policies, "for_rows"):
+        return policies.for_rows(rows)  # it knows every goal
+    S = known.mdp.n_states + 1
+    order, wanted = known.goal * S + known.origin + 1, rows.goal * S + rows.origin + 1
+    place = np.minimum(np.searchsorted(order, wanted), order.size - 1)
+    return MatchedPolicies(policies, np.where(order[place] == wanted, place, -1))
 
 
 class EachGoal:
@@ -67,23 +89,23 @@ class EachGoal:
     def case(self, c: int) -> Case:
         if c in self._kept:
             return self._kept[c]
-        mdp = self.mdp.toward(int(self.rows.goal[c]))
+        mdp = self.mdp.toward_state(int(self.rows.goal[c]))
         found = Case(mdp, self.rows.dense(c), self._choice(c, mdp))
         if self.small:
             self._kept[c] = found
         return found
 
     def _choice(self, c: int, mdp: MDP) -> PiTilde:
-        if self.given is None:
+        given = None if self.given is None else self.given.of(c, mdp)
+        if given is None:
             return OwnPolicy(mdp, self.solver, self.work, self._values.get(c))
-        policy, log = self.given.of(c, mdp)
-        return GivenPolicy(mdp, policy, log, self.solver, self.work)
+        return GivenPolicy(mdp, *given, self.solver, self.work)
 
     def plain(self, c: int, reward: Any, theta: Floats) -> PlainPart:
         """One case at θ; its value is where the next search for it begins."""
         own = reward.toward(int(self.rows.goal[c]), int(self.rows.origin[c])) if hasattr(reward, "toward") else reward
         part = self.case(c).at(own, theta, {})
-        if self.given is None and not self.small:
+        if self.given is None and not self.small and self.rows.n_cases * self.mdp.n_states <= MOST_VALUES:
             self._values[c] = part.value
         return part
 

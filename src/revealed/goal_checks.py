@@ -27,10 +27,10 @@ UNREACHED = "Drop the trip, correct its goal, or check that the model has all mo
 def require_named_goals(demos: Demonstrations, known: tuple[Any, ...]) -> None:
     """Every goal has a label that the model knows."""
     steps, labels = demos.steps, demos.state_labels
-    if steps is None or steps.goal is None or labels is None or demos.goals is None:
+    if steps is None or steps.goal is None or labels is None or demos.goal_states is None:
         return
     spelled = set(map(spell, known))
-    lost = [int(g) for g in demos.goals if spell(labels[g]) not in spelled]
+    lost = [int(g) for g in demos.goal_states if spell(labels[g]) not in spelled]
     if lost:
         i = first_met(steps, np.flatnonzero(np.isin(steps.goal, lost)))
         label = plain(labels[steps.goal[i]])
@@ -58,6 +58,7 @@ def require_ways(mdp: MDP, demos: Demonstrations) -> None:
         return
     steps = demos.steps[demos.step_weights > 0.0]
     assert steps.goal is not None
+    _require_moves(mdp, demos, steps)
     alive, kept = _sure_ways(mdp, steps) if _is_sure(mdp) else _ways(mdp, steps)
     if not alive.all():
         i = first_met(steps, np.flatnonzero(~alive))
@@ -68,6 +69,21 @@ def require_ways(mdp: MDP, demos: Demonstrations) -> None:
         act = in_words("action", mdp.action_labels, steps.action[i])
         got = f"{act} in {state_in_words(mdp, steps.state[i])}, {_then(mdp)} {_goal(mdp, steps, i)} cannot be reached"
         _refuse(demos, steps, i, "actions that lead to where the goal can be reached", got)
+
+
+def _require_moves(mdp: MDP, demos: Demonstrations, steps: Steps) -> None:
+    """Where moves are certain a decision leads where the model says, or the model is another one."""
+    if not mdp.certain:
+        return
+    after = mdp.targets[steps.state, steps.action]
+    odd = np.flatnonzero((steps.next_state >= 0) & (steps.next_state != after))
+    if odd.size:
+        i = first_met(steps, odd)
+        to, seen = (state_in_words(mdp, int(s)) for s in (after[i], steps.next_state[i]))
+        got = f"{seen} after {state_in_words(mdp, steps.state[i])}, where the action leads to {to}"
+        remedy = "Read the trips with the network that they are fitted on."
+        where = whose(steps, demos.ids, i)
+        raise InvalidDemonstrations("demonstrations", "trips along moves of the model", got, where, remedy)
 
 
 def _refuse(demos: Demonstrations, steps: Steps, i: int, expected: str, got: str) -> None:

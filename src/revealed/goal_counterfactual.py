@@ -15,21 +15,20 @@ import numpy as np
 
 from revealed.band_plots import plot_marks
 from revealed.bands import Bounds, blank, delta_bounds, difference, percentile_bounds
+from revealed.change_words import told_changes
 from revealed.checks import Floats, require_count, require_option
 from revealed.counterfactual import COLUMNS, readable
-from revealed.demonstrations import Demonstrations
 from revealed.doubt import IN_WORDS, Doubt, doubt, over_draws, require_known
-from revealed.errors import InvalidDemonstrations, InvalidInput
-from revealed.goal_behaviour import QUANTITIES, Flows, GoalSide, Pairs, countable
-from revealed.goal_checks import require_goals_within
+from revealed.errors import InvalidInput
+from revealed.goal_behaviour import QUANTITIES, Flows, GoalSide, countable
 from revealed.inference import MOST_NUMBERS
 from revealed.labels import spell
-from revealed.matching import match_labels
 from revealed.mdp import MDP, require_mdp
 from revealed.naming import action_index, label_array, state_index
 from revealed.plots import own_axes
 from revealed.scenario import Side, sides
 from revealed.sheet import Printed, Row, Sheet
+from revealed.trip_demand import Demand, as_demand
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -81,7 +80,7 @@ class GoalCounterfactual(Printed):
     before: TripBands
     after: TripBands
     change: TripBands
-    pairs: Pairs
+    pairs: Demand
     mdp: MDP
     names: tuple[str, ...]
     words: str
@@ -95,7 +94,7 @@ class GoalCounterfactual(Printed):
 
     @property
     def goals(self) -> tuple[Any, ...]:
-        return tuple(label_array(self.mdp.state_labels, self.pairs.goal).tolist())
+        return tuple(label_array(self.mdp.state_labels, self.pairs.destination).tolist())
 
     @property
     def trips(self) -> Floats:
@@ -119,7 +118,7 @@ class GoalCounterfactual(Printed):
         if quantity == "visits":
             return pd.DataFrame(self._cells(quantity, ...), index=state_index(self.mdp))
         if quantity == "value":
-            ends = [state_index(self.mdp).take(x) for x in (self.pairs.origin, self.pairs.goal)]
+            ends = [state_index(self.mdp).take(x) for x in (self.pairs.origin, self.pairs.destination)]
             index = pd.MultiIndex.from_arrays(ends, names=["origin", "goal"])
             return pd.DataFrame({"trips": self.trips} | self._cells(quantity, ...), index=index)
         used = self.mdp.feasible | (self._column("before", quantity) > 0.0)
@@ -196,14 +195,16 @@ def goal_counterfactual(
     reward : another reward of the same parameters, such as `network.with_attribute("toll", 2.0).reward(names)`, or an
         (S, A) array of rewards.
     bands, level, bootstrap : as without goals.
-    trips : those who travel, demonstrations with goals; by default those observed. Only where they set out and where
-        they are going is used.
+    trips : those who travel, by default those observed: demonstrations with goals, of which only where they set out and
+        where they are going is used; or how many go from where to where, as a dict or Series from (origin, destination)
+        to trips, or a table with columns origin, destination and trips (labels of states; indices without labels).
     """
     require_known("counterfactual", bootstrap, OWN, fit.reward_model.names)
     pairs = _travellers(fit, trips)
     _require_same_states(mdp, fit.mdp)
     before, after, words = sides(fit, params, mdp, reward, None)
-    notes: list[str] = []
+    words = told_changes(words, before, after)
+    notes = _of_sizes(before, after, mdp is not None or reward is not None)
     pairs = _arriving(pairs, before.mdp, after.mdp, notes)
     counted = _counted(before, after)
     both = GoalSide(before, pairs, counted[0]), GoalSide(after, pairs, counted[1])
@@ -221,18 +222,11 @@ def goal_counterfactual(
 # -- who travels, and where -------------------------------------------------------------------------------------------
 
 
-def _travellers(fit: Any, trips: Any) -> Pairs:
-    demos = fit.demonstrations if trips is None else trips
-    if not isinstance(demos, Demonstrations):
-        raise InvalidInput("trips", "rv.Demonstrations with goals", type(demos).__name__)
-    demos = match_labels(demos, fit.mdp)
-    if demos.goals is None:
-        remedy = "Pass goal= where they are read."
-        raise InvalidDemonstrations("trips", "trips with goals", "none", remedy=remedy)
-    require_goals_within(fit.mdp, demos)
-    if demos.n_states > fit.mdp.n_states:
-        raise InvalidDemonstrations("trips", f"the {fit.mdp.n_states} states of the model", demos.n_states)
-    return Pairs.of(demos)
+def _travellers(fit: Any, trips: Any) -> Demand:
+    found = as_demand(fit.mdp, fit.demonstrations if trips is None else trips, "trips")
+    if not found.total > 0.0:
+        raise InvalidInput("trips", "at least one trip", repr(found))
+    return found.keep(found.trips > 0.0)
 
 
 def _require_same_states(mdp: Any, own: MDP) -> None:
@@ -253,25 +247,36 @@ def _require_same_states(mdp: Any, own: MDP) -> None:
         raise InvalidInput("mdp", expected, got, f"state {odd}", remedy)
 
 
-def _arriving(pairs: Pairs, before: MDP, after: MDP, notes: list[str]) -> Pairs:
+def _arriving(pairs: Demand, before: MDP, after: MDP, notes: list[str]) -> Demand:
     """The pairs that have a way in both worlds; the others are told in `notes`."""
     then = pairs.arriving(after)
     now = then if after is before else pairs.arriving(before)
     for lost, how in ((now & ~then, "can no longer arrive"), (~now & then, "can arrive only after the change")):
         if lost.any():
-            notes.append(_left_out(pairs, lost, how, before))
+            notes.append(_left_out(pairs, lost, how))
     if (~now & ~then).any():
-        notes.append(_left_out(pairs, ~now & ~then, "can never arrive", before))
+        notes.append(_left_out(pairs, ~now & ~then, "can never arrive"))
     if not (now & then).any():
-        got = f"none of {pairs.trips.size} (first {pairs.words(before, 0)})"
+        got = f"none of {len(pairs)} (first from {pairs.words(0)})"
         raise InvalidInput("trips", "pairs of origin and goal with a way before and after the change", got)
     return pairs.keep(now & then)
 
 
-def _left_out(pairs: Pairs, lost: Any, how: str, mdp: MDP) -> str:
+def _left_out(pairs: Demand, lost: Any, how: str) -> str:
     some = pairs.keep(lost)
-    n = f"{some.total:.10g} trips of {some.trips.size} pairs"
-    return f"{n} {how} and are left out of both sides (first {some.words(mdp, 0)})."
+    n = f"{some.total:.10g} trips of {len(some)} pairs"
+    return f"{n} {how} and are left out of both sides (first from {some.words(0)})."
+
+
+def _of_sizes(before: Side, after: Side, changed: bool) -> list[str]:
+    """A note where features of trips, such as link sizes, were made for the world before the change."""
+    sizes = getattr(before.reward, "sizes", None)
+    if not changed or sizes is None or getattr(after.reward, "sizes", None) is not sizes:
+        return []
+    return [
+        "link sizes stay those of the network before the change; rv.RouteChoice.of(network, fit).close(...) and "
+        ".change(...) make them anew."
+    ]
 
 
 def _counted(before: Side, after: Side) -> tuple[Any, Any]:

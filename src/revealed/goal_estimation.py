@@ -131,7 +131,7 @@ class GoalRun(Run):
         self._require_room("weighting", '"sample" with so many goals and states')
         states, rho, case = [], [], []
         for c in range(rows.n_cases):
-            mdp = self.mdp.toward(int(rows.goal[c]))
+            mdp = self.mdp.toward_state(int(rows.goal[c]))
             policy, _ = self.expert.of(c, mdp)
             visits = np.maximum(Chain(mdp, policy, self.options.solver, work=self.work).solve_transpose(starts[c]), 0.0)
             here = np.flatnonzero((visits > 0.0) & ~mdp.terminal)
@@ -146,7 +146,7 @@ class GoalRun(Run):
         rows, steps = self.observed, self.demos.steps
         assert steps is not None
         assert steps.goal is not None
-        first = steps.first
+        first = np.flatnonzero(steps.first & (self.demos.step_weights > 0.0))  # others are in no row
         weight = self.demos.step_weights[first]
         origin = steps.state[first] if rows.origin[0] >= 0 else np.full(weight.size, -1)
         key = {pair: c for c, pair in enumerate(zip(rows.goal.tolist(), rows.origin.tolist(), strict=True))}
@@ -160,6 +160,14 @@ class GoalRun(Run):
         if pairs > MOST_STORED:
             raise InvalidOption(name, expected, f"{pairs:.2g} pairs", remedy="NFXP streams its goals.")
 
+    def _transition_notes(self) -> tuple[str, ...]:
+        """Transitions that were estimated from trips whose arrivals nobody saw lack the moves into the goals."""
+        steps: Any = self.demos.steps
+        last = np.append(steps.first[1:], True)
+        arrived = bool(np.any(steps.next_state[last] == steps.goal[last]))
+        notes = super()._transition_notes()
+        return notes if arrived or self.mdp.estimated is None else (*notes, _NOBODY_ARRIVED)
+
     # -- NPL ----------------------------------------------------------------------------------------------------------
 
     def improved(self, best: Evaluation) -> tuple[Any, Any]:
@@ -170,7 +178,7 @@ class GoalRun(Run):
     def _distance(self, before: Any, after: Any) -> float:
         gaps = [0.0]
         for c, goal in enumerate(self.observed.goal):
-            old, new = (policies.of(c, self.mdp.toward(int(goal)))[0] for policies in (before, after))
+            old, new = (policies.of(c, self.mdp.toward_state(int(goal)))[0] for policies in (before, after))
             gaps.append(float(np.abs(new - old).max(initial=0.0)))
         return max(gaps)
 
@@ -192,6 +200,10 @@ class GoalRun(Run):
             return float("nan")
 
 
+_NOBODY_ARRIVED = (
+    "no trip was seen to arrive at its goal: the transitions, which were estimated, lack the moves into the goals. "
+    "Where trips did arrive, pass next_state= (the goal, for the last decision of a trip)."
+)
 _NO_START = (
     "no start was found: the soft value exists neither at the reward's own start, nor where moves cost more, nor at "
     "the CCP estimate. With discount 1 every way round must cost something: add a feature that is a cost of every "

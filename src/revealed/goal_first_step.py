@@ -1,7 +1,7 @@
 """π̂_E toward many goals: a handful of trips to each makes its frequencies useless, so that goals are pooled (R7).
 
-`GoalLogit` is a logit whose features depend on the goal: by how much an action changes the least cost of getting there,
-beside the features of the reward. The other first steps are estimated for each goal by itself.
+`pooled_logit` is a logit whose features depend on the goal: by how much an action changes the least cost of getting
+there, beside the features of the reward. The other first steps are estimated for each goal by itself.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from revealed.bellman import soft_maximum
 from revealed.chain import as_policy
 from revealed.checks import Floats, as_number
 from revealed.errors import InvalidOption
-from revealed.first_step import borrow_features, estimate_policy
+from revealed.first_step import GoalLogit, borrow_features, estimate_policy
 from revealed.goal_cases import RowCases
 from revealed.goal_rows import GoalRows
 from revealed.linear_solvers import Work
@@ -31,29 +31,20 @@ from revealed.rewards.linear import LinearReward
 MOST_FEATURES = 20  # of the reward that the logit takes along
 
 
-@dataclass(frozen=True)
-class GoalLogit:
-    """A logit on the change in the least cost to the goal, and on the reward's features.
-
-    The cost of a move is one, plus each of the reward's features in units of its mean size; where the reward has no
-    features, trips are measured in moves. `l2` keeps a maximum in reach.
-    """
-
-    l2: float = 1e-4
-
-    def estimate(self, rows: GoalRows, reward: Reward | None) -> LogitPolicies:
-        if not 0.0 <= as_number(self.l2) < np.inf:
-            raise InvalidOption("l2", "a number >= 0", repr(self.l2))
-        costs = GoalCosts.of(rows.mdp, reward)
-        parts = [costs.features(int(rows.goal[c]), rows.state[rows.rows_of(c)]) for c in range(rows.n_cases)]
-        X = np.concatenate(parts)
-        scale = np.maximum(np.abs(X).max(axis=(0, 1)), 1e-300)
-        zero = np.zeros(X.shape[2])
-        logit = RowCases(rows.rho, rows.feasible, np.zeros(rows.rho.shape), X / scale, zero)
-        objective = Objective(LinearReward(X / scale), [logit], self.l2)  # pyright: ignore[reportArgumentType]
-        quiet = Trace(Progress("logit", enabled=False), Work())
-        found = maximise(objective, zero, Settings("lbfgs", tol=1e-8, max_iter=500), quiet)
-        return LogitPolicies(costs, rows, found.best.theta / scale)
+def pooled_logit(rows: GoalRows, reward: Reward | None, l2: float) -> LogitPolicies:
+    """One logit for the trips to all goals (theory R7), with a small penalty so that a maximum always exists."""
+    if not 0.0 <= as_number(l2) < np.inf:
+        raise InvalidOption("l2", "a number >= 0", repr(l2))
+    costs = GoalCosts.of(rows.mdp, reward)
+    parts = [costs.features(int(rows.goal[c]), rows.state[rows.rows_of(c)]) for c in range(rows.n_cases)]
+    X = np.concatenate(parts)
+    scale = np.maximum(np.abs(X).max(axis=(0, 1)), 1e-300)
+    zero = np.zeros(X.shape[2])
+    logit = RowCases(rows.rho, rows.feasible, np.zeros(rows.rho.shape), X / scale, zero)
+    objective = Objective(LinearReward(X / scale), [logit], l2)  # pyright: ignore[reportArgumentType]
+    quiet = Trace(Progress("logit", enabled=False), Work())
+    found = maximise(objective, zero, Settings("lbfgs", tol=1e-8, max_iter=500), quiet)
+    return LogitPolicies(costs, rows, found.best.theta / scale)
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +59,10 @@ class LogitPolicies:
         X = self.costs.features(int(self.rows.goal[case]), np.arange(mdp.n_states))
         _, policy, log_policy = soft_maximum(np.where(mdp.feasible, X @ self.beta, -np.inf))
         return policy, log_policy
+
+    def for_rows(self, rows: GoalRows) -> LogitPolicies:
+        """The same logit for other goals."""
+        return LogitPolicies(self.costs, rows, self.beta)
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,10 +143,10 @@ class GivenByUser:
 def goal_policies(rows: GoalRows, first_step: Any, reward: Reward | None) -> Any:
     """π̂_E for every case: "auto" and "logit" pool the goals, a function is asked for each goal's (S, A) array, and the
     others are estimated for each goal by itself."""
-    if isinstance(first_step, GoalLogit):
-        return first_step.estimate(rows, reward)
     if isinstance(first_step, str) and first_step in ("auto", "logit"):
-        return GoalLogit().estimate(rows, reward)
+        first_step = GoalLogit()
+    if isinstance(first_step, GoalLogit):
+        return pooled_logit(rows, reward, first_step.l2)
     if hasattr(first_step, "of"):
         return first_step
     if isinstance(first_step, str) or hasattr(first_step, "estimate"):

@@ -12,13 +12,13 @@ from revealed.checks import Floats, Ints, as_list
 from revealed.demonstrations import Demonstrations
 from revealed.errors import InvalidInput
 from revealed.fit import AnyFit
-from revealed.goal_cases import EachGoal, StoredPolicies
+from revealed.goal_cases import EachGoal, StoredPolicies, matched
 from revealed.goal_first_step import goal_policies
 from revealed.goal_likelihood import by_trip, trip_names
 from revealed.goal_rows import GoalRows
-from revealed.goal_values import GoalValues, Toward
-from revealed.naming import label_array
-from revealed.objective import Objective
+from revealed.goal_values import GoalValues, Toward, value_toward
+from revealed.naming import is_label, label_array
+from revealed.objective import Objective, PlainPart
 from revealed.paths import Moves
 from revealed.route_cases import RouteCases
 
@@ -43,9 +43,9 @@ class GoalFit(AnyFit):
     """An estimated reward and the behaviour it implies toward each goal.
 
     `goals` are those that were seen, by their labels (indices where states have none); `policy_for`, `value_for` and
-    the like take any state as a goal, by its label or, where none is written like it, by its index. Behaviour is that
-    of the soft optimum at the estimate; CCP, and NPL that has not settled, tell the probabilities of their own
-    objective for the goals that were seen. The rest is told by `AnyFit`: `theta` (K,), `reward` (S, A), `llf`, ….
+    the like take any state as a goal, known the same way. Behaviour is that of the soft optimum at the estimate; for
+    the goals that were seen CCP, and NPL that has not settled, tell that of their own objective. The rest is told by
+    `AnyFit`: `theta` (K,), `reward` (S, A), `llf`, `status`, ….
     """
 
     stored: StoredPolicies | None = field(default=None)  # π̃ of an NPL that has not settled
@@ -53,10 +53,11 @@ class GoalFit(AnyFit):
     def __getattr__(self, name: str) -> Any:
         if name in _FOR_EACH:
             remedy = f"Use fit.{_FOR_EACH[name]}(goal)."
-            raise GoalsHaveTheirOwn(name, "a goal, for each has its own", "none", remedy=remedy)
+            got = "trips, whose behaviour depends on where they go"
+            raise GoalsHaveTheirOwn(f"fit.{name}", "decisions without goals", got, remedy=remedy)
         if name == "demand_curve":
             remedy = "Use fit.counterfactual(params={name: value}) for each value."
-            raise GoalsHaveTheirOwn(name, "decisions without goals, which go on", "trips", remedy=remedy)
+            raise GoalsHaveTheirOwn(f"fit.{name}", "decisions without goals, which go on", "trips", remedy=remedy)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     @property
@@ -67,22 +68,21 @@ class GoalFit(AnyFit):
     @property
     def goal_states(self) -> Ints:
         """(G,): the goals of the trips as indices of states."""
-        found = self.demonstrations.goals
+        found = self.demonstrations.goal_states
         assert found is not None
         return found
 
     def _state(self, state: Any, argument: str = "goal") -> int:
-        """The index of a state: labels come first here, since links are known by their ids."""
-        named = self.mdp.place_of(state)
-        return self.mdp.find_state(state, argument) if named is None else named
+        """The index of a state that is given by its label, or by its index where there are none."""
+        return self.mdp.state_named(state, argument)
 
     @property
     def n_trips(self) -> int:
         return self.demonstrations.origins.size
 
     def states(self, argument: str, given: Any) -> list[int]:
-        """Indices of states that are given by their labels, or by their indices."""
-        listed = [given] if isinstance(given, str) else as_list(given)
+        """Indices of states that are given by their labels, or by their indices where there are none."""
+        listed = [given] if is_label(given, self.mdp.state_labels) else as_list(given)
         if not listed:
             raise InvalidInput(argument, "a sequence of states, one per trip", repr(given)[:60])
         return [self._state(state, argument) for state in listed]
@@ -118,26 +118,31 @@ class GoalFit(AnyFit):
     def _values(self) -> GoalValues:
         return GoalValues(self.mdp, self.reward, self.options["solver"])
 
+    def _own(self, goal: Any) -> PlainPart | None:
+        """The goal's part of the objective, where behaviour was estimated under a given π̃; else None."""
+        if not self._pseudo or getattr(self.reward_model, "by", "goal") != "goal":
+            return None
+        case = np.flatnonzero(self.cases.rows.goal == self._state(goal))
+        return self.cases.plain(int(case[0]), self.reward_model, self.theta) if case.size else None
+
     def log_policy_for(self, goal: Any, origin: Any = None) -> Floats:
         """(S, A): log choice probabilities on the way to `goal`; −∞ for what does not lead there."""
-        g = self._state(goal)
-        case = np.flatnonzero(self.cases.rows.goal == g) if self._pseudo else np.zeros(0)
-        if case.size and getattr(self.reward_model, "by", "goal") == "goal":
-            return self.cases.plain(int(case[0]), self.reward_model, self.theta).log_policy
-        return self.toward(goal, origin).log_policy
+        own = self._own(goal)
+        return self.toward(goal, origin).log_policy if own is None else own.log_policy
 
     def policy_for(self, goal: Any, origin: Any = None) -> Floats:
-        """(S, A): choice probabilities on the way to `goal`, a label or an index; zero at the goal and where it is out
-        of reach."""
+        """(S, A): choice probabilities on the way to `goal`; zero at the goal and where it is out of reach."""
         return np.exp(self.log_policy_for(goal, origin))
 
     def value_for(self, goal: Any, origin: Any = None) -> Floats:
         """(S,): the soft value of being on the way to `goal`: 0 there, −∞ where it is out of reach."""
-        return self.toward(goal, origin).value
+        own = self._own(goal)
+        return self.toward(goal, origin).value if own is None else value_toward(own.case.mdp, self.mdp, own.value)
 
     def q_for(self, goal: Any, origin: Any = None) -> Floats:
         """(S, A): the soft values of actions on the way to `goal`."""
-        return self.toward(goal, origin).q
+        own = self._own(goal)
+        return self.toward(goal, origin).q if own is None else own.q
 
     @cached_property
     def cases(self) -> Any:
@@ -178,10 +183,10 @@ class GoalFit(AnyFit):
         return pd.Series(values, index=pd.Index(trip_names(demos), name="trip", tupleize_cols=False), name="llf")
 
     def _cases_of(self, rows: GoalRows) -> Any:
-        """Cases like those of the fit; CCP, and NPL that has not settled, know their π̃ only for the goals of the data,
-        so that others' trips are judged by the soft optimum."""
-        own = self._pseudo and np.array_equal(rows.goal, self.cases.rows.goal)
-        return goal_cases(rows, self.cases.given if own else None, self.options["solver"])
+        """Cases like those of the fit. CCP, and NPL that has not settled, judge trips by their own π̃ where it is known
+        for a goal, and by the soft optimum elsewhere."""
+        given = matched(self.cases.given, self.cases.rows, rows) if self._pseudo else None
+        return goal_cases(rows, given, self.options["solver"])
 
     def seen_choices(self) -> tuple[GoalRows, Floats]:
         """The states in which trips to each goal were seen, and log π_θ (R, A) there, whatever the weighting."""
@@ -221,7 +226,8 @@ class GoalFit(AnyFit):
     ) -> Any:
         """What these travellers would do if something changed: flows and welfare before and after, with bands.
 
-        As `Fit.counterfactual`; `trips` are those who travel (demonstrations with goals), by default those observed.
+        As `Fit.counterfactual`; `trips` are those who travel, by default those observed: demonstrations with goals, or
+        how many go from where to where, as a dict from (origin, destination) to trips or a table with such columns.
         """
         from revealed.goal_counterfactual import goal_counterfactual
 

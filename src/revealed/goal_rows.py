@@ -120,7 +120,7 @@ class GoalRows:
         out = np.zeros(self.rho.shape, dtype=bool)
         for c in range(self.n_cases):
             rows = self.rows_of(c)
-            out[rows] = self.mdp.toward(int(self.goal[c])).feasible[self.state[rows]]
+            out[rows] = self.mdp.toward_state(int(self.goal[c])).feasible[self.state[rows]]
         return out
 
     @cached_property

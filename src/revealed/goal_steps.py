@@ -14,7 +14,7 @@ import numpy as np
 from revealed.checks import Ints
 from revealed.errors import InvalidDemonstrations
 from revealed.labels import listed
-from revealed.naming import Labels, in_words, label_array, places
+from revealed.naming import Labels, by_name, in_words, label_array
 from revealed.trajectories import Steps
 
 ARRIVED = "Drop what follows its arrival, or give each trip an id of its own."
@@ -47,7 +47,14 @@ class Trips:
         return None if self.steps is None or self.steps.goal is None else self.steps.goal[self.steps.first]
 
     @property
-    def goals(self) -> Ints | None:
+    def goals(self) -> tuple[Any, ...] | None:
+        """What the goals of all trajectories are called, in the order of the states: labels, or indices where there are
+        none; None where trajectories have no goals."""
+        states = self.goal_states
+        return None if states is None else tuple(label_array(self.state_labels, states).tolist())
+
+    @property
+    def goal_states(self) -> Ints | None:
         """(G,): the goals of all trajectories, sorted, as indices of states; None where they have none."""
         return None if self._by_goal is None else self._by_goal[0]
 
@@ -68,7 +75,7 @@ class Trips:
             remedy = "Pass goal= when building the demonstrations."
             raise InvalidDemonstrations("goal", "trips with goals", "trajectories without", remedy=remedy)
         goals, which = self._by_goal
-        index = int(places("goal", [goal], self.state_labels, self.n_states, InvalidDemonstrations)[0])
+        index = by_name("goal", goal, self.state_labels, self.n_states, InvalidDemonstrations)
         k = int(np.searchsorted(goals, index))
         if k == goals.size or goals[k] != index:
             known = listed(list(label_array(self.state_labels, goals)))

@@ -45,7 +45,7 @@ class Toward:
 
     @cached_property
     def mdp(self) -> MDP:
-        return self.base.toward(self.goal)
+        return self.base.toward_state(self.goal)
 
     @property
     def q(self) -> Floats:
@@ -149,11 +149,11 @@ class GoalValues:
         return out
 
     def _by_newton(self, goal: int) -> Toward:
-        mdp = self.mdp.toward(goal)
+        mdp = self.mdp.toward_state(goal)
         bellman = SoftBellman(mdp, self.solver, self.work, start=self._last)
         best = bellman.solve(np.where(mdp.feasible, self.reward, 0.0))
         self._last = best.value
-        V = np.where(mdp.terminal & (np.arange(mdp.n_states) != goal), -np.inf, best.value)
+        V = value_toward(mdp, self.mdp, best.value)
 
         def behind_them(given: Floats) -> Floats:
             """Visits are counted, not discounted: every trip arrives, whatever the future is worth."""
@@ -165,6 +165,13 @@ class GoalValues:
         found = Toward(goal, V, best.log_policy, self.mdp, behind_them, best.chain.solve)
         found.__dict__["mdp"] = mdp
         return found
+
+
+def value_toward(mdp: MDP, base: MDP, value: Floats) -> Floats:
+    """V on `mdp = base.toward(goal)`, −∞ where the goal is out of reach. Where moves are uncertain a trip may fall into
+    another end of the model, whose value is 0 (theory R1)."""
+    out = mdp.terminal & (np.arange(mdp.n_states) != mdp.goal)
+    return np.where(out if base.certain else out & ~base.terminal, -np.inf, value)
 
 
 def behind(sums: PathSums, goal: int, z: Floats, given: Floats) -> Floats:

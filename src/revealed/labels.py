@@ -12,6 +12,7 @@ from revealed.checks import Ints
 from revealed.errors import InvalidInput
 
 SHOWN = 8
+FEW = 4  # in a title
 MOST_INDEX = 10**8  # states or actions that are numbered, not named: beyond, it is a name such as a postcode
 
 
@@ -38,9 +39,23 @@ def listed(known: Sequence[Any]) -> str:
     return ", ".join(spell(label) for label in known[:SHOWN]) + (", …" if len(known) > SHOWN else "")
 
 
+def in_short(labels: Sequence[Any]) -> str:
+    """The first few labels and how many more there are, as part of a title."""
+    more = f" and {len(labels) - FEW} more" if len(labels) > FEW else ""
+    return ", ".join(spell(label) for label in labels[:FEW]) + more
+
+
+def how_many(n: int, what: str) -> str:
+    """ "1 row", "2 rows", for a message."""
+    return f"{n} {what}{'' if n == 1 else 's'}"
+
+
 def near(label: Any, known: Sequence[Any]) -> str | None:
-    """A remedy that names the known label that looks most like this one; None where none does."""
-    close = get_close_matches(spell(label), [spell(one) for one in known], 1)
+    """A remedy that names the known label that looks most like this one; None where none does. Whole numbers that look
+    alike mean nothing: 140 is no slip of 104."""
+    wanted = spell(label)
+    texts = [text for text in map(spell, known) if not (wanted.isdecimal() and text.isdecimal())]
+    close = get_close_matches(wanted, texts, 1)
     return f"Did you mean {close[0]}?" if close else None
 
 

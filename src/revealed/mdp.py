@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -30,16 +30,13 @@ from revealed.model_checks import (
     require_an_action,
     require_seen,
 )
-from revealed.naming import Names, state_in_words, unrolled_labels, weights_by_name
+from revealed.naming import Names, by_name, state_in_words, unrolled_labels, weights_by_name
 from revealed.transitions import CsrTransitions, EstimatedTransitions, Structure, as_csr, can_reach, ways_to
 
 if TYPE_CHECKING:
     import pandas as pd
 
 ARGUMENTS = ("transitions", "discount", "initial", "feasible", "terminal", "state_labels", "action_labels")
-
-
-_NOWHERE: int | None = None
 
 
 class MDP:
@@ -69,7 +66,7 @@ class MDP:
     _original: dict[str, Any]
     base: MDP | None
     base_state: npt.NDArray[np.intp] | None
-    goal = _NOWHERE  # the state that trips are heading for, of a model made by `toward`
+    goal = cast("int | None", None)  # the state that trips are heading for, of a model made by `toward`
 
     def __init__(
         self,
@@ -360,23 +357,29 @@ class MDP:
             raise InvalidInput(argument, expected, repr(plain(state))[:60], remedy=near(state, known or ()))
         return found
 
-    def place_of(self, label: Any) -> int | None:
-        """The index of the state with this label; None where there is none."""
-        return self._places.get(spell(label))
+    def state_named(self, name: Any, argument: str = "state") -> int:
+        """The index of a state that is known by its name: its label where there are labels, even one that is a whole
+        number, as ids of links are; its index where there are none."""
+        found = self._places.get(spell(name))
+        return by_name(argument, name, self.state_labels, self.n_states) if found is None else found
 
     @cached_property
     def _places(self) -> dict[str, int]:
         return {spell(label): k for k, label in enumerate(self.state_labels or ())}
 
     def toward(self, goal: Any) -> MDP:
-        """The same moves for those who head for `goal`, an index or a label: their trips end on entering it (R1).
+        """The same moves for those who head for `goal`: their trips end on entering it (theory R1).
 
+        `goal` is a state's label, or its index where states have no labels.
         T is shared. An action is left out where it leads to a state from which the goal cannot be reached, or may lead
         to one that is not an end; such states are terminal, as the goal is, and so are those that are terminal here.
         """
+        return self.toward_state(self.state_named(goal, "goal"))
+
+    def toward_state(self, g: int) -> MDP:
+        """The same for a goal that is given by its index."""
         if self.base is not None:
             raise InvalidInput("toward", "a model without a horizon", repr(self), remedy="Use `mdp.base`.")
-        g = self.find_state(goal, "goal")
         terminal, feasible = ways_to(self.transitions.matrix, self.backwards, self.feasible, self.terminal, g)
         other = object.__new__(MDP)
         shared = ("transitions", "discount", "initial", "state_labels", "action_labels", "estimated")

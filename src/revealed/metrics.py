@@ -20,11 +20,10 @@ import numpy as np
 
 from revealed.bellman import solve_hard
 from revealed.chain import Chain, as_policy
-from revealed.checks import as_floats, is_index, pass_instead, require_option
+from revealed.checks import as_floats, pass_instead, require_option
 from revealed.demonstrations import Demonstrations
 from revealed.errors import InvalidDemonstrations, InvalidDistribution, InvalidInput
 from revealed.goal_fit import GoalFit
-from revealed.labels import spell
 from revealed.matching import match_labels, require_fit
 from revealed.mdp import MDP, Floats, require_mdp
 from revealed.naming import pair_in_words, state_in_words
@@ -135,15 +134,15 @@ class Truth:
         steps: Any = trips.steps
         first = np.flatnonzero(steps.first & (trips.step_weights > 0.0))
         goal, origin, weight = steps.goal[first], steps.state[first], trips.step_weights[first]
+        names = self.mdp.state_labels or range(self.mdp.n_states)
         for g in np.unique(goal):
-            model = self.mdp.toward(int(g))
+            model = self.mdp.toward_state(int(g))
             ours = goal == g
             starts = np.bincount(origin[ours], weight[ours], self.mdp.n_states)
             for o in [None] if together else np.flatnonzero(starts):
                 here = starts if o is None else np.where(np.arange(starts.size) == o, starts, 0.0)
                 truth = Truth(model, np.where(model.feasible, self.reward, 0.0), initial=here / here.sum())
-                named = None if o is None else _named(self.mdp, int(o))
-                yield float(here.sum() / weight.sum()), _named(self.mdp, int(g)), named, truth
+                yield float(here.sum() / weight.sum()), names[g], None if o is None else names[o], truth
 
 
 def evaluate(
@@ -173,7 +172,7 @@ def nll(policy: Any, demos: Demonstrations, per: str = "decision") -> float:
     "trajectory". An observed action without probability makes it infinite.
 
     Of trips with goals each is judged on its own way: `policy` is a fit of such trips, or a function from a goal (its
-    label, as text where labels are whole numbers; an index where there are none) to an (S, A) array.
+    label; its index where states have none) to an (S, A) array.
     """
     require_option("per", per, ("decision", "trajectory"))
     _require_demonstrations(demos)
@@ -199,10 +198,10 @@ def _nll_of_trips(policy: Any, demos: Demonstrations, per: str) -> float:
     else:
         policy_for = _policy_for(policy)
         total = 0.0
-        for goal in np.asarray(demos.goals).tolist():
+        for goal in demos.goals or ():
             counts = demos.toward(goal).counts
             seen = counts > 0.0
-            total -= float(counts[seen] @ _log_policy(policy_for(_named(demos, goal)), demos)[seen])
+            total -= float(counts[seen] @ _log_policy(policy_for(goal), demos)[seen])
     return total / (demos.n_decisions if per == "decision" else float(demos.starts.sum()))
 
 
@@ -214,14 +213,6 @@ def _policy_for(policy: Any) -> Callable[[Any], Any]:
         remedy = "Each goal has its own policy; demos.toward(goal) are the trips to one."
         raise InvalidInput("policy", expected, type(policy).__name__, remedy=remedy)
     return found
-
-
-def _named(named: Any, state: int) -> Any:
-    """A state by its label, as text where that might be taken for an index; by its index where there is none."""
-    labels = named.state_labels
-    if labels is None:
-        return state
-    return spell(labels[state]) if is_index(labels[state]) else labels[state]
 
 
 def _with_goals(demos: Any) -> Demonstrations:

@@ -12,6 +12,7 @@ import scipy.sparse as sp
 
 from revealed.checks import Bools, Floats, Ints, as_floats, as_list, as_number
 from revealed.errors import InvalidDiscount, InvalidDistribution, InvalidInput, InvalidMask, InvalidTransitions
+from revealed.labels import how_many
 from revealed.naming import Names, in_words, never_left, pair_in_words, state_in_words, weights_by_name
 
 ROW_SUM_TOLERANCE = 1e-8
@@ -38,7 +39,7 @@ def clean_rows(matrix: sp.csr_array, feasible: Bools, names: Names) -> sp.csr_ar
             "transitions",
             "rows that sum to one within 1e-8",
             f"row sum {sums[first]:.10g}",
-            f"{pair_in_words(names, *divmod(first, n_actions))}; {int(off.sum())} such rows",
+            f"{pair_in_words(names, *divmod(first, n_actions))}; {how_many(int(off.sum()), 'such row')}",
             "Divide the rows by their sums (float32 and rounded numbers often need it)."
             if abs(sums[first] - 1.0) < 1e-4
             else "Normalise the row, or mark the pair infeasible (feasible=) or the state terminal (terminal=).",
@@ -83,7 +84,7 @@ def require_an_action(feasible: Bools, terminal: Bools, names: Names) -> None:
             "feasible",
             "at least one feasible action in every state that is not terminal",
             "no action",
-            f"{state_in_words(names, np.flatnonzero(stuck)[0])}; {int(stuck.sum())} such states",
+            f"{state_in_words(names, np.flatnonzero(stuck)[0])}; {how_many(int(stuck.sum()), 'such state')}",
             "Allow an action there, or mark the state terminal.",
         )
 

@@ -75,6 +75,14 @@ def places(
     return find(argument, wanted, labels, error=error)
 
 
+def by_name(argument: str, given: Any, labels: Labels, n: int, error: type[InvalidInput] = InvalidInput) -> int:
+    """The index of a state that is known by its name: its label where there are labels, even one that is a whole
+    number, as ids of links are; its index where there are none."""
+    if labels is None:
+        return int(places(argument, [given], None, n, error)[0])
+    return int(find(argument, [given], labels, error=error)[0])
+
+
 def is_label(value: Any, labels: Labels) -> bool:
     """Whether this is one label: a text, or a tuple that is written like one of them."""
     if labels is None:

@@ -6,10 +6,12 @@ Inside `joblib.parallel_config(backend="dask")` (or "ray") the same call runs th
 from __future__ import annotations
 
 import os
+import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from multiprocessing import parent_process
 from threading import Lock
 from typing import Any
 
@@ -32,10 +34,11 @@ def each(function: Callable[..., Any], items: Iterable[tuple[Any, ...]], jobs: i
     yield from pool(delayed(function)(*item) for item in items)
 
 
-def side_by_side(function: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[Any]:
+def side_by_side(function: Callable[[Any], Any], items: Sequence[Any], worth: bool = True) -> Iterator[Any]:
     """`function(item)` for every item, in their order, on threads: for work that leaves Python's lock alone, such as
-    SuperLU's. Memory is shared, and at most two results a thread wait to be taken."""
-    n = min(cores(), len(items))
+    SuperLU's. Memory is shared, and at most two results a thread wait to be taken. `worth=False`
+    stays on this thread: small pieces are Python's work, and do not run side by side."""
+    n = 1 if in_worker() or not worth else min(cores(), len(items))
     if n <= 1:
         with one_thread():
             yield from map(function, items)
@@ -47,6 +50,11 @@ def side_by_side(function: Callable[[Any], Any], items: Sequence[Any]) -> Iterat
             waiting.append(pool.submit(function, item))
         while waiting:
             yield waiting.popleft().result()
+
+
+def in_worker() -> bool:
+    """Whether this process works for another one, which has shared out the cores already."""
+    return parent_process() is not None
 
 
 def workers(jobs: int | None) -> int:
@@ -72,15 +80,21 @@ class _Limit:
         self._lock, self._asking = Lock(), 0
         self._controller: Any = None
         self._found: Any = None
+        self._modules = 0
 
     def enter(self) -> None:
         with self._lock:
             self._asking += 1
             if self._asking == 1:
-                from threadpoolctl import ThreadpoolController
+                self._found = self._libraries().limit(limits=1)
 
-                self._controller = self._controller or ThreadpoolController()
-                self._found = self._controller.limit(limits=1)
+    def _libraries(self) -> Any:
+        """Those that are loaded; looking takes milliseconds, so that it is done again only where there may be more."""
+        if self._controller is None or self._modules != len(sys.modules):
+            from threadpoolctl import ThreadpoolController
+
+            self._controller, self._modules = ThreadpoolController(), len(sys.modules)
+        return self._controller
 
     def leave(self) -> None:
         with self._lock:

@@ -4,10 +4,12 @@ With M[s, s'] = Σ exp r(s, a) over the actions that lead from s to s', z = exp 
 rows but g's, where z = 1. With G = (I − M)⁻¹, which holds the weights of all paths, z = G[:, g] / G[g, g] (R2): one
 factorisation serves every goal, and that of the transpose every gradient.
 
-I − M is an M-matrix wherever G exists, so that LU without pivoting neither subtracts nor loses small numbers: entries
-are exact to a few digits of rounding however small they are, until they underflow. Where they do (very long trips), or
-where G does not exist although the values do (ways that only the goals close), `PathSums.alone` sums paths to one goal
-with weights that are measured from its shortest path (R3): there every state has z ≥ 1.
+I − M is an M-matrix wherever G exists, so that LU without pivoting adds up positive numbers only, but for its diagonal:
+entries are as exact when they are small as when they are large, until they underflow, and lose digits only as paths
+become longer (some 1e-16 times the links that a walk through the network is expected to have, which are limited).
+Where they underflow (very long trips), or where G does not exist although the values do (ways that only the goals
+close), `PathSums.alone` sums paths to one goal with weights that are measured from its shortest path (R3): there every
+state has z ≥ 1.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from revealed.linear_solvers import Work
 from revealed.mdp import MDP
 
 LEAST = 1e-280  # z below which 1/z and what it is multiplied with may leave the range of float64
+MOST_SHARED = 1e6  # expected links of a walk that nothing but its costs ends: beyond, each goal is summed alone
 MOST = 1e12  # expected links of a trip, for all that float64 can tell
 
 
@@ -96,7 +99,7 @@ class PathSums:
             raise ValueDoesNotExist(NO_VALUE)
         self._forward = self._factor(sp.csc_array(self._identity_minus))
         lengths = self._forward.solve(np.ones(moves.n_states))
-        most = MOST if potential is None else np.inf  # from a potential these are no longer numbers of links
+        most = MOST_SHARED if potential is None else np.inf  # from a potential these are no numbers of links
         if not (np.isfinite(lengths).all() and lengths.min(initial=1.0) > 0.0 and lengths.max(initial=1.0) < most):
             raise ValueDoesNotExist(NO_VALUE)  # I − M is no M-matrix: paths that go round add up to no number
 
@@ -105,6 +108,7 @@ class PathSums:
         """Paths to one goal, measured from the shortest: the goal's own moves are left out (R1), so that the values
         are all that must exist."""
         potential = -shortest_costs(moves, np.maximum(-log_weight, 0.0), goal)
+        potential[np.abs(potential) < LEAST] = 0.0  # free moves
         own = np.where(moves.source == goal, -np.inf, log_weight)
         sums = cls(moves, own, potential, work)
         z = sums.toward(np.array([goal]))[:, 0]

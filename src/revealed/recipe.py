@@ -30,6 +30,7 @@ from revealed.routes.network import RoadNetwork
 from revealed.sense import require_effect, require_sense
 from revealed.typed import (
     as_labels,
+    landing_columns,
     one_or_list,
     parse_bins,
     parted,
@@ -67,14 +68,14 @@ class Recipe(Description):
     next_state, weight, period, gaps, bins : more about the panel; `bins="miles=90"` makes states of numbers.
     goal : the column of where each trip is heading; it ends there.
     network, link, from_node, to_node, turns, turn_from, turn_to, nodes, u_turns, arrivals : files of a road network and
-        their columns, as in `rv.RoadNetwork.from_frame`; trip, sequence, trip_link, traveller : columns of the panel.
+        their columns, as in `rv.RoadNetwork.from_frame`; trip, sequence, trip_link, traveller : columns of the panel;
+        bad_trips : "drop" leaves trips out that the network does not allow.
     features, feature_state, columns, constants, coordinates, reward, hidden : what the reward is made of; `features`
         is a file with a row per state or per pair, `reward` is "linear", "tabular" or "neural".
     discount, transitions, probability, smoothing, kernel, unseen, terminal, horizon : the model; transitions are
         estimated from the panel, unless a table of them is given.
     method, updates, first_step, weighting, l2, tol, max_iter, optimizer, start : the estimator and its options.
-    errors, joint, reps, seed : the standard errors.
-    out : where `revealed fit` writes; `fit()` writes nothing.
+    errors, joint, reps, seed : the standard errors; out : where `revealed fit` writes, while `fit()` writes nothing.
 
     Its parts are made when they are first asked for: `demonstrations`, `mdp` and `reward_model`, which the estimator is
     given; `binned` (bins of the states) and `places` (S, 2) (where states lie), or None; labels of states and actions.
@@ -181,7 +182,7 @@ class Recipe(Description):
             time=str(self.time),
             state=self.binned if self.binned is not None else one_or_list(self.state),
             action=one_or_list(self.action),
-            next_state=one_or_list(self.next_state) if self.next_state else None,
+            next_state=landing_columns(self.next_state, self.state, self._panel_names if self.goal else ()),
             goal=one_or_list(self.goal) if self.goal else None,
             weight=self.weight,
             period=self.period,
@@ -282,8 +283,7 @@ class Recipe(Description):
         """The complaint about a state of the panel that the features file does not list."""
         expected = "a row for every state" + (" that --next-state leads to" if role == "next_state" else "")
         got = f"no features for {label} in {self.features}"
-        alike = remedy is not None and remedy.startswith("Did") and not str(label).isdecimal()
-        remedy = remedy if alike else "Add a row."  # numbers that look alike mean nothing
+        remedy = remedy if remedy is not None and remedy.startswith("Did") else "Add a row."
         return InvalidReward("--features", expected, got, row, remedy)
 
     def _as_features(self, linear: LinearReward) -> Floats:

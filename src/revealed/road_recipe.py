@@ -8,12 +8,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from difflib import get_close_matches
 from typing import Any
 
 from revealed.demonstrations import Demonstrations
 from revealed.description import Description
 from revealed.errors import InvalidInput
-from revealed.frames import read_table
+from revealed.frames import read_table, relation_of
 from revealed.labels import plain
 from revealed.rewards.base import Reward
 from revealed.rewards.tabular import TabularReward
@@ -24,6 +26,11 @@ from revealed.typed import one_or_list
 LINK, FROM, TO = "link", "from", "to"  # how columns are called unless one says otherwise
 TRIP, SEQUENCE = "trip", "sequence"
 WORDS = {"start": "--from-node", "end": "--to-node", "links": "--network", "table": "PANEL", "trips": "PANEL"}
+PHRASES = {
+    r"network\.with_arrivals\(.*?\)": "--arrivals",
+    r'bad="drop"': "--bad-trips drop",
+    r"[Oo]r name the columns that matter: attributes=\[\.\.\.\]": "Or take the column out of the file",
+}
 
 
 def read_network(one: Description) -> RoadNetwork:
@@ -57,13 +64,30 @@ def with_arrivals(one: Description, network: RoadNetwork, panel: Any) -> RoadNet
     """The network with an arrival link behind the last link of every trip, where trips may pass it before."""
     if not one.arrivals:
         return network
+    _require_links(one, panel)
     with in_own_words():
-        return network.with_arrivals([plain(link) for link in destinations_in(network, panel, **trip_columns(one))])
+        ends = destinations_in(network, panel, **trip_columns(one), bad=one.bad_trips or "error")
+        return network.with_arrivals([plain(link) for link in ends])
+
+
+def _require_links(one: Description, panel: Any) -> None:
+    """The panel has the columns of links, which may be called otherwise there than in the file of links."""
+    known = list(relation_of(panel, "PANEL").columns)
+    lost = next((name for name in one.trip_link or one.link or (LINK,) if name not in known), None)
+    if lost is None:
+        return
+    word = LINK if LINK in known else next(iter(get_close_matches(lost, known, 1)), "")
+    remedy = f"Did you mean --trip-link {word}?" if word else "Name it, as in --trip-link COLUMN."
+    files = panel if isinstance(panel, str) else ", ".join(panel)
+    got = f"{lost!r}, which it does not have" + (", as --link says" if one.link and not one.trip_link else "")
+    raise InvalidInput("--trip-link", f"a column of {files} ({', '.join(known)})", got, remedy=remedy)
 
 
 def read_road_trips(one: Description, network: RoadNetwork, panel: Any) -> Demonstrations:
+    _require_links(one, panel)
     with in_own_words():
-        return network.trips(panel, **trip_columns(one), traveller=one.traveller)
+        demos = network.trips(panel, **trip_columns(one), traveller=one.traveller, bad=one.bad_trips or "error")
+    return replace(demos, notes=(*network.notes, *demos.notes))
 
 
 def road_reward(one: Description, network: RoadNetwork) -> Reward:
@@ -86,5 +110,7 @@ def in_own_words() -> Iterator[None]:
         yield
     except InvalidInput as error:
         argument = WORDS.get(error.argument, error.argument)
-        remedy = error.remedy and re.sub(r"network\.with_arrivals\(.*?\)", "--arrivals", error.remedy)
+        remedy = error.remedy
+        for said, typed in PHRASES.items():
+            remedy = remedy and re.sub(said, typed, remedy)
         raise type(error)(argument, error.expected, error.got, error.offender, remedy) from error

@@ -9,10 +9,10 @@ kept per goal.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -22,13 +22,14 @@ from revealed.checks import Floats, Ints
 from revealed.errors import ValueDoesNotExist
 from revealed.goal_rows import GoalRows, InRows
 from revealed.linear_solvers import Work
+from revealed.naming import state_in_words
 from revealed.objective import feasible_table
 from revealed.parallel import side_by_side
 from revealed.paths import LEAST, Moves, PathSums
 from revealed.rewards.base import Reward, is_linear
 
 BLOCK = 32  # goals that share a solve
-FEW = 16  # parameters for which all derivatives are computed together
+WORTH_THREADS = 2_000  # states from which work side by side is more than handing it over
 MOST_KEPT = 20_000_000  # values of z kept from the value to its derivatives: 160 MB
 
 
@@ -40,6 +41,27 @@ class Block:
     cases: Ints
     rows: Ints
     z: Floats | None
+
+
+@dataclass(frozen=True, eq=False)
+class Derivatives:
+    """Of some cases: minus the expected use of each move (E,), and, for rewards with features, gradient (K,), Hessian
+    (K, K) and ∂Q/∂θ (R, A, K) in their rows."""
+
+    use: Floats
+    gradient: Floats | None = None
+    hessian: Floats | None = None
+    slopes: Floats | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """A block with log π_θ in its rows. Of cases that share nothing the derivatives are computed at once, and the
+    factorisations let go: those of all goals together would not fit into memory."""
+
+    block: Block
+    log_policy: Floats
+    derivatives: Derivatives | None = None
 
 
 class RouteCases:
@@ -95,33 +117,44 @@ class RoutePart(InRows):
     # -- values -------------------------------------------------------------------------------------------------------
 
     @cached_property
-    def _tables(self) -> list[Floats]:
-        """(E,) rewards of the moves, one for all cases, or one for each where rewards depend on the trip."""
-        pair = self.cases.network.pair
-        return [feasible_table(self.cases.mdp, r.value(self.theta)).reshape(-1)[pair] for r in self._rewards]
+    def _features_alone(self) -> bool:
+        """Whether every trip has rewards of its own."""
+        return hasattr(self.reward, "toward")
+
+    def _reward(self, case: int) -> Any:
+        rows, reward = self.cases.rows, self.reward
+        if not self._features_alone:
+            return reward
+        return reward.toward(int(rows.goal[case]), int(rows.origin[case]))  # pyright: ignore[reportAttributeAccessIssue]
+
+    def _table(self, reward: Any) -> Floats:
+        """(E,): rewards of the moves."""
+        return feasible_table(self.cases.mdp, reward.value(self.theta)).reshape(-1)[self.cases.network.pair]
 
     @cached_property
-    def _rewards(self) -> tuple[Reward, ...]:
-        rows = self.cases.rows
-        if not hasattr(self.reward, "toward"):
-            return (self.reward,)
-        return tuple(self.reward.toward(int(g), int(o)) for g, o in zip(rows.goal, rows.origin, strict=True))  # pyright: ignore[reportAttributeAccessIssue]
-
-    def _of(self, things: Sequence[Any], case: int) -> Any:
-        return things[case if len(things) > 1 else 0]
+    def _common_table(self) -> Floats:
+        return self._table(self.reward)
 
     @cached_property
-    def _first(self) -> tuple[tuple[Block, ...], Floats]:
-        """The blocks, and log π_θ (R, A) in the rows."""
-        rows = self.cases.rows
-        log_policy = np.full(rows.rho.shape, -np.inf)
+    def _with_features(self) -> bool:
+        return is_linear(self.reward) and not getattr(self.reward, "tabular", False)
+
+    @cached_property
+    def _first(self) -> tuple[list[Block], Floats, list[tuple[Ints, Derivatives]]]:
+        """The blocks that share their sums, log π_θ (R, A) in the rows, and what is known of the cases that do not."""
+        log_policy = np.full(self.cases.rows.rho.shape, -np.inf)
         blocks: list[Block] = []
-        for found in side_by_side(self._solved, self._plan()):
-            for block, part in found:
-                blocks.append(block)
-                log_policy[block.rows] = part
-                self._let_go(block)
-        return tuple(blocks), log_policy
+        alone: list[tuple[Ints, Derivatives]] = []
+        plan = self._plan()
+        for several in side_by_side(self._solved, plan, worth=self.cases.mdp.n_states >= WORTH_THREADS):
+            for found in several:
+                log_policy[found.block.rows] = found.log_policy
+                if found.derivatives is not None:
+                    alone.append((found.block.rows, found.derivatives))
+                else:
+                    blocks.append(found.block)
+                    self._let_go(found.block)
+        return blocks, log_policy, alone
 
     def _plan(self) -> list[tuple[PathSums | None, Ints]]:
         """Which cases are solved together: blocks on one factorisation, or each by itself."""
@@ -134,43 +167,53 @@ class RoutePart(InRows):
     @cached_property
     def _shared(self) -> PathSums | None:
         """None where each case has its own rewards, or paths that only goals end add up to no number."""
-        if len(self._tables) > 1:
+        if self._features_alone:
             return None
         try:
-            return PathSums(self.cases.network, self._tables[0], work=self.cases.work)
+            return PathSums(self.cases.network, self._common_table, work=self.cases.work)
         except ValueDoesNotExist:
             return None
 
-    def _solved(self, plan: tuple[PathSums | None, Ints]) -> list[tuple[Block, Floats]]:
+    def _solved(self, plan: tuple[PathSums | None, Ints]) -> list[Found]:
         shared, cases = plan
         if shared is None:
             return [self._by_itself(int(c)) for c in cases]
         block = self._block(shared, cases)
-        log_policy, faint = self._log_policy(block)
+        log_policy, faint = self._log_policy(block, self._common_table)
         lost = np.unique(self.cases.rows.case[block.rows[faint]])
         if lost.size == 0:
-            return [(block, log_policy)]
+            return [Found(block, log_policy)]
         others = np.setdiff1d(cases, lost)
         again = self._solved((shared, others)) if others.size else []
-        return again + [self._alone(int(c)) for c in lost]
+        return again + [self._by_itself(int(c), faint=True) for c in lost]
 
-    def _by_itself(self, case: int) -> tuple[Block, Floats]:
-        """One case with rewards of its own: as it is, or measured from the shortest path where that is too faint."""
-        if len(self._tables) > 1:
+    def _by_itself(self, case: int, faint: bool = False) -> Found:
+        """One case with sums of its own: as they are, or measured from the shortest path where that is too faint."""
+        reward = self._reward(case)
+        table = self._table(reward)
+        if self._features_alone and not faint:
             with suppress(ValueDoesNotExist):
-                sums = PathSums(self.cases.network, self._tables[case], work=self.cases.work)
+                sums = PathSums(self.cases.network, table, work=self.cases.work)
                 block = self._block(sums, np.array([case]))
-                log_policy, faint = self._log_policy(block)
-                if not faint.any():
-                    return block, log_policy
-        return self._alone(case)
+                log_policy, lost = self._log_policy(block, table)
+                if not lost.any():
+                    return Found(block, log_policy, self._at_once(block, log_policy, reward))
+        block = self._block(self._measured(case, table), np.array([case]))
+        log_policy = self._log_policy(block, table)[0]
+        return Found(block, log_policy, self._at_once(block, log_policy, reward))
 
-    def _alone(self, case: int) -> tuple[Block, Floats]:
-        """One case with its own factorisation: where z underflows on long trips, or rewards depend on the trip."""
+    def _measured(self, case: int, table: Floats) -> PathSums:
+        """Paths to one goal, measured from the shortest."""
         goal = int(self.cases.rows.goal[case])
-        sums = PathSums.alone(self.cases.network, self._of(self._tables, case), goal, self.cases.work)
-        block = self._block(sums, np.array([case]))
-        return block, self._log_policy(block)[0]
+        try:
+            return PathSums.alone(self.cases.network, table, goal, self.cases.work)
+        except ValueDoesNotExist as problem:
+            raise ValueDoesNotExist(f"toward {state_in_words(self.cases.mdp, goal)} {problem}") from problem
+
+    def _at_once(self, block: Block, log_policy: Floats, reward: Any) -> Derivatives:
+        if self._with_features:
+            return self._second(block, log_policy, *self._weighted(block.sums, reward))
+        return Derivatives(self._flow(block))
 
     def _block(self, sums: PathSums, cases: Ints) -> Block:
         rows = self.cases.rows
@@ -186,7 +229,7 @@ class RoutePart(InRows):
     def _z(self, block: Block) -> Floats:
         return block.sums.toward(self.cases.rows.goal[block.cases]) if block.z is None else block.z
 
-    def _log_policy(self, block: Block) -> tuple[Floats, Any]:
+    def _log_policy(self, block: Block, rewards: Floats) -> tuple[Floats, Any]:
         """log π_θ in the block's rows, and the rows where z is too faint to tell."""
         rows, sums = self.cases.rows, block.sums
         z, column = self._z(block), self._column(block)
@@ -195,7 +238,7 @@ class RoutePart(InRows):
             V, after = np.log(z[here, column]), np.log(z[there, column[:, None]])
         if sums.potential is not None:
             V, after = V + sums.potential[here], after + sums.potential[there]
-        table = self.cases.network.table(self._of(self._tables, int(block.cases[0])))
+        table = self.cases.network.table(rewards)
         offered = rows.feasible[block.rows]
         with np.errstate(invalid="ignore"):
             gain = np.where(offered, table[here] + after - V[:, None], -np.inf)
@@ -219,9 +262,8 @@ class RoutePart(InRows):
 
     @cached_property
     def pull(self) -> Floats:
-        features = is_linear(self.reward) and not getattr(self.reward, "tabular", False)
-        if hasattr(self.reward, "toward") or (features and self.theta.size <= FEW):
-            return self._derivatives.gradient  # second derivatives will be asked for, too
+        if "_derivatives" in self.__dict__ or (self._with_features and self._first[2]):
+            return self._derivatives.gradient  # computed already, or along with the values
         return self.reward.vjp(self.theta, self.cotangent)
 
     @cached_property
@@ -230,6 +272,8 @@ class RoutePart(InRows):
         flow = np.zeros(self.cases.network.pair.size)
         for part in side_by_side(self._flow, self._first[0]):
             flow += part
+        for _, part in self._first[2]:
+            flow += part.use
         return self.cases.network.table(self.cases.used + flow)
 
     def _flow(self, block: Block) -> Floats:
@@ -252,18 +296,20 @@ class RoutePart(InRows):
     # -- second derivatives, for rewards with a Jacobian --------------------------------------------------------------
 
     @cached_property
-    def _derivatives(self) -> Derivatives:
-        K = self.theta.size
-        gradient, hessian, slopes = np.zeros(K), np.zeros((K, K)), np.zeros((*self.cases.rows.rho.shape, K))
-        for block, part in zip(self._first[0], side_by_side(self._second, self._first[0]), strict=True):
-            gradient += part.gradient
-            hessian += part.hessian
-            slopes[block.rows] = part.slopes
-        return Derivatives(gradient, hessian, slopes)
+    def _derivatives(self) -> Any:
+        """Gradient, Hessian and ∂Q/∂θ of all cases."""
+        K, E = self.theta.size, self.cases.network.pair.size
+        found = Derivatives(np.zeros(E), np.zeros(K), np.zeros((K, K)), np.zeros((*self.cases.rows.rho.shape, K)))
+        blocks, log_policy, alone = self._first
+        parts = side_by_side(lambda block: self._second(block, log_policy[block.rows], *self._common), blocks)
+        for rows, part in chain(((b.rows, p) for b, p in zip(blocks, parts, strict=True)), alone):
+            for name in ("use", "gradient", "hessian"):
+                np.add(getattr(found, name), getattr(part, name), out=getattr(found, name))
+            found.slopes[rows] = part.slopes  # pyright: ignore[reportOptionalSubscript]
+        return found
 
-    def _second(self, block: Block) -> Derivatives:
-        """Gradient, Hessian and ∂Q/∂θ of a block (theory R6)."""
-        X, matrices = self._features(block)
+    def _second(self, block: Block, log_policy: Floats, X: Floats, matrices: list[sp.csr_array]) -> Derivatives:
+        """Gradient, Hessian and ∂Q/∂θ of a block (theory R6), for features X (E, K) and their M_k."""
         z = np.ascontiguousarray(self._z(block))  # rows together: products and gathers run along them
         w = np.ascontiguousarray(self._back(block, z))
         use = self._use(block, z, w)
@@ -279,10 +325,10 @@ class RoutePart(InRows):
         c = self.cases.ends[:, block.cases].tocoo()
         W = U[:, c.coords[0], c.coords[1]] / z[c.coords]
         hessian = (X * use[:, None]).T @ X + mixed + mixed.T - (W * c.data) @ W.T
-        seen, gradient = self._slopes(block, X, z, U)
-        return Derivatives(gradient, hessian, seen)
+        slopes, gradient = self._slopes(block, log_policy, X, z, U)
+        return Derivatives(use, gradient, hessian, slopes)
 
-    def _slopes(self, block: Block, X: Floats, z: Floats, U: Floats) -> tuple[Floats, Floats]:
+    def _slopes(self, block: Block, log_policy: Floats, X: Floats, z: Floats, U: Floats) -> tuple[Floats, Floats]:
         """F = x + W(s') in the block's rows, and the gradient Σ D F (theory G1, V5)."""
         rows, column = self.cases.rows, self._column(block)[:, None]
         here, there = rows.state[block.rows], self.cases.target[block.rows]
@@ -293,7 +339,7 @@ class RoutePart(InRows):
         F += X[np.where(offered, self._place[pair], 0)]
         F[~offered] = 0.0
         rho = rows.rho[block.rows]
-        D = rho - rho.sum(axis=1, keepdims=True) * np.exp(self._first[1][block.rows])
+        D = rho - rho.sum(axis=1, keepdims=True) * np.exp(log_policy)
         return F, np.einsum("ra,rak->k", D, F)
 
     @cached_property
@@ -303,17 +349,11 @@ class RoutePart(InRows):
         out[self.cases.network.pair] = np.arange(self.cases.network.pair.size)
         return out
 
-    def _features(self, block: Block) -> tuple[Floats, list[sp.csr_array]]:
-        """∂r/∂θ (E, K) of the moves, and M_k: their weights times a feature, for each feature."""
-        if block.sums is self._shared:
-            return self._common
-        return self._weighted(block.sums, self._of(self._rewards, int(block.cases[0])))
-
     @cached_property
     def _common(self) -> tuple[Floats, list[sp.csr_array]]:
-        """The same for all cases that share their sums."""
+        """∂r/∂θ (E, K) of the moves, and M_k: their weights times a feature, for the cases that share their sums."""
         assert self._shared is not None
-        return self._weighted(self._shared, self._rewards[0])
+        return self._weighted(self._shared, self.reward)
 
     def _weighted(self, sums: PathSums, reward: Any) -> tuple[Floats, list[sp.csr_array]]:
         X = self._moves_jacobian(reward)
@@ -332,12 +372,3 @@ class RoutePart(InRows):
     @property
     def slopes(self) -> Floats:
         return self._derivatives.slopes
-
-
-@dataclass(frozen=True, eq=False)
-class Derivatives:
-    """Of some cases: gradient (K,), Hessian (K, K), and ∂Q/∂θ (R, A, K) in their rows."""
-
-    gradient: Floats
-    hessian: Floats
-    slopes: Floats

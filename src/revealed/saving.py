@@ -29,12 +29,12 @@ FILE = "fit.zip"  # what a fit is called inside a folder
 KNOWN = {
     "Bins": "revealed.bins",
     "CsrTransitions": "revealed.transitions.csr",
-    "Demand": "revealed.routes.demand",
+    "Demand": "revealed.trip_demand",
     "Demonstrations": "revealed.demonstrations",
     "EstimatedTransitions": "revealed.transitions.estimated",
     "Frequencies": "revealed.transition_models",
     "Frequency": "revealed.first_step",
-    "GoalLogit": "revealed.goal_first_step",
+    "GoalLogit": "revealed.first_step",
     "Kernel": "revealed.first_step",
     "KernelAverages": "revealed.smooth_transitions",
     "LinearReward": "revealed.rewards.linear",
@@ -265,7 +265,7 @@ def _cannot(what: str, where: str, remedy: str | None = None) -> InvalidInput:
     if remedy is None and ("label" in where or ".ids" in where):
         remedy = "Labels and ids are text, numbers, dates, or tuples of these: turn others into text first."
     if remedy is None and "first_step" in where:
-        remedy = "Use one of rv.first_step's own, or pass the (S, A) array that yours estimates."
+        remedy = 'Use one of the library\'s own, such as "logit"; without goals, an (S, A) array that yours estimates.'
     if remedy is None and where.endswith(".model"):
         remedy = "Only the library's own models of transitions can be saved."
     return InvalidInput("save", "parts that are text, numbers, dates, arrays or the library's own", what, where, remedy)

@@ -25,6 +25,7 @@ from revealed.rewards.base import Reward, align_reward, lift_reward, require_rew
 from revealed.transitions import EstimatedTransitions
 
 STEP = float(np.cbrt(np.finfo(np.float64).eps))  # of central differences, relative
+ANOTHER_MODEL, ANOTHER_REWARD = "another model", "another reward"  # what changed, where nothing tells more
 
 
 @dataclass(frozen=True)
@@ -191,11 +192,11 @@ def sides(fit: Any, params: Any, mdp: Any, reward: Any, initial: Any) -> tuple[S
         mdp = _named_alike(mdp, fit.mdp)
         same_T = mdp.transitions is fit.mdp.transitions
         told = f"discount {fit.mdp.discount:g} → {mdp.discount:g}" if mdp.discount != fit.mdp.discount else ""
-        words.append(told if same_T and told else "another model")
+        words.append(told if same_T and told else ANOTHER_MODEL)
         model = mdp
     follows = before.estimated if model.estimated is before.estimated else None
     new_reward = _reward_of(fit, model, reward, setting)
-    words += ["another reward"] if reward is not None else []
+    words += [ANOTHER_REWARD] if reward is not None else []
     return before, Side(model, new_reward, setting, *_start(fit, model, initial), follows, before.solver), words
 
 

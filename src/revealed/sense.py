@@ -9,7 +9,7 @@ from revealed.description import Description, flag
 from revealed.errors import InvalidOption
 
 ROADS = ("link", "from_node", "to_node", "turn_from", "turn_to", "nodes", "u_turns", "arrivals")
-ROADS += ("trip", "sequence", "trip_link", "traveller")
+ROADS += ("trip", "sequence", "trip_link", "traveller", "bad_trips")
 # what a road network says by itself, and what to say instead
 ELSEWHERE = {
     "id": "Name the column of trips with --trip.",

@@ -13,8 +13,7 @@ import numpy as np
 from revealed.checks import as_number
 from revealed.errors import InvalidOption, RevealedError
 from revealed.estimates import Estimates, FitLike, read_estimates, read_transitions
-from revealed.first_step import Frequency, Kernel, Logit, Smoothed
-from revealed.goal_first_step import GoalLogit
+from revealed.first_step import Frequency, GoalLogit, Kernel, Logit, Smoothed
 from revealed.sheet import Pair, Printed, Row, Sheet, number_column, probability, ratio
 
 if TYPE_CHECKING:
@@ -160,7 +159,7 @@ def agents_word(fit: FitLike) -> str:
 def trips_word(fit: FitLike) -> str:
     """How many trips there are, and to how many goals; empty where trips have none."""
     goals = getattr(fit.demonstrations, "goals", None)
-    return "" if goals is None else f"{fit.demonstrations.origins.size}, {goals.size}"
+    return "" if goals is None else f"{fit.demonstrations.origins.size}, {len(goals)}"
 
 
 def is_pseudo(fit: FitLike) -> bool:

@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from revealed.checks import Bools, Floats, Ints, as_list
 from revealed.errors import InvalidInput, InvalidMask, InvalidTransitions
 from revealed.frames import Table, read_table
-from revealed.labels import MOST_INDEX, find, listed, near, plain, spell
+from revealed.labels import MOST_INDEX, find, how_many, listed, near, plain, spell
 from revealed.naming import Labels, label_array, pair_in_words, state_in_words
 
 if TYPE_CHECKING:
@@ -218,7 +218,7 @@ def _require_sums(found: TransitionTable, pair: Ints) -> None:
             "probability",
             "probabilities of every state and action that sum to one within 1e-8",
             f"{sums[pair[row]]:.10g} for {which}",
-            f"row {row}; {int(off.sum())} such pairs",
+            f"row {row}; {how_many(int(off.sum()), 'such pair')}",
             "Divide by the sums (rounded numbers often need it)."
             if small
             else "Add the rows that are missing, or drop the pair, which then is not feasible.",

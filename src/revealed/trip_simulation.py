@@ -15,11 +15,13 @@ import numpy as np
 
 from revealed.checks import Ints, as_list, require_count
 from revealed.demonstrations import Demonstrations
-from revealed.errors import InvalidInput
+from revealed.errors import InvalidInput, ValueDoesNotExist
 from revealed.goal_values import GoalValues, Toward
 from revealed.mdp import MDP, require_mdp
 from revealed.naming import state_in_words
 from revealed.simulation import draw_actions, draw_moves, make_rng
+
+MOST_DECISIONS = 1e5  # that a trip is expected to take
 
 
 def simulate_trips(
@@ -34,8 +36,9 @@ def simulate_trips(
     """One trip from each origin to the destination beside it, by drivers with this reward (S, A); ids are 0, 1, ….
 
     `origins` and `destinations` are states, by index or label, as many of one as of the other. A trip ends on entering
-    its destination. Where `longest` is given, trips that are not there after so many decisions are cut off. A reward
-    that depends on the trip is a function of goal and origin that gives a table; `by` is "goal" or "pair".
+    its destination. Where `longest` is given, trips that are not there after so many decisions are cut off; without it,
+    trips that would hardly ever arrive are an error. A reward that depends on the trip is a function of goal and origin
+    that gives a table; `by` is "goal" or "pair".
     """
     require_mdp(mdp)
     if longest is not None:
@@ -46,6 +49,8 @@ def simulate_trips(
     walks: list[Any] = [None] * starts.size
     for toward, trips in _cases(mdp, reward, starts, goals, by):
         _require_reached(mdp, toward, starts[trips], trips)
+        if longest is None:
+            _require_an_end(mdp, toward, starts[trips])
         key = [int(entropy), toward.goal, *([int(starts[trips[0]])] if by == "pair" else [])]
         rng = np.random.default_rng(key)
         for trip, walk in zip(trips, _walk(toward, starts[trips], longest, rng), strict=True):
@@ -104,6 +109,20 @@ def _require_reached(mdp: MDP, toward: Toward, starts: Ints, trips: Ints) -> Non
     if lost.size:
         got = f"no way from {state_in_words(mdp, int(starts[lost[0]]))} to {state_in_words(mdp, toward.goal)}"
         raise InvalidInput("origins", "states that can reach their destinations", got, f"trip {trips[lost[0]]}")
+
+
+def _require_an_end(mdp: MDP, toward: Toward, starts: Ints) -> None:
+    """Trips that arrive surely, but after ages, would never be drawn to their end."""
+    try:
+        visits = toward.visits(np.bincount(starts, minlength=mdp.n_states).astype(np.float64))
+        decisions = float(visits.sum()) / starts.size - 1.0
+    except ValueDoesNotExist:
+        decisions = np.inf
+    if not decisions <= MOST_DECISIONS:
+        expected = f"the most decisions of a trip, where trips to {state_in_words(mdp, toward.goal)} take so long"
+        got = f"None, with {decisions:.2g} decisions expected per trip"
+        remedy = "Trips that are not there by then are cut off; or make rewards more negative."
+        raise InvalidInput("longest", expected, got, remedy=remedy)
 
 
 def simulate_like(

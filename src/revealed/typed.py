@@ -90,12 +90,25 @@ def typed_terminal(texts: Sequence[str], state: Sequence[str], transitions: Any)
     return as_labels(texts, [label for name in table.names for label in table.columns[name].tolist()])
 
 
+def landing_columns(given: Sequence[str], state: Sequence[str], known: Sequence[str]) -> Any:
+    """The columns that say where a decision led: those named, else `next_` and the state's name where `known` has them,
+    as in panels of simulated trips; None where nothing tells."""
+    usual = next_names(state)
+    found = given or (usual if all(name in known for name in usual) else ())
+    return one_or_list(found) if found else None
+
+
+def next_names(state: Sequence[str]) -> tuple[str, ...]:
+    """What the next state is called, unless one says otherwise."""
+    return tuple(f"next_{name}" for name in state)
+
+
 def read_model(table: Any, *, state: Any, next_state: Sequence[str], **others: Any) -> MDP:
     """A table of transitions. Its columns are called as the panel's; the next state's too, else `next_` and the
     state's name. `others` are those of `MDP.from_frame`."""
     names = read_table(table, "transitions").names
     own = [state] if isinstance(state, str) else list(state)
-    for candidate in (list(next_state), [f"next_{name}" for name in own], ["next_state"]):
+    for candidate in (list(next_state), list(next_names(own)), ["next_state"]):
         if len(candidate) == len(own) and all(name in names for name in candidate):
             return MDP.from_frame(table, state=state, next_state=one_or_list(candidate), **others)
     expected = f"a column next_{own[0]} for where a decision leads"

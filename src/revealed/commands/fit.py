@@ -119,7 +119,7 @@ def end(*fits: AnyFit, stopped: str = "") -> None:
 
 def describe(found: AnyFit) -> dict[str, Any]:
     """A fit for programs."""
-    goals = found.demonstrations.goals
+    goals = found.demonstrations.goal_states
     trips = {} if goals is None else {"trips": found.demonstrations.origins.size, "goals": goals.size}
     from revealed.commands.tables import params_frame
 

@@ -89,7 +89,8 @@ def predict(
         if target is not None:
             write_frame(target, frame)
         if json:
-            print_json({"choices": frame.to_dict("records"), "files": _files(target)})
+            heading = {} if goal is None else {"goal": goal}
+            print_json(heading | {"choices": frame.to_dict("records"), "files": _files(target)})
         elif target is None:
             _show_frame(frame)
         else:
@@ -106,7 +107,9 @@ def simulate(
     initial: Annotated[
         str | None, typer.Option(metavar="LABEL", help="Where all begin.  [default: where the data began]")
     ] = None,
-    goal: Goal = None,
+    goal: Annotated[
+        str | None, typer.Option(metavar="LABEL", help="Where all are heading.  [default: where trips went]")
+    ] = None,
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="A file, .csv or .parquet.  [default: CSV on standard output]")
     ] = None,
@@ -118,9 +121,16 @@ def simulate(
     Its columns are called as those of the data were, so that revealed fit reads it again. States that were made of
     bins come back as the centres of their bins.
 
+    Trips with goals go between places drawn from those observed. With --goal alone they begin where trips to this goal
+    began or, if there were none, where any began that can get there; with --initial alone they go where trips from
+    there went or, if there were none, to any goal that can be reached.
+
     \b
     Example:
       revealed simulate trips-fit --n 1000 --length 50 --seed 1 --out simulated.parquet
+    \b
+    Example: trips to a link of a road network
+      revealed simulate roads-fit --goal A17 --n 500 --out to-A17.csv
     """
     with one_line(FIT):
         from revealed.commands.placing import target_file, write_frame

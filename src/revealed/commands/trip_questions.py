@@ -25,11 +25,14 @@ from revealed.commands.tables import Names, state_columns
 from revealed.commands.trip_tables import place_names
 from revealed.demonstrations import Demonstrations
 from revealed.errors import InvalidInput, InvalidOption
+from revealed.goal_checks import have_ways
 from revealed.goal_fit import GoalFit
 from revealed.labels import spell
 from revealed.mdp import MDP
+from revealed.rewards.feature_table import column_of, with_entries
 from revealed.rewards.linear import LinearReward
-from revealed.tables import sparse_table
+from revealed.scenario import ANOTHER_MODEL, as_setting
+from revealed.simulation import make_rng
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -87,19 +90,36 @@ def _moves_frame(fit: GoalFit, names: Names, states: Ints, policy: Floats, deter
 def drawn_trips(
     fit: GoalFit, names: Names, n: int, length: int | None, seed: int, initial: str | None, goal: str | None
 ) -> Demonstrations:
-    """`n` trips: between two places, or between pairs drawn from those observed."""
+    """`n` trips: between two places, of which one or both are drawn from those observed if they are not given."""
     if length is not None and names.on_roads:
         raise InvalidOption("--length", "nothing on a road network, where trips end at their last link", repr(length))
-    if (initial is None) != (goal is None):
-        got = "--initial alone" if goal is None else "--goal alone"
-        raise InvalidOption("--initial, --goal", "both, or neither", got)
-    if initial is None or goal is None:
+    if initial is None and goal is None:
         return fit.simulate(n, seed=seed, longest=length)
-    ends = [
-        [fit.state_labels[int(named_states(fit, flag, [label])[0])]] * n
+    start, end = (
+        None if label is None else int(named_states(fit, flag, [label])[0])
         for flag, label in (("--initial", initial), ("--goal", goal))
-    ]
+    )
+    ends = [[fit.state_labels[int(s)] for s in states] for states in _ends(fit, n, seed, start, end)]
     return fit.simulate(origins=ends[0], destinations=ends[1], seed=seed, longest=length)
+
+
+def _ends(fit: GoalFit, n: int, seed: int, start: int | None, end: int | None) -> tuple[Ints, Ints]:
+    """Origins and goals of `n` trips. What is not given is drawn from what was observed beside the other or, where
+    nobody was there, from all that was observed with a way between the two."""
+    origins, goals = fit.demonstrations.origins, np.asarray(fit.demonstrations.destinations)
+    if start is not None and end is not None:
+        return np.full(n, start), np.full(n, end)
+    (own, other), given = ((goals, origins), end) if start is None else ((origins, goals), start)
+    fixed = np.full(other.size, given)
+    pool = other[own == given]
+    if not pool.size:
+        ways = have_ways(fit.mdp, *((other, fixed) if start is None else (fixed, other)))
+        pool = other[ways & (other != given)]
+    if not pool.size:
+        flag, what = ("--goal", "origin reaches") if start is None else ("--initial", "goal is reached from")
+        raise InvalidInput(flag, f"a state that an observed {what}", spell(fit.state_labels[int(fixed[0])]))
+    drawn, fixed = pool[make_rng(seed).integers(pool.size, size=n)], np.full(n, given)
+    return (drawn, fixed) if start is None else (fixed, drawn)
 
 
 # counterfactuals
@@ -139,7 +159,7 @@ def ask_trips(fit: GoalFit, names: Names, asked: Changes, bands: str, bootstrap:
     answer = fit.counterfactual(
         params=rules or None, mdp=model, reward=reward, bands=None if bands == "none" else bands, **options
     )
-    return replace(answer, words=_told(answer.words, words, asked))
+    return replace(answer, words=_told(fit, rules, asked, words)) if words else answer
 
 
 def _require_changes(asked: Changes, names: Names) -> None:
@@ -152,11 +172,12 @@ def _require_changes(asked: Changes, names: Names) -> None:
         raise InvalidOption("--transitions", "nothing on a road network", str(asked.transitions), remedy="Use --close.")
 
 
-def _told(said: str, words: Sequence[str], asked: Changes) -> str:
-    """What changed: the library's words, with ours in the place of those that name nothing."""
-    vague = {"another model"} if asked.close and not asked.transitions else set()
-    vague |= {"another reward"} if asked.attributes else set()
-    return ", ".join([part for part in said.split(", ") if part and part not in vague] + list(words))
+def _told(fit: GoalFit, rules: Any, asked: Changes, words: Sequence[str]) -> str:
+    """What changed: parameters and discount in the library's words, the rest as it was typed."""
+    said = as_setting(rules or None, tuple(map(str, fit.reward_model.names))).words(fit.theta)
+    said += [] if asked.discount is None else [f"discount {fit.mdp.discount:g} → {asked.discount:g}"]
+    said += [] if asked.transitions is None else [ANOTHER_MODEL]
+    return ", ".join([*said, *words])
 
 
 def _listed(fit: GoalFit, states: Ints) -> str:
@@ -184,19 +205,12 @@ def _with_attributes(fit: GoalFit, asked: Changes) -> tuple[LinearReward, str]:
         rows, where = _rows_into(fit, reward, chosen), f" on {_listed(fit, chosen)}"
     if reward.n_columns > 1:
         rows &= fit.mdp.feasible.reshape(-1)
-    other = copy(reward)
+    other, some = copy(reward), np.flatnonzero(rows)
     for name, rule in rules.items():
-        other.matrix = _with_column(other.matrix, list(map(str, reward.names)).index(name), np.flatnonzero(rows), rule)
+        k = list(map(str, reward.names)).index(name)
+        old: Any = column_of(reward.matrix, k)[some]
+        other.matrix = with_entries(other.matrix, some, k, rule(old) if callable(rule) else rule)
     return other, f"{', '.join(asked.attributes)}{where}"
-
-
-def _with_column(matrix: Any, k: int, rows: Ints, rule: Any) -> Any:
-    """The matrix, dense or sparse, with a column changed in some rows by a rule or to a number."""
-    column = matrix[rows][:, [k]]
-    old = np.asarray(column.toarray() if hasattr(column, "toarray") else column, dtype=np.float64)[:, 0]
-    gain = np.asarray(rule(old) if callable(rule) else rule) - old
-    change = sparse_table(gain, rows, np.full(rows.size, k), matrix.shape)
-    return matrix + (change if hasattr(matrix, "toarray") else change.toarray())
 
 
 def _rows_into(fit: GoalFit, reward: LinearReward, states: Ints) -> Bools:
@@ -216,7 +230,7 @@ def write_trip_answer(answer: Any, fit: GoalFit, names: Names, folder: Path, hom
     own = state_columns(fit, names, np.arange(fit.mdp.n_states))
     ends = [
         state_columns(fit, names, at).add_prefix(part)
-        for part, at in (("from_", answer.pairs.origin), ("to_", answer.pairs.goal))
+        for part, at in (("from_", answer.pairs.origin), ("to_", answer.pairs.destination))
     ]
     write_frame(folder / "table.csv", answer_table(answer))
     write_frame(folder / "flows.csv", pd.concat([own, answer.frame("visits").reset_index(drop=True)], axis=1))

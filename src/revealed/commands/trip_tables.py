@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,9 +13,14 @@ from revealed.demonstrations import Demonstrations
 from revealed.goal_fit import GoalFit
 from revealed.goal_flows import expected_use, observed_use
 from revealed.goal_likelihood import trip_names
+from revealed.labels import spell
+from revealed.routes.changes import ARRIVAL
+from revealed.typed import next_names
 
 if TYPE_CHECKING:
     import pandas as pd
+
+NUMBER = "trip_number"  # which trip of the same traveller it is, from 0
 
 
 def use_frame(fit: GoalFit, names: Names) -> pd.DataFrame:
@@ -30,7 +36,7 @@ def trips_frame(fit: GoalFit, names: Names) -> pd.DataFrame:
 
     demos = fit.demonstrations
     goals: Any = demos.destinations
-    own = names.trip if names.on_roads and names.traveller is None else (names.traveller or names.id,)
+    own = names.trip if names.on_roads and names.traveller is None else (names.traveller or names.id, NUMBER)
     ids = labels_frame(trip_names(demos), own, np.arange(fit.n_trips))
     ends = [_ends(fit, names, part, at) for part, at in (("from", demos.origins), ("to", goals))]
     frame = pd.concat([ids, *ends], axis=1)
@@ -45,8 +51,6 @@ def _ends(fit: GoalFit, names: Names, part: str, states: Ints) -> pd.DataFrame:
 
 def place_names(names: Names) -> Names:
     """What states are called: on roads as links are in the file of links."""
-    from dataclasses import replace
-
     return replace(names, state=names.link) if names.on_roads else names
 
 
@@ -57,6 +61,7 @@ def trip_panel(fit: GoalFit, demos: Demonstrations, names: Names) -> pd.DataFram
     if names.on_roads:
         return _links_frame(fit, demos, names)
     steps: Any = demos.steps
+    names = replace(names, next_state=names.next_state or next_names(names.state))  # arrivals show nowhere else
     goals = labels_frame(fit.state_labels, names.goal or ("goal",), steps.goal)
     return pd.concat([panel_frame(fit, demos, names), goals], axis=1)
 
@@ -80,6 +85,9 @@ def _links_frame(fit: GoalFit, demos: Demonstrations, names: Names) -> pd.DataFr
 
 
 def _is_arrival(fit: GoalFit, link: Ints) -> Any:
-    """Arrival links are the library's own; files of trips do not have them."""
-    ours = np.array([isinstance(label, str) and label.endswith(" (arrival)") for label in fit.state_labels])
-    return ours[link]
+    """Arrival links are the library's own; files of trips do not have them. They stand behind a link, and nothing leads
+    out of them: others may be called alike."""
+    known = set(map(spell, fit.state_labels))
+    before = [label.removesuffix(ARRIVAL) if isinstance(label, str) else label for label in fit.state_labels]
+    ours = [label != own and label in known for label, own in zip(before, fit.state_labels, strict=True)]
+    return (np.array(ours) & fit.mdp.terminal)[link]

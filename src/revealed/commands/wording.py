@@ -47,7 +47,11 @@ _PHRASES = {
     r"Pass keep_steps=True to read (?:it|the frame) into memory": "Make the panel smaller",
     r"loosen tol\b": "loosen --tol",
     r"`?\bmax_iter\b`?=?": "--max-iter",
-    r"start= with (?:such|smaller) parameters(, or )?": lambda m: "" if m[1] else "--start ccp",
+    r"start= with (?:such|smaller|more negative) parameters(, or )?": lambda m: "" if m[1] else "--start ccp",
+    r"such as a constant, pass start= with parameters that make moves costly, or use a discount below 1": (
+        "such as the constant of a road network (--columns …,constant); without a road network a --discount below 1 "
+        "does, too"
+    ),
     r"expected None(, where| with|;)": lambda m: f"expected nothing{m[1]}",
     r"a fit that fit\.save\(\) wrote": "the folder or the fit.zip of revealed fit",
 }

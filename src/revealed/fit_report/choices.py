@@ -220,9 +220,16 @@ class ChiSquare:
 
     def __str__(self) -> str:
         if not self.pooled:
-            return f"X² = {self.statistic:.2f} on {self.least} degrees of freedom, p = {self.p[0]:.3f}"
+            return f"X² = {self.statistic:.2f} on {self.least} degrees of freedom, p {_size(self.p[0])}"
         degrees = f"{self.least} to {self.most} degrees of freedom"
-        return f"X² = {self.statistic:.2f} on {degrees}, p between {self.p[0]:.3f} and {self.p[1]:.3f}"
+        low, high = (_size(p) for p in self.p)
+        between = low if low == high else f"between {self.p[0]:.3f} and {self.p[1]:.3f}"
+        return f"X² = {self.statistic:.2f} on {degrees}, p {between}"
+
+
+def _size(p: float) -> str:
+    """A probability as it is read: zero it is not."""
+    return "< 0.001" if p < 0.0005 else f"= {p:.3f}"
 
 
 def chi_square(fit: Any, choices: ChoiceFit) -> ChiSquare | str:

@@ -108,6 +108,8 @@ def align_reward(reward: Any, mdp: MDP) -> Any:
     timed = mdp.base is not None and spell((mdp.state_labels or ("",))[0]) in set(map(spell, own))
     model = mdp if timed else mdp.base or mdp
     states = range(model.n_states) if model.state_labels is None else model.state_labels
+    if getattr(reward, "leads", None) is not None and model.action_labels is None and model.certain:
+        return reward.along(states, model.targets, model.feasible)
     actions = range(model.n_actions) if model.action_labels is None else model.action_labels
     return reward.aligned(states, actions, model.feasible)
 

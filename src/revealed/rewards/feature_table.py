@@ -18,6 +18,7 @@ from revealed.checks import Bools, Floats, Ints, as_list, require_flag
 from revealed.errors import InvalidReward
 from revealed.frames import Table, as_plain, kind_of, missing_in, read_table, require_column
 from revealed.labels import find, plain, spell
+from revealed.transitions import is_sparse
 
 Labels = tuple[Any, ...]
 DENSE = 0.25  # share of entries that are not zero from which on a dense matrix is no larger than a sparse one
@@ -132,6 +133,23 @@ def pair_matrix(pair: Ints, values: Floats, shape: tuple[int, int], constants: b
     size = (shape[0] * A, rows.shape[1])
     matrix = sp.csr_array((rows.data, (pair[rows.coords[0]], rows.coords[1])), shape=size)
     return matrix.toarray() if matrix.nnz >= DENSE * size[0] * size[1] else matrix
+
+
+def column_of(matrix: Any, k: int) -> Floats:
+    """One column of a matrix, dense or sparse, as an array of its own."""
+    column = matrix[:, [k]]
+    return np.array(column.toarray() if is_sparse(column) else column, dtype=np.float64)[:, 0]
+
+
+def with_entries(matrix: Any, rows: Ints, k: int, values: Any) -> Any:
+    """The matrix, dense or sparse, with these values in some rows of one column."""
+    column = column_of(matrix, k)
+    column[rows] = values
+    if is_sparse(matrix):
+        return sp.csr_array(sp.hstack([matrix[:, :k], sp.csr_array(column[:, None]), matrix[:, k + 1 :]], format="csr"))
+    other = matrix.copy()
+    other[:, k] = column
+    return other
 
 
 def _with_constants(names: list[str], choices: Labels) -> tuple[str, ...]:

@@ -39,6 +39,7 @@ class LinearReward:
     action_labels: Labels | None = None
     absent: Bools | None = None  # (S, A): pairs of a table that it has no row for; zeros stand in their place
     left_out = ""  # what `aligned` had no use for, in a sentence
+    leads: Ints | None = None  # (S, A): the state that each pair leads to, where that names it; −1 for no pair
 
     def __init__(
         self,
@@ -116,6 +117,32 @@ class LinearReward:
         other.left_out = _left_out(self, rows, columns) or self.left_out
         return other
 
+    def along(self, state_labels: Sequence[Any], targets: Ints, feasible: Bools) -> LinearReward:
+        """The same features in the order of a model whose actions have no names but where they lead, as turns have:
+        `targets` (S, A). A pair of the model that the features do not know is an error."""
+        if self.state_labels is None or self.leads is None:
+            return self
+        wanted = np.where(feasible, targets, -1)
+        same = self.state_labels == tuple(state_labels) and wanted.shape == self.leads.shape
+        if same and np.array_equal(self.leads[feasible], wanted[feasible]):
+            return self
+        own = _places(state_labels, self.state_labels)
+        s, a = np.nonzero(feasible)
+        row = _find_moves(self.leads, own[s], own[targets[s, a]])
+        if (row < 0).any():
+            k = int(np.flatnonzero(row < 0)[0])
+            ends = [plain(state_labels[int(i)]) for i in (s[k], targets[s[k], a[k]])]
+            where = f"from {ends[0]!r} to {ends[1]!r}"
+            got = f"none for {int((row < 0).sum())} of them"
+            raise InvalidReward("features", "features of every move of the model", got, where, _OTHER_NETWORK)
+        place = np.full(feasible.shape, -1)
+        place[s, a] = row
+        other = copy(self)
+        other.matrix = _rows(self.matrix, place.reshape(-1))
+        other.n_states, other.n_columns = feasible.shape
+        other.state_labels, other.leads = tuple(state_labels), wanted
+        return other
+
     def _stands(self, state_labels: Sequence[Any], action_labels: Sequence[Any] | None) -> bool:
         """Whether the rows are in the order of these labels already."""
         own = self.action_labels
@@ -161,6 +188,21 @@ class LinearReward:
     def __repr__(self) -> str:
         per = "states" if self.n_columns == 1 else f"states x {self.n_columns} actions"
         return f"LinearReward({self.n_params} features of {self.n_states} {per})"
+
+
+_OTHER_NETWORK = "Are they those of another network? Take network.reward(...) of this one."
+
+
+def _find_moves(leads: Ints, source: Ints, target: Ints) -> Ints:
+    """The row s*A + a that leads from each source to the target beside it; −1 where there is none."""
+    S = leads.shape[0]
+    rows = np.flatnonzero(leads >= 0)
+    keys = rows // leads.shape[1] * S + leads.reshape(-1)[rows]
+    order = np.argsort(keys)
+    wanted = source * S + target
+    k = np.minimum(np.searchsorted(keys[order], wanted), rows.size - 1)
+    known = (source >= 0) & (target >= 0) & (keys[order][k] == wanted)
+    return np.where(known, rows[order][k], -1)
 
 
 def _as_matrix(features: Any, n_actions: int | None) -> tuple[Any, int, int]:

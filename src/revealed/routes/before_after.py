@@ -13,10 +13,10 @@ import numpy as np
 
 from revealed.checks import Floats
 from revealed.errors import InvalidInput
-from revealed.labels import spell
-from revealed.routes.demand import Demand
+from revealed.labels import in_short, spell
 from revealed.routes.expected import Expected, expect
 from revealed.sheet import MISSING, Printed, Row, Sheet
+from revealed.trip_demand import Demand
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -45,6 +45,7 @@ class RouteComparison(Printed):
     trips: float
     money: str | None = field(default=None)
     valued: tuple[str, ...] = field(default=())  # attributes that drivers mind, which are printed
+    closed: tuple[Any, ...] = field(default=())  # links that can be entered only before
 
     @property
     def arriving(self) -> float:
@@ -81,9 +82,16 @@ class RouteComparison(Printed):
         left = (("Trips", f"{self.trips:.10g}"), ("Arriving in both", f"{self.arriving:.10g}"))
         right = (("Lost", f"{self.lost['trips'].sum():.10g}"), ("Gained", f"{self.gained['trips'].sum():.10g}"))
         notes = ["Welfare is the expected maximum, in units of the shocks; its level means nothing, its change does."]
-        notes += [note for note in (_named(self.lost, "no longer"), _named(self.gained, "only afterwards")) if note]
+        told = _named(self.lost, "no longer"), _named(self.gained, "only afterwards"), self._begun_on_closed()
+        notes += [note for note in told if note]
         head = ("", "before", "after", "change")
         return Sheet(title, head, tuple(b for b in blocks if b), left, right, tuple(notes), title)
+
+    def _begun_on_closed(self) -> str:
+        """A sentence on closed links that keep a flow."""
+        closed, after = set(self.closed), self.flows["after"]
+        words = [f"{spell(link)} ({flow:.5g})" for link, flow in after.items() if link in closed and flow > 0.0]
+        return f"Closed links keep the flow of trips that begin there: {in_short(words)}." if words else ""
 
 
 def compare(before: RouteChoice, after: Any, demand: Demand, money: str | None) -> RouteComparison:
@@ -99,7 +107,7 @@ def compare(before: RouteChoice, after: Any, demand: Demand, money: str | None) 
     found = [expect(model.cases(both), both, model.network.pair) for model in (before, after)]
     table = asked.to_frame()
     return RouteComparison(
-        words=after.words,
+        words=_words(before, after),
         flows=_side_by_side([part.visits for part in found], before.link_index),
         attributes=_attributes(before, after, found, float(both.trips.sum())),
         welfare=_welfare(both, [value[kept] for value in values], before, money),
@@ -108,7 +116,23 @@ def compare(before: RouteChoice, after: Any, demand: Demand, money: str | None) 
         trips=float(asked.trips.sum()),
         money=money,
         valued=before.names,
+        closed=_closed(before, after),
     )
+
+
+def _words(before: RouteChoice, after: RouteChoice) -> str:
+    """What is said of the model, or else of its network, or else of its parameters."""
+    plain = type(after).words
+    if after.words != plain:
+        return after.words
+    if after.network.words not in ("", before.network.words):
+        return after.network.words
+    return plain if np.array_equal(before.theta, after.theta) else "other parameters"
+
+
+def _closed(before: RouteChoice, after: RouteChoice) -> tuple[Any, ...]:
+    index = np.setdiff1d(before.network.target, after.network.target)
+    return tuple(before.network.links[k] for k in index)
 
 
 def _side_by_side(both: list[Floats], index: Any) -> pd.DataFrame:
@@ -152,4 +176,5 @@ def _named(pairs: pd.DataFrame, how: str) -> str:
         return ""
     shown = [f"{spell(a)} to {spell(b)}" for a, b in zip(pairs["origin"], pairs["destination"], strict=True)]
     more = f" and {len(shown) - SHOWN} more pairs" if len(shown) > SHOWN else ""
-    return f"Trips that {how} arrive: {pairs['trips'].sum():g}, from {', '.join(shown[:SHOWN])}{more}."
+    these = f"{pairs['trips'].sum():g}, from {', '.join(shown[:SHOWN])}{more}"
+    return f"Trips that {how} arrive: {these}; left out of both sides."

@@ -6,30 +6,25 @@ from copy import copy
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from revealed.checks import Floats
 from revealed.errors import InvalidInput
-from revealed.labels import spell
+from revealed.labels import in_short, spell
+from revealed.rewards.feature_table import with_entries
 from revealed.rewards.linear import LinearReward
 from revealed.routes.link_size import LinkSizeReward
 from revealed.routes.network import RoadNetwork
-from revealed.tables import sparse_table
-from revealed.transitions import is_sparse
 
 if TYPE_CHECKING:
     from revealed.routes.choice import RouteChoice
-
-SHOWN = 4  # links that are named in words
 
 
 def closed(model: RouteChoice, links: Any) -> RouteChoice:
     """See `RouteChoice.close`. Turns keep their numbers, so that the reward still fits; link sizes are those of the
     changed network."""
     network = model.network.without(links)
-    names = [spell(model.network.links[k]) for k in model.network.indices(links)]
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return _moved(model, network, model.reward_model, f"{', '.join(names[:SHOWN])}{more} closed")
+    names = [model.network.links[k] for k in model.network.indices(links)]
+    return _moved(model, network, model.reward_model, f"{in_short(names)} closed")
 
 
 def changed(model: RouteChoice, attribute: str, values: Any) -> RouteChoice:
@@ -83,15 +78,8 @@ def _before(at: Any, name: str) -> tuple[Floats, Floats]:
 
 def _with_column(reward: LinearReward, k: int, network: RoadNetwork, values: Floats) -> LinearReward:
     """A linear reward with other numbers in the feature of one parameter."""
-    rows = int(reward.matrix.shape[0])
-    matrix = reward.matrix
-    if rows != network.mdp.feasible.size:  # features of links that are left, which turns do not tell apart
+    if int(reward.matrix.shape[0]) != network.mdp.feasible.size:  # features of links that are left, alike for all turns
         raise InvalidInput("attribute", "a feature of turns", "one of the links that they leave")
     other = copy(reward)
-    if not is_sparse(matrix):
-        other.matrix = matrix.copy()
-        other.matrix[network.pair, k] = values
-        return other
-    column = sparse_table(values, network.pair, np.zeros(values.size, dtype=np.intp), (rows, 1))
-    other.matrix = sp.csr_array(sp.hstack([matrix[:, :k], column, matrix[:, k + 1 :]], format="csr"))
+    other.matrix = with_entries(reward.matrix, network.pair, k, values)
     return other

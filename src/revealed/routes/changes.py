@@ -13,11 +13,13 @@ import numpy as np
 
 from revealed.checks import Floats, Ints, as_floats, as_number
 from revealed.errors import InvalidInput
-from revealed.labels import find, plain, spell
+from revealed.labels import find, in_short, plain, spell
 from revealed.routes.link_tables import Nodes
 
 if TYPE_CHECKING:
     from revealed.routes.network import RoadNetwork
+
+ARRIVAL = " (arrival)"  # behind the label of the link
 
 
 def close_links(network: RoadNetwork, links: Any) -> RoadNetwork:
@@ -33,7 +35,13 @@ def close_links(network: RoadNetwork, links: Any) -> RoadNetwork:
         target=network.target[kept],
         slot=network.slot[kept],
         turn_values={name: values[kept] for name, values in network.turn_values.items()},
+        words=_told(network, f"{in_short([network.links[k] for k in np.flatnonzero(closed)])} closed"),
     )
+
+
+def _told(network: RoadNetwork, words: str) -> str:
+    """What was changed before, and this."""
+    return words if not network.words or network.words == words else f"{network.words}, {words}"
 
 
 # -- attributes -------------------------------------------------------------------------------------------------------
@@ -64,12 +72,13 @@ def _by_link(network: RoadNetwork, name: str, index: Ints, numbers: Floats) -> R
         return _of_turns(network, name, np.where(np.isnan(entered), network.turn_values[name], entered))
     changed = network.link_values.get(name, np.zeros(network.n_links)).copy()
     changed[index] = numbers
-    return replace(network, link_values=network.link_values | {name: changed})
+    return replace(network, link_values=network.link_values | {name: changed}, words=_told(network, f"{name} changed"))
 
 
 def _of_turns(network: RoadNetwork, name: str, values: Floats) -> RoadNetwork:
     others = {key: column for key, column in network.link_values.items() if key != name}
-    return replace(network, link_values=others, turn_values=network.turn_values | {name: values})
+    told = _told(network, f"{name} changed")
+    return replace(network, link_values=others, turn_values=network.turn_values | {name: values}, words=told)
 
 
 def _present(network: RoadNetwork, name: str) -> Floats:
@@ -86,10 +95,19 @@ def _as_named(network: RoadNetwork, values: Any) -> dict[Any, Any] | None:
     keys = [plain(key) for key in index]
     if keys == list(range(network.n_turns)) and not all(spell(key) in network.place for key in keys):
         return None
+    _require_own_names(network, index, keys)
     if len(set(keys)) < len(keys):
         twice = next(key for i, key in enumerate(keys) if key in keys[:i])
         raise InvalidInput("values", "every link or turn named once", f"{twice!r} twice")
     return dict(zip(keys, values.to_numpy().tolist(), strict=True))
+
+
+def _require_own_names(network: RoadNetwork, index: Any, keys: list[Any]) -> None:
+    """The numbers that pandas gives to rows are no ids of links, unless they are just these in their order."""
+    if type(index).__name__ == "RangeIndex" and [spell(key) for key in keys] != list(network.place)[: len(keys)]:
+        expected, got = "a Series by link or by pair of links", f"one by number of row, 0…{len(keys) - 1}"
+        remedy = 'As in table.set_index("link")["toll"], or pass a dict.'
+        raise InvalidInput("values", expected, got, remedy=remedy)
 
 
 def _per_turn(network: RoadNetwork, values: Any) -> Floats:
@@ -159,7 +177,7 @@ def _require_no_arrival(network: RoadNetwork, ends: Ints) -> None:
 
 
 def _arrival_labels(network: RoadNetwork, ends: Ints) -> tuple[str, ...]:
-    labels = tuple(f"{spell(network.links[k])} (arrival)" for k in ends)
+    labels = tuple(f"{spell(network.links[k])}{ARRIVAL}" for k in ends)
     taken = next((label for label in labels if label in network.place), None)
     if taken is not None:
         raise InvalidInput("destinations", "links whose arrival link has a label of its own", f"{taken!r} twice")

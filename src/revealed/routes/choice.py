@@ -7,6 +7,7 @@ Links go in and come out by their labels. Nothing here is estimated: parameters 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,11 +20,12 @@ from revealed.goal_likelihood import by_trip, trip_names
 from revealed.goal_values import Toward
 from revealed.labels import plain
 from revealed.routes.best_paths import MOST, best_paths, sums_along
-from revealed.routes.demand import Demand, as_demand, trips_on
+from revealed.routes.demand import as_demand
 from revealed.routes.elasticities import Response, share_of
 from revealed.routes.expected import Expected, expect, require_ways
 from revealed.routes.link_model import LinkModel
 from revealed.routes.network import RoadNetwork
+from revealed.trip_demand import Demand, trips_on
 from revealed.trip_simulation import simulate_trips
 
 if TYPE_CHECKING:
@@ -158,24 +160,34 @@ class RouteChoice(LinkModel):
         """The log of the probability of each trip's choices, by trip; its sum is the model's log likelihood."""
         import pandas as pd
 
-        trips_on(self.network, trips)  # or it says what is wrong with them
+        trips_on(self.network.mdp, trips)  # or it says what is wrong with them
         where = (self.network.mdp, trips, lambda rows: goal_cases(rows, None), self.reward_model, self.theta)
         index = pd.Index(trip_names(trips), name="trip", tupleize_cols=False)
         return pd.Series(by_trip(*where), index=index, name="log_likelihood")
 
-    def simulate(self, demand: Any, seed: int | None = None, **columns: Any) -> Demonstrations:
-        """Trips drawn from the model, as many per pair as the demand says, with their goals; ids are 0, 1, …."""
+    def simulate(
+        self, demand: Any, seed: int | None = None, longest: int | None = None, **columns: Any
+    ) -> Demonstrations:
+        """Trips drawn from the model, as many per pair as the demand says, with their goals; ids are 0, 1, ….
+
+        Trips that are not there after `longest` decisions, where it is given, are cut off. Trips that begin at their
+        destination decide nothing (in `flows` they are one visit): they are left out, and the notes say so.
+        """
         table = as_demand(self.network, demand, **columns)
         odd = np.flatnonzero(table.trips != np.round(table.trips))
         if odd.size:
             got, where = f"{table.trips[odd[0]]:g}", table.words(int(odd[0]))
             raise InvalidInput("trips", "whole numbers of trips", got, where, "Round them first.")
-        kept = table.keep(table.trips > 0.0)
+        there = (table.trips > 0.0) & (table.origin == table.destination)
+        kept = table.keep((table.trips > 0.0) & ~there)
+        if not len(kept):
+            raise InvalidInput("demand", "trips from one link to another", repr(table))
         require_ways(kept, self.values_of(kept))
         often = kept.trips.astype(np.intp)
         starts, ends = (np.repeat(x, often) for x in (kept.origin, kept.destination))
         reward = self.table() if self.by is None else self.table
-        return simulate_trips(self.network.mdp, reward, starts, ends, seed, by=self.by or "goal")
+        demos = simulate_trips(self.network.mdp, reward, starts, ends, seed, longest, self.by or "goal")
+        return replace(demos, notes=(*demos.notes, *_left_out(table.keep(there))))
 
     # -- how behaviour answers ----------------------------------------------------------------------------------------
 
@@ -248,6 +260,14 @@ class RouteChoice(LinkModel):
         from revealed.routes.before_after import compare
 
         return compare(self, other, as_demand(self.network, demand, **columns), money)
+
+
+def _left_out(there: Demand) -> tuple[str, ...]:
+    """A note on trips that begin at their destination."""
+    if not len(there):
+        return ()
+    trips = f"{there.trips.sum():g} trip{'s' if there.trips.sum() > 1.0 else ''}"
+    return (f"{trips} from a link to itself left out (first {there.words(0)}): nothing is decided there.",)
 
 
 def _require_extent(n: Any, coverage: Any, most: Any) -> None:

@@ -46,10 +46,7 @@ class Response:
         visits = self.toward.visits(starts)
         moved = (visits[source] * policy)[:, None] * self.log_policy()
         sent = _gathered(self.moves.target, moved, self.moves.n_states)
-        # visits are those of trips, which are not fewer than none: what comes and what stays away, each by itself
-        d_visits = np.column_stack(
-            [self.toward.visits(np.maximum(b, 0.0)) - self.toward.visits(np.maximum(-b, 0.0)) for b in sent.T]
-        )
+        d_visits = self.toward.behind(sent)
         return visits, d_visits, visits[source] * policy, moved + d_visits[source] * policy[:, None]
 
 

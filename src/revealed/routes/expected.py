@@ -13,7 +13,7 @@ import numpy as np
 from revealed.checks import Bools, Floats, Ints
 from revealed.errors import InvalidInput
 from revealed.goal_values import Toward
-from revealed.routes.demand import Demand
+from revealed.trip_demand import Demand
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +35,7 @@ def expect(cases: Iterable[tuple[Toward, Ints]], demand: Demand, pair: Ints) -> 
     """`cases` are values toward a goal, each with the rows of the demand that head there; `pair` (E,) the turns' places
     among the model's pairs."""
     value = np.full(len(demand), -np.inf)
-    visits, turns = np.zeros(len(demand.links)), np.zeros(pair.size)
+    visits, turns = np.zeros(demand.n_states), np.zeros(pair.size)
     for toward, rows in cases:
         value[rows] = toward.value[demand.origin[rows]]
         going = rows[np.isfinite(value[rows])]

@@ -24,8 +24,8 @@ def read_graph(graph: Any, link: str | None, x: str, y: str, attributes: Sequenc
     nodes = join_nodes(_nodes([u for u, *_ in edges]), _nodes([v for _, v, *_ in edges]))
     data = Table(_columns([data for *_, data in edges]))
     keys = set() if link is None else {link}
-    values, notes = read_attributes(data, "links", keys, attributes, lambda row: f"link {labels[row]!r}")
-    return Links(labels, values, nodes, _coordinates(graph, nodes, x, y), notes)
+    values, left_out = read_attributes(data, "links", keys, attributes, lambda row: f"link {labels[row]!r}")
+    return Links(labels, values, nodes, _coordinates(graph, nodes, x, y), left_out)
 
 
 def _require_graph(graph: Any) -> None:

@@ -19,9 +19,10 @@ from revealed.labels import listed, plain
 from revealed.naming import label_index
 from revealed.paths import Moves
 from revealed.rewards.base import align_reward, is_linear, lift_reward, require_reward
-from revealed.routes.demand import Demand
+from revealed.rewards.feature_table import column_of
 from revealed.routes.network import RoadNetwork
 from revealed.scenario import find_parameter
+from revealed.trip_demand import Demand
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,6 +38,10 @@ class LinkModel:
         self.network = network
         self.reward_model: Any = lift_reward(align_reward(reward, network.mdp), network.mdp)
         self.theta = as_theta(params, self.names)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without what holds factorisations; it is made again when asked for."""
+        return {name: value for name, value in vars(self).items() if name != "_values"}
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -100,8 +105,7 @@ class LinkModel:
         k = find_parameter(attribute, tuple(map(str, base.names)), "attribute")
         J = base.jacobian(self.theta[: base.n_params])
         rows = self.network.pair if J.shape[0] == self.network.mdp.feasible.size else self.network.source
-        column = J[rows][:, [k]]
-        return k, np.asarray(column.toarray() if hasattr(column, "toarray") else column, dtype=np.float64)[:, 0]
+        return k, column_of(J, k)[rows]
 
     def direction(self, attribute: str, links: Any = None, turns: Any = None) -> Floats:
         """(E,): how rewards of turns move with the log of an attribute of some links or turns, or of all."""

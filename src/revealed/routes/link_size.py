@@ -22,11 +22,12 @@ from revealed.labels import plain
 from revealed.naming import label_index
 from revealed.rewards.base import align_reward, is_linear, require_reward
 from revealed.rewards.linear import LinearReward
-from revealed.routes.demand import Demand, as_demand
+from revealed.routes.demand import as_demand
 from revealed.routes.expected import require_ways
 from revealed.routes.network import RoadNetwork
 from revealed.tables import sparse_table
 from revealed.transitions import is_sparse
+from revealed.trip_demand import Demand
 
 if TYPE_CHECKING:
     import pandas as pd

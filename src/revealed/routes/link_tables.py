@@ -7,7 +7,7 @@ of numbers that plays no other part is an attribute; columns of anything else ar
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ import numpy as np
 from revealed.checks import Floats, Ints, as_list
 from revealed.errors import InvalidInput
 from revealed.frames import FRAME_REMEDY, Column, Table, as_plain, kind_of, missing_in, read_table, require_column
-from revealed.labels import near, plain, spell
+from revealed.labels import how_many, near, plain, spell
 
 Columns = str | Sequence[str]
 CORNERS = ("x_from", "y_from", "x_to", "y_to")
@@ -45,13 +45,14 @@ class Nodes:
 
 @dataclass(frozen=True)
 class Links:
-    """What is known of the links before they are joined by turns; `coordinates` (S, 2, 2) are their two ends."""
+    """What is known of the links before they are joined by turns; `coordinates` (S, 2, 2) are their two ends,
+    `left_out` the columns that are no attributes, each with the reason."""
 
     labels: tuple[Any, ...]
     values: dict[str, Floats]
     nodes: Nodes | None = None
     coordinates: Floats | None = None
-    notes: tuple[str, ...] = ()
+    left_out: dict[str, str] = field(default_factory=dict)
 
 
 def read_links(
@@ -67,9 +68,9 @@ def read_links(
     nodes = None if ends is None else join_nodes(*(read_ids(table, role, name) for role, name in zip(ENDS, ends)))
     corner = _corner_columns(table, corners)
     keys = {name for part in (link, *(ends or ())) for name in as_names(part)} | set(corner)
-    values, notes = read_attributes(table, "links", keys, attributes, lambda row: f"link {labels[row]!r}")
+    values, left_out = read_attributes(table, "links", keys, attributes, lambda row: f"link {labels[row]!r}")
     placed = np.column_stack([table.numbers(c, c) for c in corner]).reshape(-1, 2, 2) if corner else None
-    return Links(labels, values, nodes, placed, notes)
+    return Links(labels, values, nodes, placed, left_out)
 
 
 ENDS = ("start", "end")
@@ -180,24 +181,50 @@ def _id_column(table: Table, argument: str, name: Any) -> Column:
 
 def read_attributes(
     table: Table, argument: str, keys: set[Any], wanted: Sequence[str] | None, owner: Callable[[int], str]
-) -> tuple[dict[str, Floats], tuple[str, ...]]:
-    """The columns of numbers beside the `keys`, or those wanted, and notes on the rest; `owner` names a row."""
+) -> tuple[dict[str, Floats], dict[str, str]]:
+    """The columns of numbers beside the `keys`, or those wanted, and why the rest is left out; `owner` names a row."""
     chosen = None if wanted is None else as_names(wanted)
     names = [name for name in table.names if name not in keys and (chosen is None or name in chosen)]
     values: dict[str, Floats] = {}
-    other: list[str] = []
+    other: dict[str, str] = {}
     for name in names:
         numbers = _numbers(table.columns[name])
         if numbers is not None:
             values[name] = _finite(argument, name, numbers, owner)
         elif wanted is None:
-            other.append(name)
+            other[name] = f"column {name!r} of the {argument} {_held(table.columns[name])}"
         else:
-            raise InvalidInput("attributes", "columns of numbers", f"column {name!r} of the {argument}, which is none")
-    if not other:
-        return values, ()
-    what = f"columns {', '.join(map(repr, other))} hold" if len(other) > 1 else f"column {other[0]!r} holds"
-    return values, (f"{what} other things than numbers, so that no attribute of the {argument} comes from there.",)
+            got = f"column {name!r} of the {argument}, which {_held(table.columns[name])}"
+            raise InvalidInput("attributes", "columns of numbers", got)
+    return values, other
+
+
+def notes_on(left_out: dict[str, str], argument: str) -> tuple[str, ...]:
+    """A note on the columns of a table that are no attributes."""
+    if not left_out:
+        return ()
+    what = (
+        f"columns {', '.join(map(repr, left_out))} hold"
+        if len(left_out) > 1
+        else f"column {next(iter(left_out))!r} holds"
+    )
+    return (f"{what} other things than numbers, so that no attribute of the {argument} comes from there.",)
+
+
+def _held(raw: Column) -> str:
+    """The first value that is no number, and where it stands."""
+    known = np.flatnonzero(~missing_in(raw))
+    if not known.size:
+        return "holds no value"
+    row = next((row for row in known if not _reads_as_number(raw[row])), known[0])
+    return f"holds {plain(raw[row])!r} in row {row}"
+
+
+def _reads_as_number(value: Any) -> bool:
+    try:
+        return bool(np.isfinite(float(value)))
+    except (TypeError, ValueError):
+        return False
 
 
 def _numbers(raw: Column) -> Floats | None:
@@ -221,7 +248,7 @@ def _finite(argument: str, name: str, values: Floats, owner: Callable[[int], str
     if bad.size:
         row = int(bad[0])
         got = "none" if np.isnan(values[row]) else f"{values[row]}"
-        where = f"{owner(row)}; {bad.size} such rows"
+        where = f"{owner(row)}; {how_many(bad.size, 'such row')}"
         remedy = f"{FRAME_REMEDY} Or name the columns that matter: attributes=[...]."
         raise InvalidInput(argument, f"a finite number in column {name!r} of every row", got, where, remedy)
     return values

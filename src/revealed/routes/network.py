@@ -21,17 +21,15 @@ from revealed.errors import InvalidInput
 from revealed.labels import find, listed, near, plain, spell
 from revealed.mdp import MDP
 from revealed.model_checks import frozen
-from revealed.rewards.feature_table import pair_matrix
 from revealed.rewards.linear import LinearReward
-from revealed.routes.link_tables import Columns, Links, Nodes, as_names, read_links, read_places
+from revealed.routes.link_tables import Columns, Links, Nodes, as_names, notes_on, read_links, read_places
+from revealed.routes.turn_features import BUILT_IN, make_features, make_reward
 from revealed.routes.turns import Turns, join_links, read_turns, with_built_ins
-from revealed.transitions import is_sparse
 
 if TYPE_CHECKING:
     import pandas as pd
 
 LEFT_TURN = (40.0, 170.0)  # degrees
-BUILT_IN = ("constant", "u_turn", "left_turn")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -42,7 +40,7 @@ class RoadNetwork:
     k leads from link `source[k]` to link `target[k]` (indices, both (E,)) and is action `slot[k]` of the first.
     `coordinates` (S, 2, 2) are the points (x, y) where each link starts and ends, None where they are not known;
     `nodes` which nodes those are. `arrival` (S,) is the arrival link of each link, −1 where it has none. `notes` say
-    what the tables held that is not used.
+    what the tables held that is not used, `left_out` why, by column; `words` what was changed since.
     """
 
     links: tuple[Any, ...]
@@ -55,7 +53,9 @@ class RoadNetwork:
     nodes: Nodes | None
     coordinates: Floats | None
     arrival: Ints
+    left_out: dict[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = field(default=())
+    words: str = field(default="")
 
     def __post_init__(self) -> None:
         arrays = (self.source, self.target, self.slot, self.n_slots, self.arrival, self.coordinates)
@@ -182,7 +182,8 @@ class RoadNetwork:
             nodes=links.nodes,
             coordinates=links.coordinates,
             arrival=np.full(S, -1, dtype=np.intp),
-            notes=links.notes + turns.notes,
+            left_out=links.left_out | turns.left_out,
+            notes=notes_on(links.left_out, "links") + notes_on(turns.left_out, "turns"),
         )
         for name in () if attributes is None else as_names(attributes):
             network.attribute(name, "attributes")
@@ -191,7 +192,8 @@ class RoadNetwork:
     def __repr__(self) -> str:
         ends = self.n_links - np.unique(self.source).size
         more = f", {ends} dead end{'s' if ends > 1 else ''}" if ends else ""
-        return f"RoadNetwork({self.n_links} links, {self.n_turns} turns{more}; {', '.join(self.attributes)})"
+        told = ", ".join(self.attributes) + (f"; not used: {listed(list(self.left_out))}" if self.left_out else "")
+        return f"RoadNetwork({self.n_links} links, {self.n_turns} turns{more}; {told})"
 
     @property
     def n_links(self) -> int:
@@ -210,6 +212,13 @@ class RoadNetwork:
     def pair(self) -> Ints:
         """(E,): the place s*A + a of each turn among the model's pairs; increasing."""
         return frozen(self.source * self.n_actions + self.slot)
+
+    @cached_property
+    def leads(self) -> Ints:
+        """(S, A): the link that each pair leads to, −1 where there is no turn."""
+        out = np.full(self.n_links * self.n_actions, -1, dtype=np.intp)
+        out[self.pair] = self.target
+        return frozen(out.reshape(self.n_links, self.n_actions))
 
     @cached_property
     def mdp(self) -> MDP:
@@ -277,45 +286,20 @@ class RoadNetwork:
         if name in self.turn_values:
             return self.turn_values[name]
         if name not in self.link_values:
-            known = self.attributes
-            raise InvalidInput(argument, f"one of {listed(known)}", repr(name), remedy=near(name, known))
+            known, why = self.attributes, self.left_out.get(name)
+            remedy = near(name, known) if why is None else f"It is no attribute: {why}."
+            raise InvalidInput(argument, f"one of {listed(known)}", repr(name), remedy=remedy)
         return self.link_values[name][self.target]
 
     def features(self, columns: str | Sequence[str] | None = None, sparse: bool = False) -> Any:
         """The attributes as features of pairs: (S, A, K) with zeros where a link has fewer than A turns, as neural
         rewards take them, or `sparse` (S*A, K) with row s*A + a."""
-        names = self._chosen(columns)
-        values = np.column_stack([self.attribute(name) for name in names])
-        shape = (self.n_links * self.n_actions, len(names))
-        if sparse:
-            coo = sp.coo_array(values)
-            return sp.csr_array((coo.data, (self.pair[coo.coords[0]], coo.coords[1])), shape=shape)
-        table = np.zeros(shape)
-        table[self.pair] = values
-        return table.reshape(self.n_links, self.n_actions, -1)
+        return make_features(self, columns, sparse)
 
     def reward(self, columns: str | Sequence[str] | None = None) -> LinearReward:
         """A weight for each of these attributes, by default for all but flags that no turn has ("u_turn" where there
         are none). Features are kept sparse where most would be padding or zeros."""
-        names = self._chosen(columns)
-        values = np.column_stack([self.attribute(name) for name in names])
-        matrix = pair_matrix(self.pair, values, (self.n_links, self.n_actions), constants=False)
-        if is_sparse(matrix):
-            return LinearReward(matrix, names, n_actions=self.n_actions, state_labels=self.links)
-        features = matrix.reshape(self.n_links, self.n_actions, -1)
-        return LinearReward(features, names, state_labels=self.links)
-
-    def _chosen(self, columns: str | Sequence[str] | None) -> list[str]:
-        if columns is None:
-            return [name for name in self.attributes if name not in BUILT_IN or self.attribute(name).any()]
-        names = [columns] if isinstance(columns, str) else as_list(columns)
-        if not names:
-            raise InvalidInput("columns", f"names among {listed(self.attributes)}", repr(columns)[:60])
-        for k, name in enumerate(names):
-            self.attribute(name, "columns")
-            if name in names[:k]:
-                raise InvalidInput("columns", "every attribute once", f"{name!r} twice")
-        return names
+        return make_reward(self, columns)
 
     # -- trips, frames and other networks -----------------------------------------------------------------------------
 
@@ -327,6 +311,7 @@ class RoadNetwork:
         sequence: str = "sequence",
         link: Columns = "link",
         traveller: Columns | None = None,
+        bad: str = "error",
     ) -> Demonstrations:
         """Trips as decisions: a table with a row per link that a trip passes, in any order; any frame or file.
 
@@ -335,10 +320,13 @@ class RoadNetwork:
         see `with_arrivals`: trips that end at a link with an arrival link go on to it. Trips of one link, which decide
         nothing, are left out and noted. The trips are the agents, in the order of their ids; with `traveller`, a column
         that says whose each trip is, the travellers are, so that standard errors can be clustered by them.
+
+        A trip that the network does not allow (an unknown link, a turn that is not there, a last link that is passed
+        before, a sequence that stands twice) is an error; with `bad="drop"` it is left out and counted in the notes.
         """
         from revealed.routes.trips import read_trips
 
-        return read_trips(self, table, trip, sequence, link, traveller)
+        return read_trips(self, table, trip, sequence, link, traveller, bad)
 
     @property
     def links_frame(self) -> pd.DataFrame:

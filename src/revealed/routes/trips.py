@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from revealed.checks import Bools, Ints
+from revealed.checks import Bools, Ints, require_option
 from revealed.demonstrations import Demonstrations
 from revealed.errors import InvalidDemonstrations
 from revealed.frames import Column, Table, kind_of, read_table
-from revealed.labels import near
+from revealed.labels import how_many, near
 from revealed.routes.link_tables import Columns, Ids, read_ids
 from revealed.trajectories import Steps
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from revealed.routes.network import RoadNetwork
 
 ARGUMENT = "trips"
+BAD = ("error", "drop")
+DROP = 'leave such trips out: bad="drop".'
 
 
 @dataclass(frozen=True)
@@ -43,41 +46,60 @@ class Rows:
     def first(self) -> Bools:
         return np.append(True, self.trip[1:] != self.trip[:-1])
 
-    def some(self, kept: Any) -> Rows:
-        parts = {name: getattr(self, name)[kept] for name in ("trip", "link", "shown", "row")}
-        return replace(self, **parts)
+    def of_trips(self, kept: Bools) -> Rows:
+        """The rows of these trips, under new numbers."""
+        some, which = kept[self.trip], np.flatnonzero(kept)
+        parts: dict[str, Any] = {name: getattr(self, name)[some] for name in ("link", "shown", "row")}
+        owners = None if self.travellers is None else tuple(self.travellers[k] for k in which)
+        ids = tuple(self.ids[k] for k in which)
+        return replace(self, trip=(np.cumsum(kept) - 1)[self.trip[some]], ids=ids, travellers=owners, **parts)
 
     def whose(self, k: int) -> str:
         return f"trip {self.ids[self.trip[k]]!r}"
 
 
 def read_trips(
-    network: RoadNetwork, table: Any, trip: Columns, sequence: str, link: Columns, traveller: Columns | None
+    network: RoadNetwork,
+    table: Any,
+    trip: Columns,
+    sequence: str,
+    link: Columns,
+    traveller: Columns | None,
+    bad: str = "error",
 ) -> Demonstrations:
     """See `RoadNetwork.trips`."""
-    rows = to_arrivals(network, _read_rows(network, table, trip, sequence, link, traveller))
-    rows, notes = _without_singles(rows)
-    goal = _goals(rows)
-    _require_one_visit(network, rows, goal)
-    steps, ids = _steps(network, rows, goal), rows.ids
+    rows, notes = _read_rows(network, table, trip, sequence, link, traveller, bad)
+    rows, single = _without_singles(to_arrivals(network, rows))
+    for check in (_passed_before, _turned_nowhere):
+        rows = _settle(rows, check(network, rows), bad, notes)
+    steps, ids = _steps(network, rows), rows.ids
     if rows.travellers is not None:
         code = {name: k for k, name in enumerate(dict.fromkeys(rows.travellers))}
         whose = np.array([code[name] for name in rows.travellers], dtype=np.intp)
         steps, ids = replace(steps, agent=whose[steps.agent]), tuple(code)
     demos = Demonstrations._from_steps(steps, None, network.n_links, network.n_actions, ids)
-    return replace(demos, state_labels=network.links, notes=notes)
+    return replace(demos, state_labels=network.links, notes=(*notes, *single))
 
 
-def destinations_in(network: RoadNetwork, table: Any, trip: Columns, sequence: str, link: Columns) -> list[Any]:
+def destinations_in(
+    network: RoadNetwork, table: Any, trip: Columns, sequence: str, link: Columns, bad: str = "error"
+) -> list[Any]:
     """The last link of every trip, each once."""
-    rows = _read_rows(network, table, trip, sequence, link, None)
+    rows, _ = _read_rows(network, table, trip, sequence, link, None, bad)
     return [network.links[k] for k in np.unique(rows.link[rows.last])]
 
 
 def _read_rows(
-    network: RoadNetwork, frame: Any, trip: Columns, sequence: str, link: Columns, traveller: Columns | None
-) -> Rows:
-    """The table in order, its links known."""
+    network: RoadNetwork,
+    frame: Any,
+    trip: Columns,
+    sequence: str,
+    link: Columns,
+    traveller: Columns | None,
+    bad: str,
+) -> tuple[Rows, list[str]]:
+    """The table in order, its links known, and notes on what was left out."""
+    require_option("bad", bad, BAD)
     table = read_table(frame, "table", InvalidDemonstrations)
     trips = read_ids(table, "trip", trip, ordered=True)
     links = read_ids(table, "link", link)
@@ -86,9 +108,9 @@ def _read_rows(
     index = links.places(network.place)
     owners = None if traveller is None else _owners(trips, read_ids(table, "traveller", traveller, ordered=True))
     rows = Rows(trips.code[order], index[order], clock[order], order, trips.labels, owners)
-    _require_known(network, rows, links)
-    _require_once(rows)
-    return rows
+    notes: list[str] = []
+    rows = _settle(rows, _unknown(network, rows, links), bad, notes)
+    return _settle(rows, _twice(rows), bad, notes), notes
 
 
 def _owners(trips: Ids, people: Ids) -> tuple[Any, ...]:
@@ -105,33 +127,30 @@ def _owners(trips: Ids, people: Ids) -> tuple[Any, ...]:
 
 
 def _clock(table: Table, sequence: str) -> Column:
+    """Numbers or dates; dates that are written as text are read, as they are in files."""
     values = table.column("sequence", sequence)
+    dates = _dates(values) if values.dtype.kind == "U" else None
+    if dates is not None:
+        return dates
     if values.dtype.kind not in "iufM":
-        remedy = "As text, 10 would come before 9." if values.dtype.kind in "US" else None
+        is_text = values.dtype.kind in "US"
+        remedy = "As text, 10 would come before 9: make them numbers, or dates by pd.to_datetime." if is_text else None
         got = f"{kind_of(values)} such as {values[0]!s}"
         raise InvalidDemonstrations("sequence", f"numbers or dates in column {sequence!r}", got, remedy=remedy)
     return values
 
 
-def _require_known(network: RoadNetwork, rows: Rows, links: Ids) -> None:
-    lost = np.flatnonzero(rows.link < 0)
-    if lost.size:
-        k = int(lost[0])
-        label = links.labels[links.code[rows.row[k]]]
-        where = f"{rows.whose(k)}, sequence {rows.shown[k]}, row {rows.row[k]}; {lost.size} such rows"
-        remedy = near(label, network.links) or "Drop such trips, or add the link to the network."
-        raise InvalidDemonstrations(ARGUMENT, "links of the network", f"link {label!r}", where, remedy)
+ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}([ T]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?)?")
 
 
-def _require_once(rows: Rows) -> None:
-    """No two rows of a trip at one place: nothing would tell which comes first."""
-    same = np.flatnonzero((rows.trip[1:] == rows.trip[:-1]) & (rows.shown[1:] == rows.shown[:-1]))
-    if same.size:
-        k = int(same[0])
-        got = f"{rows.whose(k)} with sequence {rows.shown[k]} in rows {rows.row[k]} and {rows.row[k + 1]}"
-        raise InvalidDemonstrations(
-            ARGUMENT, "one row per trip and sequence", got, f"row {rows.row[k + 1]}; {same.size} such rows"
-        )
+def _dates(texts: Column) -> Column | None:
+    """Dates in the form 2024-05-01 or 2024-05-01 08:30:00; None where a text is something else."""
+    if not all(ISO_DATE.fullmatch(text) for text in texts):
+        return None
+    try:
+        return texts.astype("datetime64[us]")
+    except ValueError:  # a month 13
+        return None
 
 
 def to_arrivals(network: RoadNetwork, rows: Rows) -> Rows:
@@ -152,21 +171,16 @@ def to_arrivals(network: RoadNetwork, rows: Rows) -> Rows:
 
 
 def _without_singles(rows: Rows) -> tuple[Rows, tuple[str, ...]]:
-    """Trips of at least two links, under new numbers; the others decide nothing."""
+    """Trips of at least two links; the others decide nothing."""
     length = np.bincount(rows.trip, minlength=len(rows.ids))
     single = np.flatnonzero(length == 1)
     if single.size == 0:
         return rows, ()
     if single.size == length.size:
         raise InvalidDemonstrations(ARGUMENT, "at least one trip of two links", "trips of one link only")
-    place = np.cumsum(length > 1) - 1
-    kept = rows.some(length[rows.trip] > 1)
-    several = np.flatnonzero(length > 1)
-    ids = tuple(rows.ids[i] for i in several)
-    owners = None if rows.travellers is None else tuple(rows.travellers[i] for i in several)
     which = f"{single.size} trips of one link were" if single.size > 1 else "1 trip of one link was"
     note = f"{which} left out (first {rows.ids[single[0]]!r}): nothing is decided there."
-    return replace(kept, trip=place[kept.trip], ids=ids, travellers=owners), (note,)
+    return rows.of_trips(length > 1), (note,)
 
 
 def _goals(rows: Rows) -> Ints:
@@ -174,30 +188,10 @@ def _goals(rows: Rows) -> Ints:
     return rows.link[rows.last][rows.trip]
 
 
-def _require_one_visit(network: RoadNetwork, rows: Rows, goal: Ints) -> None:
-    """A trip would have ended where it first entered its last link."""
-    early = np.flatnonzero((rows.link == goal) & ~rows.last)
-    if early.size:
-        k = int(early[0])
-        end = int(np.flatnonzero(rows.last & (rows.trip == rows.trip[k]))[0])
-        label = network.links[rows.link[k]]
-        trips = np.unique(rows.trip[early]).size
-        got = f"{rows.whose(k)} at its last link {label!r} at sequence {rows.shown[k]} and again at {rows.shown[end]}"
-        remedy = (
-            "A trip ends on entering its destination. Cut the trip there, drop a row that stands twice, or let trips "
-            f"pass through with network.with_arrivals([{label!r}])."
-        )
-        expected = "trips that come to their last link once"
-        raise InvalidDemonstrations(ARGUMENT, expected, got, f"row {rows.row[k]}; {trips} such trips", remedy)
-
-
-def _steps(network: RoadNetwork, rows: Rows, goal: Ints) -> Steps:
+def _steps(network: RoadNetwork, rows: Rows) -> Steps:
     """A decision at every link but the last."""
     here = np.flatnonzero(~rows.last)
     turn = network.turns_between(rows.link[here], rows.link[here + 1])
-    lost = np.flatnonzero(turn < 0)
-    if lost.size:
-        raise _no_turn(network, rows, int(here[lost[0]]), lost.size)
     begin = np.flatnonzero(rows.first)
     return Steps(
         agent=rows.trip[here],
@@ -207,18 +201,100 @@ def _steps(network: RoadNetwork, rows: Rows, goal: Ints) -> Steps:
         next_state=rows.link[here + 1],
         first=rows.first[here],
         row=rows.row[here],
-        goal=goal[here],
+        goal=_goals(rows)[here],
     )
 
 
-def _no_turn(network: RoadNetwork, rows: Rows, k: int, many: int) -> InvalidDemonstrations:
+# -- trips that cannot be ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What a network does not allow: the rows, the complaint about the first, and why such trips may be left out."""
+
+    at: Ints
+    error: InvalidDemonstrations
+    reason: str
+
+
+def _settle(rows: Rows, fault: Fault | None, bad: str, notes: list[str]) -> Rows:
+    """The trips without fault, and a note on the others; or the complaint."""
+    if fault is None:
+        return rows
+    if bad == "error":
+        raise fault.error
+    lost = np.unique(rows.trip[fault.at])
+    were = f"{how_many(lost.size, 'trip')} {'were' if lost.size > 1 else 'was'}"
+    notes.append(f"{were} left out (first {rows.ids[lost[0]]!r}): {fault.reason}.")
+    if lost.size == len(rows.ids):
+        raise InvalidDemonstrations(ARGUMENT, "trips that the network allows", "none", remedy=" ".join(notes))
+    kept = np.ones(len(rows.ids), dtype=bool)
+    kept[lost] = False
+    return rows.of_trips(kept)
+
+
+def _such(rows: Rows, at: Ints, what: str) -> str:
+    """How many there are, and in how many trips."""
+    trips = np.unique(rows.trip[at]).size
+    return how_many(at.size, f"such {what}") + (f" in {how_many(trips, 'trip')}" if at.size > 1 else "")
+
+
+def _unknown(network: RoadNetwork, rows: Rows, links: Ids) -> Fault | None:
+    lost = np.flatnonzero(rows.link < 0)
+    if not lost.size:
+        return None
+    k = int(lost[0])
+    label = links.labels[links.code[rows.row[k]]]
+    where = f"{rows.whose(k)}, sequence {rows.shown[k]}, row {rows.row[k]}; {_such(rows, lost, 'row')}"
+    remedy = f"{near(label, network.links) or 'Add the link to the network.'} Or {DROP}"
+    error = InvalidDemonstrations(ARGUMENT, "links of the network", f"link {label!r}", where, remedy)
+    return Fault(lost, error, "a link is not in the network")
+
+
+def _twice(rows: Rows) -> Fault | None:
+    """Two rows of a trip at one place: nothing tells which comes first."""
+    same = np.flatnonzero((rows.trip[1:] == rows.trip[:-1]) & (rows.shown[1:] == rows.shown[:-1]))
+    if not same.size:
+        return None
+    k = int(same[0])
+    got = f"{rows.whose(k)} with sequence {rows.shown[k]} in rows {rows.row[k]} and {rows.row[k + 1]}"
+    where = f"row {rows.row[k + 1]}; {_such(rows, same, 'row')}"
+    remedy = f"Tell which comes first, or {DROP}"
+    error = InvalidDemonstrations(ARGUMENT, "one row per trip and sequence", got, where, remedy)
+    return Fault(same, error, "a sequence stands twice")
+
+
+def _passed_before(network: RoadNetwork, rows: Rows) -> Fault | None:
+    """A trip would have ended where it first entered its last link."""
+    early = np.flatnonzero((rows.link == _goals(rows)) & ~rows.last)
+    if not early.size:
+        return None
+    k = int(early[0])
+    end = int(np.flatnonzero(rows.last & (rows.trip == rows.trip[k]))[0])
+    label = network.links[rows.link[k]]
+    got = f"{rows.whose(k)} at its last link {label!r} at sequence {rows.shown[k]} and again at {rows.shown[end]}"
+    where = f"row {rows.row[k]}; {how_many(np.unique(rows.trip[early]).size, 'such trip')}"
+    remedy = (
+        "A trip ends on entering its destination. Cut the trip there, drop a row that stands twice, let trips pass "
+        f"through with network.with_arrivals([{label!r}]), or {DROP}"
+    )
+    expected = "trips that come to their last link once"
+    return Fault(early, InvalidDemonstrations(ARGUMENT, expected, got, where, remedy), "the last link is passed before")
+
+
+def _turned_nowhere(network: RoadNetwork, rows: Rows) -> Fault | None:
+    here = np.flatnonzero(~rows.last)
+    lost = here[network.turns_between(rows.link[here], rows.link[here + 1]) < 0]
+    if not lost.size:
+        return None
+    k = int(lost[0])
     first, second = (network.links[rows.link[i]] for i in (k, k + 1))
     got = (
         f"{rows.whose(k)}, which goes from link {first!r} to link {second!r} at sequence {rows.shown[k + 1]}, "
         "but there is no such turn"
     )
-    remedy = "Correct the trip, or add the turn to the network."
-    if first == second:
-        remedy = "The link stands twice in a row: keep one of the rows."
-    where = f"row {rows.row[k + 1]}; {many} such moves"
-    return InvalidDemonstrations(ARGUMENT, "trips along turns of the network", got, where, remedy)
+    mend = "The link stands twice in a row: keep one of the rows" if first == second else "Correct the trip"
+    remedy = f"{mend}, {'' if first == second else 'add the turn to the network, '}or {DROP}"
+    where = f"row {rows.row[k + 1]}; {_such(rows, lost, 'move')}"
+    error = InvalidDemonstrations(ARGUMENT, "trips along turns of the network", got, where, remedy)
+    return Fault(lost, error, "a turn is not in the network")

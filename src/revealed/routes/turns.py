@@ -18,7 +18,7 @@ import numpy as np
 from revealed.checks import Bools, Floats, Ints, as_floats
 from revealed.errors import InvalidInput
 from revealed.frames import read_table
-from revealed.labels import near, spell
+from revealed.labels import how_many, near, spell
 from revealed.routes.link_tables import Columns, Ids, Links, Nodes, as_names, read_attributes, read_ids
 
 MOST_TURNS = 10**8  # beyond this a column of nodes was hardly one
@@ -31,11 +31,11 @@ class Turns:
     source: Ints
     target: Ints
     values: dict[str, Floats] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
+    left_out: dict[str, str] = field(default_factory=dict)
 
     def some(self, kept: Bools | Ints) -> Turns:
         values = {name: column[kept] for name, column in self.values.items()}
-        return Turns(self.source[kept], self.target[kept], values, self.notes)
+        return Turns(self.source[kept], self.target[kept], values, self.left_out)
 
 
 def turns_that_meet(nodes: Nodes) -> Turns:
@@ -64,13 +64,13 @@ def read_turns(
     source, target = _coded(ids, labels)
     words = _Words(ids)
     keys = {*as_names(turn_from), *as_names(turn_to)}
-    values, notes = read_attributes(table, "turns", keys, attributes, words.turn)
+    values, left_out = read_attributes(table, "turns", keys, attributes, words.turn)
     _require_sense(source, target, words)
     if links is not None and links.nodes is not None:
         _require_meeting(source, target, links.nodes, words)
     order = np.lexsort((target, source))
     _require_once(source, target, order, words)
-    return Turns(source, target, values, notes).some(order), labels
+    return Turns(source, target, values, left_out).some(order), labels
 
 
 def join_links(
@@ -142,7 +142,7 @@ def _require_meeting(source: Ints, target: Ints, nodes: Nodes, words: _Words) ->
         row = int(apart[0])
         end, start = nodes.labels[nodes.end[source[row]]], nodes.labels[nodes.start[target[row]]]
         got = f"{words.turn(row)}, where the first ends at node {end!r} and the second starts at node {start!r}"
-        where = f"row {row}; {apart.size} such turns"
+        where = f"row {row}; {how_many(apart.size, 'such turn')}"
         raise InvalidInput("turns", "turns between links that meet", got, where, "Are from and to exchanged?")
 
 

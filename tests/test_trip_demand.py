@@ -6,7 +6,10 @@ import pytest
 
 import revealed as rv
 from revealed.errors import InvalidDemonstrations, InvalidInput
-from revealed.routes.demand import Demand, as_demand
+from revealed.routes.demand import as_demand
+from revealed.trip_demand import Demand, demand_of
+from revealed.trip_demand import as_demand as between_states
+from revealed.trip_simulation import simulate_trips
 from streets import model, streets
 
 ROWS = [("00-01", "22-23", 3.0), ("22-21", "22-23", 1.5), ("00-10", "02-03", 4.0)]
@@ -45,6 +48,32 @@ def test_trips_are_a_demand(network):
     assert choice.flows(trips).equals(choice.flows({("00-01", "22-23"): 3, ("00-10", "02-03"): 2}))
 
 
+def test_trips_count_with_their_weights_and_those_without_are_none(network):
+    mdp = network.mdp
+    trips = simulate_trips(mdp, -2.0 * mdp.feasible, [0, 3, 0, 0], [5, 5, 5, 14], seed=0)
+    found = demand_of(mdp, trips)
+    assert (found.origin.tolist(), found.destination.tolist(), found.trips.tolist()) == (
+        [0, 3, 0],
+        [5, 5, 14],
+        [2, 1, 1],
+    )
+    again = demand_of(mdp, trips.reweighted(np.array([3.0, 0.0, 1.0, 0.0])))
+    assert (again.origin.tolist(), again.destination.tolist(), again.trips.tolist()) == ([0], [5], [4.0])
+
+
+def test_states_without_labels_are_known_by_their_indices(network):
+    bare = network.mdp.replace(state_labels=None)
+    frame = pd.DataFrame({"origin": [3, 0], "destination": [5, 14], "trips": [2, 1.5]})
+    for form in (frame, {(3, 5): 2, (0, 14): 1.5}):
+        assert between_states(bare, form).to_frame().equals(frame)
+    assert between_states(bare, frame).words(1) == "state 0 to state 14"
+    with pytest.raises(InvalidInput) as caught:
+        between_states(bare, {(3, "a"): 2.0})
+    assert str(caught.value) == (
+        "`destination`: expected states of the model, indices in 0…33; got 'a' (first at 3 to 'a')."
+    )
+
+
 def test_groups_hold_every_row_once(network):
     table = as_demand(network, pd.DataFrame(ROWS, columns=["origin", "destination", "trips"]))
     for pairs, n in ((False, 2), (True, 3)):
@@ -69,8 +98,9 @@ def test_links_whose_labels_are_tuples_are_not_taken_for_lists():
     ("demand", "message"),
     [
         ({("00-01", "22-32"): 1.0}, "`destination`: expected links of the network, such as "),
-        ({("00-01", "22-23"): -1.0}, "`trips`: expected finite numbers >= 0; got -1.0 (first at row 0)."),
-        ({("00-01", "22-23"): np.nan}, "`trips`: expected finite numbers >= 0; got nan (first at row 0)."),
+        ({("00-01", "22-32"): 1.0}, "…; got '22-32' (first at '00-01' to '22-32'). Did you mean 22-23?"),
+        ({("00-01", "22-23"): -1.0}, "`trips`: expected finite numbers >= 0; got -1.0 (first at '00-01' to '22-23')."),
+        ({("00-01", "22-23"): np.nan}, "`trips`: expected finite numbers >= 0; got nan (first at '00-01' to '22-23')."),
         ({("00-01", "22-23"): "many"}, "`demand`: expected a number of trips for every pair; got"),
         ({"00-01": 1.0}, "`demand`: expected keys that are pairs (origin, destination); got '00-01'."),
         ({}, "`demand`: expected keys that are pairs (origin, destination); got none."),
@@ -85,8 +115,9 @@ def test_demand_that_is_none_is_refused(network, demand, message):
 
 
 def test_demand_of_another_network_is_refused(network):
-    foreign = Demand(("a", "b"), np.array([0]), np.array([1]), np.array([1.0]))
-    with pytest.raises(InvalidInput, match=r"`demand`: expected trips on this network; got one made for other links"):
+    foreign = Demand(("a", "b"), 2, np.array([0]), np.array([1]), np.array([1.0]))
+    message = r"`demand`: expected trips between links of the network; got trips between others"
+    with pytest.raises(InvalidInput, match=message):
         as_demand(network, foreign)
 
 

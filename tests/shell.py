@@ -1,0 +1,29 @@
+"""The command line for tests, in the process of the test."""
+
+from typing import Any
+
+from typer.testing import CliRunner
+
+from revealed import cli
+
+
+def here(*arguments: object) -> Any:
+    """The command in this process; an exception that it lets through, and a user would see, is ours."""
+    done = CliRunner().invoke(cli.app, [str(argument) for argument in arguments])
+    if done.exception is not None and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    return done
+
+
+def well(*arguments: object) -> str:
+    """What a command says that goes well."""
+    done = here(*arguments)
+    assert (done.exit_code, done.stderr) == (0, "")
+    return done.stdout
+
+
+def one_line(done: Any) -> str:
+    """All that was said on standard error, which is one line and no traceback."""
+    (line,) = done.stderr.strip().splitlines()
+    assert line.startswith("revealed: ")
+    return line
