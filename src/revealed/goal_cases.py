@@ -1,8 +1,8 @@
 """The objective of trips to many goals, case by case: any moves, any discount, any choice of π̃ (theory R5).
 
-`EachGoal` goes through the cases one after another, side by side on threads: each is the plain case of `objective.py`
-on `mdp.toward(goal)`. Where π̃ is given and the reward is linear, Q is affine in θ, so that one pass over the goals
-leaves a logit in the rows that were seen, `RowCases`. Where π̃ = π_θ and moves are certain, `route_cases.py` is faster.
+`EachGoal` goes through the cases one after another: each is the plain case of `objective.py` on `mdp.toward(goal)`.
+Where π̃ is given and the reward is linear, Q is affine in θ, so that one pass over the goals leaves a logit in the rows
+that were seen, `RowCases`. Where π̃ = π_θ and moves are certain, `route_cases.py` is faster.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ class EachGoal:
         if self.moves or not _is_affine(reward):
             return EachPart(self, reward, theta)
         if "rows" not in kept:
-            found = list(side_by_side(lambda c: self._affine(c, reward, theta), range(self.rows.n_cases)))
+            found = list(self._streamed(lambda c: self._affine(c, reward, theta)))
             q, slopes = (np.concatenate(parts) for parts in zip(*found, strict=True))
             kept["rows"] = RowCases(self.rows.rho, self.rows.feasible, q, slopes, theta)
         return kept["rows"].at(reward, theta, kept)
@@ -125,8 +125,12 @@ class EachGoal:
 
     def policies(self, reward: Reward, theta: Floats) -> StoredPolicies:
         """π_θ for every case: the next π̃ of NPL."""
-        every = range(self.rows.n_cases)
-        return StoredPolicies(list(side_by_side(lambda c: self.plain(c, reward, theta).log_policy, every)))
+        return StoredPolicies(list(self._streamed(lambda c: self.plain(c, reward, theta).log_policy)))
+
+    def _streamed(self, function: Callable[[int], Any]) -> Any:
+        """`function(case)` for every case, on threads where no factorisation outlives its case: it must be let go by
+        the thread that made it, or SuperLU does not give the memory back."""
+        return side_by_side(function, range(self.rows.n_cases), worth=not self.small)
 
 
 def _is_affine(reward: Reward) -> bool:
@@ -157,7 +161,7 @@ class EachPart(InRows):
         return log_policy, kept
 
     def _each(self, function: Callable[[int], Any]) -> Any:
-        return side_by_side(function, range(self.cases.rows.n_cases))
+        return map(function, range(self.cases.rows.n_cases))  # solutions are handed on: see `EachGoal._streamed`
 
     def _solve(self, c: int) -> PlainPart:
         return self.cases.plain(c, self.reward, self.theta)

@@ -117,19 +117,23 @@ class GoalValues:
             return
         blocks = [index[i : i + BLOCK] for i in range(0, index.size, BLOCK)]
         _ = self._shared  # before threads ask for it
-        for block in side_by_side(self._block, blocks):
-            yield from block
-
-    def _block(self, goals: Ints) -> list[Toward]:
         if self._shared is None:
-            return [self._alone(int(goal)) for goal in goals]
+            yield from (self._alone(int(goal)) for goal in index)
+            return
+        for block in side_by_side(self._block, blocks):
+            for found in block:  # a factorisation is let go by the thread that made it, hence alone goals here
+                yield self._alone(found) if isinstance(found, int) else found
+
+    def _block(self, goals: Ints) -> list[Toward | int]:
+        """Those toward some goals; of a goal that is too far for sums in common, its index."""
+        assert self._shared is not None
         z = self._shared.toward(goals)
         return [self._toward(int(goal), self._shared, z[:, i].copy()) for i, goal in enumerate(goals)]
 
-    def _toward(self, goal: int, sums: PathSums, z: Floats) -> Toward:
+    def _toward(self, goal: int, sums: PathSums, z: Floats) -> Toward | int:
         faint = z < LEAST
         if sums.potential is None and faint.any() and np.any(faint & reaching(self.mdp.backwards, goal)):
-            return self._alone(goal)
+            return goal
         V = sums.values(z)
         solves = (lambda given: behind(sums, goal, z, given), lambda given: ahead(sums, goal, z, given))
         return Toward(goal, V, self._log_policy(goal, V), self.mdp, *solves)
@@ -137,7 +141,9 @@ class GoalValues:
     def _alone(self, goal: int) -> Toward:
         assert self.moves is not None
         sums = PathSums.alone(self.moves, self._log_weight, goal, self.work)
-        return self._toward(goal, sums, sums.toward(np.array([goal]))[:, 0])
+        found = self._toward(goal, sums, sums.toward(np.array([goal]))[:, 0])
+        assert isinstance(found, Toward)
+        return found
 
     def _log_policy(self, goal: int, V: Floats) -> Floats:
         assert self.moves is not None

@@ -133,6 +133,10 @@ class PathSums:
     def _backward(self) -> spla.SuperLU:
         return self._factor(sp.csc_array(self._identity_minus.T))
 
+    def prepare_transpose(self) -> None:
+        """Factor the transpose now: a factorisation should be let go by the thread that made it."""
+        _ = self._backward
+
     def solve(self, b: Floats) -> Floats:
         """G b, for b (S,) or (S, B)."""
         self.work.solves += 1 if b.ndim == 1 else b.shape[1]

@@ -56,11 +56,12 @@ class Derivatives:
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """A block with log π_θ in its rows. Of cases that share nothing the derivatives are computed at once, and the
-    factorisations let go: those of all goals together would not fit into memory."""
+    """log π_θ in some rows. Of cases that share nothing the derivatives are computed at once, and their factorisations
+    let go in the thread that made them: elsewhere SuperLU does not give their memory back."""
 
-    block: Block
+    rows: Ints
     log_policy: Floats
+    block: Block | None = None
     derivatives: Derivatives | None = None
 
 
@@ -148,10 +149,10 @@ class RoutePart(InRows):
         plan = self._plan()
         for several in side_by_side(self._solved, plan, worth=self.cases.mdp.n_states >= WORTH_THREADS):
             for found in several:
-                log_policy[found.block.rows] = found.log_policy
+                log_policy[found.rows] = found.log_policy
                 if found.derivatives is not None:
-                    alone.append((found.block.rows, found.derivatives))
-                else:
+                    alone.append((found.rows, found.derivatives))
+                elif found.block is not None:
                     blocks.append(found.block)
                     self._let_go(found.block)
         return blocks, log_policy, alone
@@ -182,7 +183,7 @@ class RoutePart(InRows):
         log_policy, faint = self._log_policy(block, self._common_table)
         lost = np.unique(self.cases.rows.case[block.rows[faint]])
         if lost.size == 0:
-            return [Found(block, log_policy)]
+            return [Found(block.rows, log_policy, block)]
         others = np.setdiff1d(cases, lost)
         again = self._solved((shared, others)) if others.size else []
         return again + [self._by_itself(int(c), faint=True) for c in lost]
@@ -197,10 +198,10 @@ class RoutePart(InRows):
                 block = self._block(sums, np.array([case]))
                 log_policy, lost = self._log_policy(block, table)
                 if not lost.any():
-                    return Found(block, log_policy, self._at_once(block, log_policy, reward))
+                    return self._at_once(block, log_policy, reward)
         block = self._block(self._measured(case, table), np.array([case]))
         log_policy = self._log_policy(block, table)[0]
-        return Found(block, log_policy, self._at_once(block, log_policy, reward))
+        return self._at_once(block, log_policy, reward)
 
     def _measured(self, case: int, table: Floats) -> PathSums:
         """Paths to one goal, measured from the shortest."""
@@ -210,10 +211,12 @@ class RoutePart(InRows):
         except ValueDoesNotExist as problem:
             raise ValueDoesNotExist(f"toward {state_in_words(self.cases.mdp, goal)} {problem}") from problem
 
-    def _at_once(self, block: Block, log_policy: Floats, reward: Any) -> Derivatives:
+    def _at_once(self, block: Block, log_policy: Floats, reward: Any) -> Found:
         if self._with_features:
-            return self._second(block, log_policy, *self._weighted(block.sums, reward))
-        return Derivatives(self._flow(block))
+            found = self._second(block, log_policy, *self._weighted(block.sums, reward))
+        else:
+            found = Derivatives(self._flow(block))
+        return Found(block.rows, log_policy, derivatives=found)
 
     def _block(self, sums: PathSums, cases: Ints) -> Block:
         rows = self.cases.rows
@@ -270,11 +273,17 @@ class RoutePart(InRows):
     def cotangent(self) -> Floats:
         """(S, A): ∂g/∂r = ρ − expected use (theory R4)."""
         flow = np.zeros(self.cases.network.pair.size)
+        self._prepare()
         for part in side_by_side(self._flow, self._first[0]):
             flow += part
         for _, part in self._first[2]:
             flow += part.use
         return self.cases.network.table(self.cases.used + flow)
+
+    def _prepare(self) -> None:
+        """Factor the transpose here, before threads do: see `Found`."""
+        if self._shared is not None and self._first[0]:
+            self._shared.prepare_transpose()
 
     def _flow(self, block: Block) -> Floats:
         z = np.ascontiguousarray(self._z(block))
@@ -301,6 +310,7 @@ class RoutePart(InRows):
         K, E = self.theta.size, self.cases.network.pair.size
         found = Derivatives(np.zeros(E), np.zeros(K), np.zeros((K, K)), np.zeros((*self.cases.rows.rho.shape, K)))
         blocks, log_policy, alone = self._first
+        self._prepare()
         parts = side_by_side(lambda block: self._second(block, log_policy[block.rows], *self._common), blocks)
         for rows, part in chain(((b.rows, p) for b, p in zip(blocks, parts, strict=True)), alone):
             for name in ("use", "gradient", "hessian"):
