@@ -62,6 +62,9 @@ def test_changes_add_up_and_are_told(city):
     both = city.close("01-11").change("toll", {"12-22": 3.0})
     assert both.words == "01-11 closed, toll changed"
     assert "Route choice: 01-11 closed, toll changed" in str(city.compare(both, DEMAND))
+    assert "Route choice: toll changed" in str(city.close("01-11").compare(both, DEMAND))
+    dearer = city.change("toll", {"12-22": 9.0})
+    assert "Route choice: toll changed" in str(city.change("toll", {"12-22": 3.0}).compare(dearer, DEMAND))
     assert city.words == "as it is"
 
 

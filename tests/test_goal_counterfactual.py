@@ -240,7 +240,7 @@ def test_each_wrong_argument_is_refused_with_its_remedy():
         goal_counterfactual(fit, params={"toll": -1}, trips=[3])
     with pytest.raises(InvalidInput, match=r"got '12-2' \(first at '00-01' to '12-2'\)\. Did you mean"):
         goal_counterfactual(fit, params={"toll": -1}, trips={("00-01", "12-2"): 1.0})
-    with pytest.raises(InvalidInput, match=r"`trips`: expected at least one trip; got Demand\(0 trips of 1 pairs"):
+    with pytest.raises(InvalidInput, match=r"`trips`: expected at least one trip; got Demand\(0 trips of 1 pair"):
         goal_counterfactual(fit, params={"toll": -1}, trips={ENDS[0]: 0.0})
     with pytest.raises(InvalidOption, match="Did you mean trips"):
         goal_counterfactual(fit, params={"toll": -1}, trip=2)

@@ -113,6 +113,10 @@ class InSomeRows(InRows):
     def row_log_policy(self) -> Floats:
         return self._log
 
+    @property
+    def slopes(self) -> Floats:
+        return np.zeros((*self._log.shape, 0))
+
 
 def test_what_nobody_did_may_be_impossible():
     """0 · log 0 = 0."""

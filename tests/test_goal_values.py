@@ -185,7 +185,7 @@ def test_starts_without_a_way_are_named():
 
 def test_goals_that_are_no_states_and_models_that_are_none_are_refused():
     mdp, reward = model("network")
-    with pytest.raises(InvalidInput, match="`goal`: expected a state, an index in 0…11; got 12"):
+    with pytest.raises(InvalidInput, match="`goal`: expected indices in 0…11; got 12"):
         GoalValues(mdp, reward).toward(12)
     with pytest.raises(InvalidInput, match=r"an rv\.MDP"):
         GoalValues("road", reward)  # pyright: ignore[reportArgumentType]

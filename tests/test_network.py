@@ -277,9 +277,9 @@ def test_links_and_turns_are_found_by_their_labels():
     assert [network.turn_index(*turn) for turn in TURNS] == list(range(7))
     with raises("`link`: expected one of ab, ba, bc, cd, da, ce; got 'daa'. Did you mean da?"):
         network.index("daa")
-    with raises("`turn_to`: expected a link that follows link 'bc'; got link 'ab'. It leads to cd, ce."):
+    with raises("`turn_to`: expected a link that follows link 'bc'; got link 'ab'. From 'bc' turns lead to cd, ce."):
         network.turn_index("bc", "ab")
-    with raises("`turn_to`: expected a link that follows link 'ce'; got link 'ab'. It is a dead end."):
+    with raises("`turn_to`: expected a link that follows link 'ce'; got link 'ab'. 'ce' is a dead end."):
         network.turn_index("ce", "ab")
 
 

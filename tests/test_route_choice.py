@@ -383,9 +383,7 @@ def test_trips_that_are_there_already_are_left_out_with_a_note():
     np.testing.assert_array_equal(drawn.counts, alone.counts)
     flows = choice.flows(demand) - choice.flows({("00-01", "12-22"): 2})
     assert flows[flows.abs() > 1e-12].to_dict() == {"12-22": pytest.approx(3.0)}
-    with pytest.raises(
-        InvalidInput, match=r"`demand`: expected trips from one link to another; got Demand\(1 trips of"
-    ):
+    with pytest.raises(InvalidInput, match=r"`demand`: expected trips from one link to another; got Demand\(1 trip of"):
         choice.simulate({("12-22", "12-22"): 1})
 
 

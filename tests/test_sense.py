@@ -26,6 +26,7 @@ SOME: dict[str, Any] = {
     "horizon": 3,
 }
 SOME |= {"u_turns": False, "arrivals": True, "probability": "p", "period": "day", "bad_trips": "drop"}
+SOME |= {"coordinates": ("x", "y")}
 
 
 def told(**options: Any) -> str:
@@ -34,11 +35,18 @@ def told(**options: Any) -> str:
     return str(caught.value)
 
 
-def test_plain_descriptions_make_sense():
-    require_sense(Description(**PANEL))
-    require_sense(Description(**PANEL, goal=("to",), discount=1.0))
-    require_sense(Description(**ROAD))
-    require_sense(Description(panel=("trips.csv",), turns="turns.csv", turn_from="a"))
+@pytest.mark.parametrize(
+    ("sensible", "one_more", "flag_of_it"),
+    [
+        (PANEL, {"arrivals": True}, "--arrivals"),
+        ({**PANEL, "goal": ("to",), "discount": 1.0}, {"horizon": 3}, "--horizon"),
+        (ROAD, {"id": "rider"}, "--id"),
+        ({"panel": ("trips.csv",), "turns": "turns.csv", "turn_from": "a"}, {"to_node": "b"}, "--to-node"),
+    ],
+)
+def test_plain_descriptions_make_sense_until_one_word_too_many_is_said(sensible, one_more, flag_of_it):
+    assert require_sense(Description(**sensible)) is None
+    assert told(**sensible, **one_more).startswith(f"`{flag_of_it}`: ")
 
 
 @pytest.mark.parametrize("name", ROADS)
@@ -49,10 +57,10 @@ def test_what_only_roads_have_needs_a_network(name):
 
 @pytest.mark.parametrize("name", ELSEWHERE)
 def test_what_a_network_says_by_itself_is_not_said_again(name):
-    coordinates = {"coordinates": ("x", "y")}
-    message = told(**ROAD, **{name: SOME.get(name, coordinates.get(name, "x"))})
-    assert message.startswith(f"`{flag(name)}`: expected nothing on a road network; got ")
-    assert message.endswith(ELSEWHERE[name] or message[-1])
+    said = SOME.get(name, "x")
+    got = ", ".join(said) if isinstance(said, tuple) else said
+    message = f"`{flag(name)}`: expected nothing on a road network; got {got}. {ELSEWHERE[name]}"
+    assert told(**ROAD, **{name: said}) == message.rstrip()
 
 
 @pytest.mark.parametrize(

@@ -295,6 +295,19 @@ def test_an_attribute_changes_on_some_links(own):
     assert said["table"][0]["after"] == pytest.approx(answer.after.welfare, rel=1e-9)
 
 
+def test_an_attribute_that_changes_everywhere_is_none_of_arriving():
+    well("fit", *ROADS, "--arrivals", "--out", "arriving")
+    fit = rv.load("arriving")
+    network = rv.RoadNetwork.from_frame("links.csv", turns="turns.csv")
+    network = network.with_arrivals(np.unique(pd.read_csv("trips.csv").groupby("trip")["link"].last()).tolist())
+    assert network.links == fit.state_labels
+    reward = network.with_attribute("travel_time", 2.0).reward(list(COLUMNS))
+    answer = fit.counterfactual(reward=reward, bands=None)
+    words = ("--attribute", "travel_time=2", "--bands", "none", "--json")
+    said = json.loads(well("counterfactual", "arriving", *words))["table"]
+    assert [row["after"] for row in said] == pytest.approx(answer.table()["after"].tolist(), rel=1e-9, abs=1e-9)
+
+
 def test_parameters_change_as_without_goals(own):
     answer = own.counterfactual(params={"travel_time": lambda value: 2.0 * value})
     said = json.loads(well("counterfactual", "roads", "--set", "travel_time*2", "--json"))

@@ -74,7 +74,9 @@ def line(labels=None) -> rv.MDP:
 
 
 def test_numbers_are_indices_and_labels_that_are_numbers_go_in_as_text():
-    demos = simulate_trips(line((2, 0, 1)), np.full((3, 2), -1.0), origins=["2", 0], destinations=["0", 2], seed=0)
+    demos = simulate_trips(line((2, 0, 1)), np.full((3, 2), -1.0), origins=["2", "2"], destinations=["0", "1"], seed=0)
+    by_place = simulate_trips(line((2, 0, 1)), np.full((3, 2), -1.0), origins=[0, 0], destinations=[1, 2], seed=0)
+    np.testing.assert_array_equal(by_place.counts, demos.counts)
     steps = demos.steps
     assert steps is not None
     assert steps.goal is not None
@@ -94,7 +96,7 @@ def test_numbers_are_indices_and_labels_that_are_numbers_go_in_as_text():
             r"`origins`: expected states that can reach their destinations; got no way from state 1 to state 0 "
             r"\(first at trip 1\)\.",
         ),
-        ([0, 3], [2, 2], "`origins`: expected a state, an index in 0…2; got 3"),
+        ([0, 3], [2, 2], "`origins`: expected indices in 0…2; got 3"),
         ([], [], r"`origins`: expected a sequence of states, one per trip; got \[\]"),
         ("0", [2], "`origins`: expected a sequence of states, one per trip; got '0'"),
     ],

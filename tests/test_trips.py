@@ -55,11 +55,11 @@ def test_rows_come_in_any_order_and_gaps_only_order():
     expected = town().trips(table)
     mixed = table.assign(sequence=10 * table["sequence"] ** 2 - 1).sample(frac=1.0, random_state=3)
     found = town().trips(mixed)
-    require_same(found, expected)
+    assert_same(found, expected)
     dates = table.assign(sequence=pd.Timestamp("2024-01-01") + pd.to_timedelta(table["sequence"], "h"))
-    require_same(town().trips(dates[::-1]), expected)
+    assert_same(town().trips(dates[::-1]), expected)
     renamed = pl.from_pandas(table).rename({"trip": "t", "sequence": "k", "link": "edge"})
-    require_same(town().trips(renamed, trip="t", sequence="k", link="edge"), expected)
+    assert_same(town().trips(renamed, trip="t", sequence="k", link="edge"), expected)
 
 
 def test_trips_and_links_may_have_several_columns():
@@ -83,10 +83,10 @@ def test_random_walks_are_read_as_they_were_walked(seed, n):
     demos = network.trips(table)
     pairs = [(path, [network.slot[network.turns_between(*map(np.array, m))] for m in pairwise(path)]) for path in walks]
     same = rv.Demonstrations.from_trajectories(pairs, 6, 2, goal=[path[-1] for path in walks])
-    require_same(demos, same)
+    assert_same(demos, same)
 
 
-def require_same(one: rv.Demonstrations, other: rv.Demonstrations) -> None:
+def assert_same(one: rv.Demonstrations, other: rv.Demonstrations) -> None:
     for name in ("agent", "time", "state", "action", "next_state", "first", "goal"):
         np.testing.assert_array_equal(getattr(one.steps, name), getattr(other.steps, name))
     np.testing.assert_array_equal(one.starts, other.starts)
@@ -159,9 +159,9 @@ def test_dates_that_are_text_are_dates():
     table = trip_table(("T1", "ab bc cd"), ("T2", "da ab bc ce"))
     expected = town().trips(table)
     days = pd.Timestamp("2023-12-30") + pd.to_timedelta(table["sequence"], "D")
-    require_same(town().trips(table.assign(sequence=days.dt.strftime("%Y-%m-%d"))[::-1]), expected)
+    assert_same(town().trips(table.assign(sequence=days.dt.strftime("%Y-%m-%d"))[::-1]), expected)
     minutes = pd.Timestamp("2023-12-31 23:57") + pd.to_timedelta(table["sequence"], "min")
-    require_same(town().trips(table.assign(sequence=minutes.dt.strftime("%Y-%m-%dT%H:%M"))[::-1]), expected)
+    assert_same(town().trips(table.assign(sequence=minutes.dt.strftime("%Y-%m-%dT%H:%M"))[::-1]), expected)
     for text in ("2024-13-01", "1/2/2024", "2024"):
         with pytest.raises(InvalidDemonstrations, match=f"got text such as {text}. As text, 10 would come before 9"):
             town().trips(table.assign(sequence=text))
@@ -176,7 +176,7 @@ def test_bad_trips_are_left_out_and_counted_by_reason():
     table = trip_table(*GOOD, *bad)
     table.loc[table["trip"] == "B5", "sequence"] = 1
     demos = town().trips(table, bad="drop")
-    require_same(demos, town().trips(trip_table(*GOOD)))
+    assert_same(demos, town().trips(trip_table(*GOOD)))
     assert demos.ids == ("T1", "T2")
     assert demos.notes == (
         "2 trips were left out (first 'B1'): a link is not in the network.",

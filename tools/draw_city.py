@@ -12,7 +12,6 @@ from matplotlib.figure import Figure
 
 import revealed as rv
 from revealed.environments import City, city
-from revealed.goal_values import GoalValues
 from revealed.plots import add_colorbar
 from revealed.routes.maps import draw_fan
 
@@ -33,10 +32,11 @@ def draw_flows(town: City, trips: rv.Demonstrations) -> Figure:
 def draw_fans(town: City, fit: Any) -> Figure:
     """Truth and estimate on the same part of the map."""
     origin, destination = across(town)
-    fans = {
-        "True preferences": visits(town, town.true_reward, origin, destination),
-        "Recovered from trips": visits(town, np.asarray(fit.reward), origin, destination),
+    models = {
+        "True preferences": rv.RouteChoice(town.network, town.reward, town.true_weights),
+        "Recovered from trips": rv.RouteChoice.of(town.network, fit),
     }
+    fans = {title: model.expected({(origin, destination): 1.0}).visits for title, model in models.items()}
     figure = Figure(figsize=(10.4, 5.2), layout="constrained")
     axes = figure.subplots(1, 2)
     widest = np.max(list(fans.values()), axis=0)
@@ -56,12 +56,6 @@ def across(town: City) -> tuple[int, int]:
     corners = [np.quantile(middle, q, axis=0) for q in (0.17, 0.83)]
     origin, destination = (int(local[np.argmin(np.linalg.norm(middle - corner, axis=1))]) for corner in corners)
     return origin, destination
-
-
-def visits(town: City, reward: np.ndarray, origin: int, destination: int) -> np.ndarray:
-    """(S,): the expected use of each link by a trip from one to the other."""
-    start = (np.arange(town.mdp.n_states) == origin).astype(float)
-    return GoalValues(town.mdp, reward).toward(destination).visits(start)
 
 
 if __name__ == "__main__":

@@ -6,12 +6,13 @@ A world has one array per name; the change from one to another has one where bot
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from revealed.checks import Floats
-from revealed.doubt import Doubt
+from revealed.doubt import Doubt, over_draws
 
 Named = dict[str, Floats]
 Bounds = dict[str, Named]  # se, lower and upper
@@ -82,6 +83,21 @@ def around(levels: Named, se: Named, z: float, limits: dict[str, tuple[float, fl
     for name, (least, most) in limits.items():
         low[name], high[name] = np.maximum(low[name], least), np.minimum(high[name], most)
     return {"se": se, "lower": low, "upper": high}
+
+
+def bootstrap_bounds(
+    doubts: Doubt, both: Any, at: tuple[Any, Any], kept: Sequence[str], names: Sequence[str], notes: list[str]
+) -> list[Bounds]:
+    """Of before, after and the change, over the draws; `both` worlds are asked `at(theta, psi)` for what is `kept`."""
+    draws = over_draws("counterfactual", partial(_draw, both, kept), doubts, notes)
+    return [percentile_bounds([d[i] for d in draws], doubts, at[min(i, 1)], names) for i in range(3)]
+
+
+def _draw(both: Any, kept: Sequence[str], theta: Floats, psi: Floats) -> list[dict[str, Any]]:
+    """Before, after and the change at one draw."""
+    now, then = (side.at(theta, psi) for side in both)
+    levels = [{name: np.asarray(getattr(side, name)) for name in kept} for side in (now, then)]
+    return [*levels, {name: np.asarray(x) for name, x in difference(then, now, kept).items()}]
 
 
 def percentile_bounds(draws: list[dict[str, Any]], doubts: Doubt, like: Any, names: Iterable[str]) -> Bounds:

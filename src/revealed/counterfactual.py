@@ -8,16 +8,15 @@ anew for every draw of a bootstrap. The change has bands of its own: what both s
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from revealed.band_plots import plot_bands, plot_marks
-from revealed.bands import Bounds, blank, delta_bounds, difference, percentile_bounds
+from revealed.bands import Bounds, blank, bootstrap_bounds, delta_bounds, difference
 from revealed.behaviour import OVERALL, QUANTITIES, Banded, Behaviour, Quantities, Solved
 from revealed.checks import Floats, as_number, is_index, require_option
-from revealed.doubt import IN_WORDS, Doubt, doubt, over_draws, require_known
+from revealed.doubt import IN_WORDS, Doubt, doubt, require_known
 from revealed.errors import InvalidInput
 from revealed.inference import MOST_NUMBERS
 from revealed.labels import spell
@@ -25,7 +24,7 @@ from revealed.mdp import MDP
 from revealed.naming import action_index, state_index
 from revealed.plots import MOST_MARKS, own_axes
 from revealed.scenario import Side, find_action, sides
-from revealed.sheet import MISSING, Printed, Sheet
+from revealed.sheet import MISSING, Printed, Row, Sheet
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -115,14 +114,13 @@ class Counterfactual(Printed):
     def _sheet(self) -> Sheet:
         table = self.table()
         head = ("", *map(str, table.columns))
-        rows = tuple((str(name), *readable(row)) for name, row in zip(table.index, table.to_numpy(), strict=True))
         visits = "per episode" if self.after.ends else "in the long run"
         notes = [f"Shares of actions {visits}; welfare in units of the shocks.", self._starts]
         if self.bands is not None and bool(table["se"].notna().any()):
             notes.insert(0, f"Bands of the change at {100 * self.level:g} %, {IN_WORDS[self.bands]}.")
         notes += [f"Note: {note}" for note in self.notes]
         title = f"Counterfactual: {self.words}"
-        return Sheet(title, head, (rows,), notes=tuple(notes), title=title)
+        return Sheet(title, head, (readable(table),), notes=tuple(notes), title=title)
 
     @property
     def _starts(self) -> str:
@@ -131,9 +129,11 @@ class Counterfactual(Printed):
         return f"Starts: {one}." if one == other else f"Starts before: {one}; after: {other}."
 
 
-def readable(row: Floats) -> list[str]:
-    """Five digits that count; a dash where nothing is known."""
-    return [MISSING if np.isnan(value) else f"{value:.5g}" for value in row]
+def readable(frame: pd.DataFrame, label: str = "{}") -> tuple[Row, ...]:
+    """A line per row: its name, put into the label, and five digits that count; a dash where nothing is known."""
+    names = [label.format(spell(name)) for name in frame.index]
+    cells = ([MISSING if np.isnan(value) else f"{value:.5g}" for value in row] for row in frame.to_numpy())
+    return tuple((name, *row) for name, row in zip(names, cells, strict=True))
 
 
 Curve = tuple[Floats, Floats | None, Floats | None]
@@ -261,13 +261,4 @@ def _bootstrap_bands(doubts: Doubt, both: tuple[Side, Side], at: Pair, notes: li
     kept = QUANTITIES if len(np.asarray(doubts.theta)) * max(s.q.size for s in at) <= MOST_NUMBERS else OVERALL
     if len(kept) < len(QUANTITIES):
         notes.append("bands of shares and welfare only: there are too many states to keep every draw.")
-    draws = over_draws("counterfactual", partial(_draw, both, kept), doubts, notes)
-    return [percentile_bounds([d[i] for d in draws], doubts, at[min(i, 1)], QUANTITIES) for i in range(3)]
-
-
-def _draw(both: tuple[Side, Side], kept: tuple[str, ...], theta: Floats, psi: Floats) -> list[dict[str, Any]]:
-    """Before, after and the change at one draw."""
-    now, then = (side.at(theta, psi) for side in both)
-    moved = difference(then, now, kept)
-    levels = [{name: np.asarray(getattr(s, name)) for name in kept} for s in (now, then)]
-    return [*levels, {name: np.asarray(moved[name]) for name in kept}]
+    return bootstrap_bounds(doubts, both, at, kept, QUANTITIES, notes)

@@ -79,6 +79,8 @@ class Options:
 class Run:
     """One fit under way: the checked inputs, the objective's weights, the trace, and what NPL's updates did."""
 
+    usual_step = "frequency"  # the first step unless told
+
     def __init__(self, method: str, reward: Reward, options: Options, mdp: MDP, demos: Demonstrations) -> None:
         _require_types(mdp, demos)
         demos = match_labels(demos, mdp)
@@ -102,7 +104,8 @@ class Run:
 
     def _settle(self, options: Options) -> Options:
         """The options with what is decided by the data."""
-        return replace(options, first_step="frequency") if _is_auto(options.first_step) else options
+        auto = isinstance(options.first_step, str) and options.first_step == "auto"
+        return replace(options, first_step=self.usual_step) if auto else options
 
     @property
     def expert(self) -> Any:
@@ -293,10 +296,6 @@ class Run:
             "rows": self.trace.rows,
             "own_policy": self.moves_with_theta,
         }
-
-
-def _is_auto(first_step: Any) -> bool:
-    return isinstance(first_step, str) and first_step == "auto"
 
 
 def _named(reward: Any, mdp: MDP) -> Any:

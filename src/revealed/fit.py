@@ -14,6 +14,7 @@ import numpy as np
 
 from revealed.demonstrations import Demonstrations
 from revealed.diagnosis import Status
+from revealed.goal_steps import n_goals
 from revealed.labelled import find_states, label_table, labels_or_numbers, named_actions, require_going_on
 from revealed.mdp import MDP, Floats
 from revealed.rewards.base import Reward
@@ -139,7 +140,7 @@ class AnyFit(Uncertain):
 
     def __repr__(self) -> str:
         goals = self.demonstrations.goal_states
-        toward = "" if goals is None else f" toward {goals.size} goal{'' if goals.size == 1 else 's'}"
+        toward = "" if goals is None else f" toward {n_goals(goals)}"
         return (
             f"<{type(self).__name__} {self.method}: {self.theta.size} parameters, llf {self.llf:.3f}, "
             f"{self.nobs} decisions{toward}, {self.status.code} in {self.seconds:.2f} s>"

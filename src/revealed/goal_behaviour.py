@@ -18,7 +18,7 @@ from revealed.bellman import as_reward
 from revealed.checks import Floats, Ints
 from revealed.goal_values import BLOCK, GoalValues, Toward
 from revealed.parallel import side_by_side
-from revealed.rewards.base import Reward, is_linear
+from revealed.rewards.base import Reward, cases_by, is_linear, of_trips
 from revealed.scenario import Side, reward_jacobian
 from revealed.trip_demand import Demand
 
@@ -112,7 +112,7 @@ class Travel:
         self.side, self.mdp, self.pairs, self.counted, self.slopes = side, side.mdp, pairs, counted, slopes
         self.theta, self.n_params = side.setting.value(theta), theta.size if slopes else 0
         self.slope = side.setting.slope(theta) if slopes else np.zeros(0)
-        self.own = hasattr(side.reward, "toward")  # each case has its own rewards
+        self.own = of_trips(side.reward)  # each case has its own rewards
         if not self.own:
             self.values = GoalValues(side.mdp, side.table(theta), side.solver)
             self.values.toward(int(pairs.destination[0]))  # factors what is shared, before threads ask for it
@@ -120,7 +120,7 @@ class Travel:
 
     @cached_property
     def blocks(self) -> list[list[Ints]]:
-        cases = self.pairs.groups(pairs=self.own and getattr(self.side.reward, "by", "goal") == "pair")
+        cases = self.pairs.groups(pairs=self.own and cases_by(self.side.reward) == "pair")
         several = 1 if self.own else BLOCK
         return [cases[i : i + several] for i in range(0, len(cases), several)]
 

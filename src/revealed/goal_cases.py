@@ -22,7 +22,7 @@ from revealed.mdp import MDP
 from revealed.objective import Case, PlainPart
 from revealed.parallel import side_by_side
 from revealed.pi_tilde import GivenPolicy, OwnPolicy, PiTilde
-from revealed.rewards.base import Reward, is_linear
+from revealed.rewards.base import Reward, is_linear, of_trips
 
 MOST_KEPT = 4_000_000  # pairs of all cases together up to which models and solutions stay in memory
 MOST_VALUES = 20_000_000  # values of all cases up to which the next search for them begins there: 160 MB
@@ -60,10 +60,7 @@ def matched(policies: Any, known: GoalRows, rows: GoalRows) -> Any:
     """Policies that were made for the cases of `known`, for those of `rows`."""
     if hasattr(policies, "for_rows"):
         return policies.for_rows(rows)  # it knows every goal
-    S = known.mdp.n_states + 1
-    order, wanted = known.goal * S + known.origin + 1, rows.goal * S + rows.origin + 1
-    place = np.minimum(np.searchsorted(order, wanted), order.size - 1)
-    return MatchedPolicies(policies, np.where(order[place] == wanted, place, -1))
+    return MatchedPolicies(policies, known.case_of(rows.goal, rows.origin))
 
 
 class EachGoal:
@@ -103,7 +100,7 @@ class EachGoal:
 
     def plain(self, c: int, reward: Any, theta: Floats) -> PlainPart:
         """One case at θ; its value is where the next search for it begins."""
-        own = reward.toward(int(self.rows.goal[c]), int(self.rows.origin[c])) if hasattr(reward, "toward") else reward
+        own = reward.toward(int(self.rows.goal[c]), int(self.rows.origin[c])) if of_trips(reward) else reward
         part = self.case(c).at(own, theta, {})
         if self.given is None and not self.small and self.rows.n_cases * self.mdp.n_states <= MOST_VALUES:
             self._values[c] = part.value
@@ -179,7 +176,7 @@ class EachPart(InRows):
 
     @cached_property
     def pull(self) -> Floats:
-        if hasattr(self.reward, "toward"):
+        if of_trips(self.reward):
             return np.sum(list(self._each(lambda c: self._part(c).pull)), axis=0)
         total = np.zeros(self.cases.mdp.feasible.shape)
         for cotangent in self._each(lambda c: self._part(c).cotangent):

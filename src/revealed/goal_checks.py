@@ -59,7 +59,7 @@ def require_ways(mdp: MDP, demos: Demonstrations) -> None:
     steps = demos.steps[demos.step_weights > 0.0]
     assert steps.goal is not None
     _require_moves(mdp, demos, steps)
-    alive, kept = _sure_ways(mdp, steps) if _is_sure(mdp) else _ways(mdp, steps)
+    alive, kept = _sure_ways(mdp, steps) if mdp.certain else _ways(mdp, steps)
     if not alive.all():
         i = first_met(steps, np.flatnonzero(~alive))
         got = f"no way leads from {state_in_words(mdp, steps.state[i])} to {_goal(mdp, steps, i)}"
@@ -96,26 +96,21 @@ def _goal(mdp: MDP, steps: Steps, i: int) -> str:
 
 
 def _then(mdp: MDP) -> str:
-    return "after which" if _is_sure(mdp) else "after which it may be that"
-
-
-def _is_sure(mdp: MDP) -> bool:
-    """Whether every action leads to one state."""
-    return int(np.diff(mdp.transitions.matrix.indptr).max(initial=0)) <= 1
+    return "after which" if mdp.certain else "after which it may be that"
 
 
 def _sure_ways(mdp: MDP, steps: Steps) -> tuple[Bools, Bools]:
     """Whether the goal can be reached from where each decision was made, and from where it led."""
-    matrix, goal = mdp.transitions.matrix, steps.goal
+    goal = steps.goal
     assert goal is not None
-    after = matrix.indices[matrix.indptr[steps.state * mdp.n_actions + steps.action]].astype(np.intp)
+    after = mdp.targets[steps.state, steps.action]
     both = _lead_to(mdp, np.concatenate([steps.state, after]), np.concatenate([goal, goal]))
     return both[: goal.size], both[goal.size :]
 
 
 def have_ways(mdp: MDP, states: Ints, goals: Ints) -> Bools:
     """Whether those who set out in each state can arrive at the goal beside it."""
-    if _is_sure(mdp):
+    if mdp.certain:
         return _lead_to(mdp, states, goals)
     found = states == goals
     for goal in np.unique(goals):

@@ -8,17 +8,16 @@ in one of the two worlds has no finite value there: such trips are counted, name
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from revealed.band_plots import plot_marks
-from revealed.bands import Bounds, blank, delta_bounds, difference, percentile_bounds
+from revealed.bands import Bounds, blank, bootstrap_bounds, delta_bounds, difference
 from revealed.change_words import told_changes
-from revealed.checks import Floats, require_count, require_option
+from revealed.checks import Floats, Ints, require_count, require_option
 from revealed.counterfactual import COLUMNS, readable
-from revealed.doubt import IN_WORDS, Doubt, doubt, over_draws, require_known
+from revealed.doubt import IN_WORDS, Doubt, doubt, require_known
 from revealed.errors import InvalidInput
 from revealed.goal_behaviour import QUANTITIES, Flows, GoalSide, countable
 from revealed.inference import MOST_NUMBERS
@@ -26,8 +25,9 @@ from revealed.labels import spell
 from revealed.mdp import MDP, require_mdp
 from revealed.naming import action_index, label_array, state_index
 from revealed.plots import own_axes
+from revealed.rewards.base import of_trips
 from revealed.scenario import Side, sides
-from revealed.sheet import Printed, Row, Sheet
+from revealed.sheet import Printed, Sheet
 from revealed.trip_demand import Demand, as_demand
 
 if TYPE_CHECKING:
@@ -128,9 +128,11 @@ class GoalCounterfactual(Printed):
 
     def most_changed(self, n: int = SHOWN) -> pd.DataFrame:
         """The states whose visits change most, in either direction."""
+        return self.frame("visits").iloc[self._most_changed(n)]
+
+    def _most_changed(self, n: int) -> Ints:
         require_count("n", n)
-        order = np.argsort(-np.abs(self.change.visits), kind="stable")[:n]
-        return self.frame("visits").iloc[order]
+        return np.argsort(-np.abs(self.change.visits), kind="stable")[:n]
 
     def _cells(self, quantity: str, place: Any) -> dict[str, Any]:
         cells = {name: self._column(name, quantity)[place] for name in COLUMNS}
@@ -144,20 +146,19 @@ class GoalCounterfactual(Printed):
 
     def plot(self, n: int = 12, ax: Axes | None = None, title: str | None = None, **style: Any) -> Figure:
         """The visits of the states that change most, before and after, with bands."""
-        frame = self.most_changed(n)
-        place = np.argsort(-np.abs(self.change.visits), kind="stable")[:n]
+        place = self._most_changed(n)
         curves = {name: _curve(getattr(self, name), place) for name in ("before", "after")}
-        figure, axes = own_axes(ax, (max(5.4, 2.0 + 0.4 * len(frame)), 4.0))
+        figure, axes = own_axes(ax, (max(5.4, 2.0 + 0.4 * place.size), 4.0))
         style = {"label": "expected visits", "title": self.words if title is None else title} | style
-        plot_marks(axes, curves, [spell(name) for name in frame.index], **style)
+        plot_marks(axes, curves, [spell(name) for name in state_index(self.mdp)[place]], **style)
         return figure
 
     def _sheet(self) -> Sheet:
         table, most = self.table(), self.most_changed()
         title = f"Counterfactual: {self.words}"
-        blocks = (_rows(table, "{}"), _rows(most[most["change"].abs() > 0.0], "visits of {}"))
+        blocks = (readable(table), readable(most[most["change"].abs() > 0.0], "visits of {}"))
         notes = [
-            f"{self.pairs.total:.10g} trips of {self.trips.size} pairs. Welfare, in units of the shocks, decisions and "
+            f"{self.pairs.size_in_words}. Welfare, in units of the shocks, decisions and "
             "features are means per trip; visits are those of all trips."
         ]
         if self.bands is not None and bool(table["se"].notna().any()):
@@ -169,11 +170,6 @@ class GoalCounterfactual(Printed):
 def _curve(side: TripBands, place: Any) -> tuple[Floats, Floats | None, Floats | None]:
     low, high = side.lower.visits[place], side.upper.visits[place]
     return (side.visits[place], None, None) if np.isnan(low).all() else (side.visits[place], low, high)
-
-
-def _rows(frame: pd.DataFrame, label: str) -> tuple[Row, ...]:
-    names = [label.format(spell(name)) for name in frame.index]
-    return tuple((name, *readable(row)) for name, row in zip(names, frame[list(COLUMNS)].to_numpy(), strict=True))
 
 
 def goal_counterfactual(
@@ -251,11 +247,10 @@ def _arriving(pairs: Demand, before: MDP, after: MDP, notes: list[str]) -> Deman
     """The pairs that have a way in both worlds; the others are told in `notes`."""
     then = pairs.arriving(after)
     now = then if after is before else pairs.arriving(before)
-    for lost, how in ((now & ~then, "can no longer arrive"), (~now & then, "can arrive only after the change")):
+    told = {"can no longer arrive": now & ~then, "can arrive only after the change": ~now & then}
+    for how, lost in (told | {"can never arrive": ~now & ~then}).items():
         if lost.any():
             notes.append(_left_out(pairs, lost, how))
-    if (~now & ~then).any():
-        notes.append(_left_out(pairs, ~now & ~then, "can never arrive"))
     if not (now & then).any():
         got = f"none of {len(pairs)} (first from {pairs.words(0)})"
         raise InvalidInput("trips", "pairs of origin and goal with a way before and after the change", got)
@@ -264,7 +259,7 @@ def _arriving(pairs: Demand, before: MDP, after: MDP, notes: list[str]) -> Deman
 
 def _left_out(pairs: Demand, lost: Any, how: str) -> str:
     some = pairs.keep(lost)
-    n = f"{some.total:.10g} trips of {len(some)} pairs"
+    n = some.size_in_words
     return f"{n} {how} and are left out of both sides (first from {some.words(0)})."
 
 
@@ -284,8 +279,8 @@ def _counted(before: Side, after: Side) -> tuple[Any, Any]:
     now, then = countable(before.reward), countable(after.reward)
     if (
         isinstance(after.reward, np.ndarray)
-        and not hasattr(now, "toward")
-        and before.mdp.feasible.shape == (after.mdp.feasible.shape)
+        and not of_trips(now)
+        and before.mdp.feasible.shape == after.mdp.feasible.shape
     ):
         then = now  # numbers say nothing of the features, which stay what they are
     return (None, None) if now is None or then is None else (now, then)
@@ -315,15 +310,7 @@ def _bootstrap_bands(doubts: Doubt, both: Both, at: tuple[Flows, Flows], notes: 
     if len(kept) < len(QUANTITIES):
         lost = ", ".join(name for name in QUANTITIES if name not in kept)
         notes.append(f"no bands of {lost}: there are too many numbers to keep every draw.")
-    draws = over_draws("counterfactual", partial(_draw, both, kept), doubts, notes)
-    return [percentile_bounds([d[i] for d in draws], doubts, at[min(i, 1)], QUANTITIES) for i in range(3)]
-
-
-def _draw(both: Both, kept: tuple[str, ...], theta: Floats, psi: Floats) -> list[dict[str, Any]]:
-    """Before, after and the change at one draw."""
-    now, then = (side.at(theta, psi) for side in both)
-    levels = [{name: np.asarray(getattr(flows, name)) for name in kept} for flows in (now, then)]
-    return [*levels, {name: np.asarray(x) for name, x in difference(then, now, kept).items()}]
+    return bootstrap_bounds(doubts, both, at, kept, QUANTITIES, notes)
 
 
 def _banded(levels: dict[str, Any], bounds: Bounds) -> TripBands:

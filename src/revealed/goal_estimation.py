@@ -26,7 +26,7 @@ from revealed.goal_rows import GoalRows
 from revealed.mdp import MDP
 from revealed.objective import Evaluation, Objective
 from revealed.optimize import Search
-from revealed.rewards.base import Reward, is_linear
+from revealed.rewards.base import Reward, cases_by, is_linear
 
 WORTH = 0.01  # gain for which the start moves on: weights that run away would follow any gain for ever
 LOWER = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)  # how much a move may cost at the start
@@ -41,13 +41,11 @@ def run_for(method: str, reward: Reward, options: Options, mdp: MDP, demos: Demo
 class GoalRun(Run):
     """A fit of trips with goals. π̃ is None for π_θ, or a policy for each goal."""
 
-    def _settle(self, options: Options) -> Options:
-        auto = isinstance(options.first_step, str) and options.first_step == "auto"
-        return replace(options, first_step="logit") if auto else options
+    usual_step = "logit"
 
     @cached_property
     def observed(self) -> GoalRows:
-        return GoalRows.of(self.mdp, self.demos, getattr(self.reward, "by", "goal"))
+        return GoalRows.of(self.mdp, self.demos, cases_by(self.reward))
 
     @property
     def expert(self) -> Any:
@@ -148,9 +146,7 @@ class GoalRun(Run):
         assert steps.goal is not None
         first = np.flatnonzero(steps.first & (self.demos.step_weights > 0.0))  # others are in no row
         weight = self.demos.step_weights[first]
-        origin = steps.state[first] if rows.origin[0] >= 0 else np.full(weight.size, -1)
-        key = {pair: c for c, pair in enumerate(zip(rows.goal.tolist(), rows.origin.tolist(), strict=True))}
-        case = np.array([key[pair] for pair in zip(steps.goal[first].tolist(), origin.tolist(), strict=True)])
+        case = rows.case_of(steps.goal[first], steps.state[first])
         out = np.zeros((rows.n_cases, self.mdp.n_states))
         np.add.at(out, (case, steps.state[first]), weight / weight.sum())
         return out if self.mdp.initial is None else out.sum(axis=1, keepdims=True) * self.mdp.initial
@@ -192,7 +188,7 @@ class GoalRun(Run):
         """Of the decisions observed, whatever the weighting."""
         if self.options.weighting == "sample" and self.demos.visit_discount == 1.0:
             return best.parts[0].log_likelihood
-        rows = GoalRows.of(self.mdp, self.demos, getattr(self.reward, "by", "goal"), discounted=False)
+        rows = GoalRows.of(self.mdp, self.demos, cases_by(self.reward), discounted=False)
         given = getattr(best.objective.cases[0], "given", None)
         try:
             return goal_cases(rows, given, self.options.solver).at(self.reward, best.theta, {}).log_likelihood

@@ -24,6 +24,7 @@ from revealed.linear_solvers import Work
 from revealed.mdp import MDP
 from revealed.objective import Objective
 from revealed.optimize import Settings, Trace, maximise
+from revealed.paths import Moves, cheapest_moves, shortest_costs
 from revealed.progress import Progress
 from revealed.rewards.base import Reward
 from revealed.rewards.linear import LinearReward
@@ -83,25 +84,16 @@ class GoalCosts:
 
     @cached_property
     def _backwards(self) -> sp.csr_array:
-        """Sparse (S, S): the least cost of a move, turned round."""
+        """Sparse (S, S): the least cost of a move that may happen, turned round."""
         moves = self.mdp.transitions.matrix.tocoo()
-        pair, after = moves.coords[0], moves.coords[1]
-        happens = (moves.data > 0.0) & self.mdp.feasible.reshape(-1)[pair]
-        pair, after = pair[happens], after[happens]
-        cost, before = self.cost.reshape(-1)[pair], pair // self.mdp.n_actions
-        order = np.lexsort((cost, before, after))
-        first = np.ones(order.size, dtype=bool)
-        first[1:] = (np.diff(before[order]) != 0) | (np.diff(after[order]) != 0)
-        best = order[first]
-        S = self.mdp.n_states
-        return sp.csr_array((cost[best], (after[best], before[best])), shape=(S, S))
+        happens = (moves.data > 0.0) & self.mdp.feasible.reshape(-1)[moves.coords[0]]
+        pair, after = (place[happens].astype(np.intp) for place in moves.coords)
+        may = Moves(pair // self.mdp.n_actions, after, pair, self.mdp.feasible.shape)
+        return cheapest_moves(may, self.cost.reshape(-1)[pair])
 
     def features(self, goal: int, states: Any) -> Floats:
         """(R, A, K + 1) in some states: those of the reward, and the change in the least cost to the goal."""
-        from scipy.sparse.csgraph import dijkstra
-
-        where: Any = goal
-        far = np.asarray(dijkstra(self._backwards, indices=where))
+        far = shortest_costs(self._backwards, goal)
         far = np.where(np.isfinite(far), far, 0.0)  # what cannot reach the goal is not offered
         change = self.mdp.transitions.expect(far)[states] - far[states][:, None]
         return np.concatenate([self.pairs[states], change[:, :, None]], axis=2)

@@ -20,6 +20,7 @@ from revealed.goal_values import GoalValues, Toward, value_toward
 from revealed.naming import is_label, label_array
 from revealed.objective import Objective, PlainPart
 from revealed.paths import Moves
+from revealed.rewards.base import cases_by, of_trips
 from revealed.route_cases import RouteCases
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ class GoalFit(AnyFit):
 
     def case_table(self, goal: int, origin: int = -1) -> Floats:
         """(S, A): the rewards of trips to this goal."""
-        if not hasattr(self.reward_model, "toward"):
+        if not of_trips(self.reward_model):
             return self.reward
         own: Any = self.reward_model
         return np.where(self.mdp.feasible, own.toward(goal, origin).value(self.theta), 0.0)
@@ -107,9 +108,9 @@ class GoalFit(AnyFit):
         """The soft optimum at the estimate of those who head for `goal`; `origin` matters only to rewards that depend
         on where a trip began."""
         g = self._state(goal)
-        if not hasattr(self.reward_model, "toward"):
+        if not of_trips(self.reward_model):
             return self._values.toward(g)
-        if getattr(self.reward_model, "by", "goal") == "pair" and origin is None:
+        if cases_by(self.reward_model) == "pair" and origin is None:
             raise InvalidInput("origin", "where the trip begins: the reward depends on it", "None")
         o = -1 if origin is None else self._state(origin, "origin")
         return GoalValues(self.mdp, self.case_table(g, o), self.options["solver"]).toward(g)
@@ -120,7 +121,7 @@ class GoalFit(AnyFit):
 
     def _own(self, goal: Any) -> PlainPart | None:
         """The goal's part of the objective, where behaviour was estimated under a given π̃; else None."""
-        if not self._pseudo or getattr(self.reward_model, "by", "goal") != "goal":
+        if not self._pseudo or cases_by(self.reward_model) != "goal":
             return None
         case = np.flatnonzero(self.cases.rows.goal == self._state(goal))
         return self.cases.plain(int(case[0]), self.reward_model, self.theta) if case.size else None
@@ -147,7 +148,7 @@ class GoalFit(AnyFit):
     @cached_property
     def cases(self) -> Any:
         """What the objective sums over, with the weights of the sample."""
-        rows = GoalRows.of(self.mdp, self.demonstrations, getattr(self.reward_model, "by", "goal"))
+        rows = GoalRows.of(self.mdp, self.demonstrations, cases_by(self.reward_model))
         return goal_cases(rows, self._given(rows), self.options["solver"])
 
     def _given(self, rows: GoalRows) -> Any:
@@ -190,7 +191,7 @@ class GoalFit(AnyFit):
 
     def seen_choices(self) -> tuple[GoalRows, Floats]:
         """The states in which trips to each goal were seen, and log π_θ (R, A) there, whatever the weighting."""
-        rows = GoalRows.of(self.mdp, self.demonstrations, getattr(self.reward_model, "by", "goal"), discounted=False)
+        rows = GoalRows.of(self.mdp, self.demonstrations, cases_by(self.reward_model), discounted=False)
         return rows, self._cases_of(rows).at(self.reward_model, self.theta, {}).choices.log_policy
 
     def flows(self) -> pd.DataFrame:

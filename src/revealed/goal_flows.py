@@ -16,6 +16,8 @@ from revealed.checks import Floats, Ints
 from revealed.demonstrations import Demonstrations
 from revealed.goal_values import GoalValues, Toward
 from revealed.naming import label_array, state_index
+from revealed.rewards.base import cases_by, of_trips
+from revealed.trip_demand import Demand, demand_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,31 +36,26 @@ def observed_use(trips: Demonstrations) -> Floats:
 def expected_use(fit: Any) -> tuple[Floats, Floats]:
     """(S,) and (S, A): how often trips between the same places are expected in each state, and to take each action
     there, by the soft optimum at the estimate. Goals are streamed."""
-    demos = fit.demonstrations
-    weight = demos.step_weights[demos.steps.first]
-    S = fit.mdp.n_states
-    visits, actions = np.zeros(S), np.zeros(fit.mdp.feasible.shape)
-    for toward, trips in _each(fit, demos.origins, demos.destinations):
-        use = toward.visits(np.bincount(demos.origins[trips], weight[trips], S).astype(np.float64))
+    pairs = demand_of(fit.mdp, fit.demonstrations)
+    visits, actions = np.zeros(fit.mdp.n_states), np.zeros(fit.mdp.feasible.shape)
+    for toward, rows in _each(fit, pairs):
+        use = toward.visits(pairs.starts(rows))
         visits += use
         actions += use[:, None] * toward.policy
     return visits, actions
 
 
-def _each(fit: Any, origin: Ints, goal: Ints) -> Iterator[tuple[Toward, Ints]]:
-    """The soft optimum toward each goal, or from each origin to it where rewards depend on both; and the trips."""
-    paired = getattr(fit.reward_model, "by", "goal") == "pair"
-    key = goal * fit.mdp.n_states + (origin if paired else 0)
-    order = np.argsort(key, kind="stable")
-    groups = np.split(order, np.flatnonzero(np.diff(key[order])) + 1)
-    first = [int(group[0]) for group in groups]
-    if not hasattr(fit.reward_model, "toward"):
+def _each(fit: Any, pairs: Demand) -> Iterator[tuple[Toward, Ints]]:
+    """The soft optimum toward each goal, or from each origin to it where rewards depend on both; and its rows."""
+    groups = pairs.groups(pairs=cases_by(fit.reward_model) == "pair")
+    first = [int(rows[0]) for rows in groups]
+    if not of_trips(fit.reward_model):
         values = GoalValues(fit.mdp, fit.reward, fit.options["solver"])
-        yield from zip(values.each(goal[first]), groups, strict=True)
+        yield from zip(values.each(pairs.destination[first]), groups, strict=True)
         return
-    names = label_array(fit.mdp.state_labels, np.arange(fit.mdp.n_states))
-    for trip, group in zip(first, groups, strict=True):
-        yield fit.toward(names[goal[trip]], names[origin[trip]]), group
+    ends = (label_array(fit.mdp.state_labels, end[first]) for end in (pairs.destination, pairs.origin))
+    for goal, origin, rows in zip(*ends, groups, strict=True):
+        yield fit.toward(goal, origin), rows
 
 
 def flows_frame(fit: Any) -> pd.DataFrame:

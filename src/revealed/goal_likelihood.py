@@ -13,6 +13,7 @@ from revealed.errors import InvalidDemonstrations
 from revealed.goal_rows import GoalRows
 from revealed.matching import match_labels, require_fit
 from revealed.mdp import MDP
+from revealed.rewards.base import cases_by
 
 
 def by_trip(mdp: MDP, demos: Demonstrations, cases_of: Callable[[GoalRows], Any], reward: Any, theta: Floats) -> Floats:
@@ -25,7 +26,7 @@ def by_trip(mdp: MDP, demos: Demonstrations, cases_of: Callable[[GoalRows], Any]
     require_fit(mdp, demos)
     steps = demos.steps
     assert steps is not None
-    rows = GoalRows.of(mdp, demos, getattr(reward, "by", "goal"), discounted=False)
+    rows = GoalRows.of(mdp, demos, cases_by(reward), discounted=False)
     log_policy = cases_of(rows).at(reward, theta, {}).choices.log_policy
     counts = demos.step_weights > 0.0  # those that do not count have no row
     step_log = log_policy[rows.place(demos)[counts], steps.action[counts]] * demos.step_weights[counts]

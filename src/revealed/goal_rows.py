@@ -6,6 +6,7 @@ so that whoever goes through the cases one after another meets their rows in ord
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -15,29 +16,29 @@ import scipy.sparse as sp
 
 from revealed.checks import Bools, Floats, Ints
 from revealed.demonstrations import Demonstrations
+from revealed.goal_checks import have_ways
 from revealed.mdp import MDP
 from revealed.objective import Choices, covariances, widest_gap
 from revealed.tables import sparse_table
-from revealed.transitions import reaching
 
 
-class InRows:
+class InRows(ABC):
     """What follows from log π_θ (R, A) and ∂Q/∂θ (R, A, K) in rows with weights ρ and what is offered, both (R, A)."""
 
     policy = log_policy = None  # of (S, A) there is one for each goal
 
     @property
+    @abstractmethod
     def seen(self) -> Any:
         """The rows: `rho` and `feasible`."""
-        raise NotImplementedError
 
     @property
-    def row_log_policy(self) -> Floats:
-        raise NotImplementedError
+    @abstractmethod
+    def row_log_policy(self) -> Floats: ...
 
     @property
-    def slopes(self) -> Floats:
-        raise NotImplementedError
+    @abstractmethod
+    def slopes(self) -> Floats: ...
 
     @cached_property
     def log_likelihood(self) -> float:
@@ -115,36 +116,29 @@ class GoalRows:
     def feasible(self) -> Bools:
         """(R, A): what is offered there to those who head for that goal (theory R1)."""
         if self.mdp.certain:
-            reach = self._reached
-            return reach & self.mdp.feasible[self.state] & (self.state != self.goal[self.case])[:, None]
+            target = self.mdp.targets[self.state]
+            goal = np.broadcast_to(self.goal[self.case, None], target.shape)
+            reached = have_ways(self.mdp, target.reshape(-1), goal.reshape(-1)).reshape(target.shape)
+            return reached & self.mdp.feasible[self.state] & (self.state != self.goal[self.case])[:, None]
         out = np.zeros(self.rho.shape, dtype=bool)
         for c in range(self.n_cases):
             rows = self.rows_of(c)
             out[rows] = self.mdp.toward_state(int(self.goal[c])).feasible[self.state[rows]]
         return out
 
-    @cached_property
-    def _reached(self) -> Bools:
-        """(R, A): whether the goal can be reached from where an action leads. Goals that can reach each other are
-        reached from the same states, so that one search serves them all."""
-        from scipy.sparse.csgraph import connected_components
-
-        target = self.mdp.targets[self.state]
-        group = connected_components(self.mdp.moves, connection="strong")[1][self.goal]
-        out = np.zeros(self.rho.shape, dtype=bool)
-        for one in np.unique(group):
-            reached = reaching(self.mdp.backwards, int(self.goal[np.argmax(group == one)]))
-            rows = group[self.case] == one
-            out[rows] = reached[target[rows]]
-        return out
+    def case_of(self, goal: Ints, origin: Ints) -> Ints:
+        """The case of each goal, and of the origin beside it where cases are pairs; −1 for what is none."""
+        S = self.mdp.n_states + 1
+        own = self.goal * S + self.origin + 1
+        wanted = goal * S + (origin + 1 if self.origin[0] >= 0 else 0)
+        place = np.minimum(np.searchsorted(own, wanted), own.size - 1)
+        return np.where(own[place] == wanted, place, -1)
 
     def place(self, demos: Demonstrations) -> Ints:
         """(n_steps,): the row of each decision of the demonstrations that the rows were made of."""
         steps: Any = demos.steps
-        origin = demos.origins[demos.trajectory] if self.origin[0] >= 0 else np.full(steps.state.size, -1)
+        case = self.case_of(steps.goal, demos.origins[demos.trajectory])
         S = self.mdp.n_states
-        cases = self.goal * (S + 1) + self.origin + 1
-        case = np.searchsorted(cases, steps.goal * (S + 1) + origin + 1)
         return np.searchsorted(self.case * S + self.state, case * S + steps.state)
 
     def dense(self, case: int) -> Floats:

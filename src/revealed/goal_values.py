@@ -16,15 +16,13 @@ import numpy as np
 from revealed.bellman import SoftBellman, as_reward
 from revealed.chain import Chain
 from revealed.checks import Floats, Ints
-from revealed.errors import InvalidInput, ValueDoesNotExist
+from revealed.errors import InvalidInput
 from revealed.linear_solvers import Work
 from revealed.mdp import MDP, require_mdp
-from revealed.naming import state_in_words
+from revealed.naming import places, state_in_words
 from revealed.parallel import side_by_side
-from revealed.paths import LEAST, Moves, PathSums
+from revealed.paths import BLOCK, LEAST, Moves, PathSums
 from revealed.transitions import reaching
-
-BLOCK = 32  # goals that share a solve
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,12 +96,8 @@ class GoalValues:
 
     @cached_property
     def _shared(self) -> PathSums | None:
-        """The factorisation for all goals; None where paths between them add up to no number."""
         assert self.moves is not None
-        try:
-            return PathSums(self.moves, self._log_weight, work=self.work)
-        except ValueDoesNotExist:
-            return None
+        return PathSums.in_common(self.moves, self._log_weight, self.work)
 
     def toward(self, goal: Any) -> Toward:
         """For one goal, an index or a label."""
@@ -111,15 +105,14 @@ class GoalValues:
 
     def each(self, goals: Any) -> Iterator[Toward]:
         """One after another, in the order of `goals`; only a few are held at a time."""
-        index = np.array([self.mdp.find_state(goal, "goal") for goal in goals], dtype=np.intp)
+        index = places("goal", list(goals), self.mdp.state_labels, self.mdp.n_states)
         if self.moves is None:
             yield from (self._by_newton(int(goal)) for goal in index)
             return
-        blocks = [index[i : i + BLOCK] for i in range(0, index.size, BLOCK)]
-        _ = self._shared  # before threads ask for it
         if self._shared is None:
             yield from (self._alone(int(goal)) for goal in index)
             return
+        blocks = [index[i : i + BLOCK] for i in range(0, index.size, BLOCK)]
         for block in side_by_side(self._block, blocks):
             for found in block:  # a factorisation is let go by the thread that made it, hence alone goals here
                 yield self._alone(found) if isinstance(found, int) else found

@@ -19,6 +19,7 @@ from revealed.mdp import MDP
 from revealed.model_checks import as_discount, as_distribution, as_labels, as_mask, clean_rows, require_an_action
 from revealed.naming import Names
 from revealed.objective import weighted_log
+from revealed.rewards.base import of_trips
 from revealed.transitions import EstimatedTransitions
 
 Shape = tuple[int, ...]
@@ -185,7 +186,7 @@ def _require_goals(fit: GoalFit) -> None:
 def _is_quick(fit: GoalFit) -> bool:
     """Whether one factorisation serves all goals, or they are few; a reward with a program of its own is not asked."""
     linear = getattr(fit.reward_model, "linear", False)
-    shared = fit.own_policy and fit.mdp.certain and not hasattr(fit.reward_model, "toward")
+    shared = fit.own_policy and fit.mdp.certain and not of_trips(fit.reward_model)
     return linear and (shared or fit.goal_states.size * fit.mdp.feasible.size <= MOST_KEPT)
 
 

@@ -16,9 +16,9 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from revealed.checks import Bools, Floats, is_count, is_index, pass_instead
+from revealed.checks import Bools, Floats, is_count, pass_instead
 from revealed.errors import InvalidInput
-from revealed.labels import listed, near, plain, spell
+from revealed.labels import spell
 from revealed.model_checks import (
     as_discount,
     as_distribution,
@@ -346,16 +346,6 @@ class MDP:
             base_state=frozen(np.tile(np.arange(self.n_states), layers)),
         )
         return other
-
-    def find_state(self, state: Any, argument: str = "state") -> int:
-        """The index of a state that is given by its index or its label. Whole numbers are indices; a label that is a
-        whole number itself goes in as text."""
-        found = int(state) if is_index(state) else self._places.get(spell(state), -1)
-        if not 0 <= found < self.n_states:
-            known = self.state_labels
-            expected = f"a state, one of {listed(known)}" if known else f"a state, an index in 0…{self.n_states - 1}"
-            raise InvalidInput(argument, expected, repr(plain(state))[:60], remedy=near(state, known or ()))
-        return found
 
     def state_named(self, name: Any, argument: str = "state") -> int:
         """The index of a state that is known by its name: its label where there are labels, even one that is a whole

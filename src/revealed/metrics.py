@@ -28,6 +28,8 @@ from revealed.matching import match_labels, require_fit
 from revealed.mdp import MDP, Floats, require_mdp
 from revealed.naming import pair_in_words, state_in_words
 from revealed.reward_distances import as_table, epic, starc
+from revealed.rewards.base import of_trips
+from revealed.trip_demand import demand_of
 
 __all__ = [
     "Truth", "entropy", "epic", "evaluate", "evd", "excess_nll", "expected_return", "nll", "policy_value",
@@ -115,7 +117,7 @@ class Truth:
             raise InvalidInput("fit", expected, f"{fit.mdp.n_states} and {fit.mdp.n_actions}")
         require_fit(self.mdp, match_labels(_with_goals(demos), self.mdp))
         scores = {"nll": nll(fit, demos)} | dict.fromkeys(("evd", "stochastic_evd", "epic", "starc"), 0.0)
-        plain = not hasattr(fit.reward_model, "toward")
+        plain = not of_trips(fit.reward_model)
         for share, goal, origin, truth in self._toward_each(demos, plain):
             reward, policy = fit.reward_for(goal, origin), fit.policy_for(goal, origin)
             scores["evd"] += share * truth.evd(reward)
@@ -130,19 +132,13 @@ class Truth:
     def _toward_each(self, demos: Demonstrations, together: bool = True) -> Iterator[tuple[float, Any, Any, Truth]]:
         """The share of the trips, the goal, the origin and the truth toward it: for each goal, with `together`, where
         the origin is None and returns are means over those of the trips; else for each pair."""
-        trips = match_labels(_with_goals(demos), self.mdp)
-        steps: Any = trips.steps
-        first = np.flatnonzero(steps.first & (trips.step_weights > 0.0))
-        goal, origin, weight = steps.goal[first], steps.state[first], trips.step_weights[first]
+        pairs = demand_of(self.mdp, _with_goals(demos))
         names = self.mdp.state_labels or range(self.mdp.n_states)
-        for g in np.unique(goal):
-            model = self.mdp.toward_state(int(g))
-            ours = goal == g
-            starts = np.bincount(origin[ours], weight[ours], self.mdp.n_states)
-            for o in [None] if together else np.flatnonzero(starts):
-                here = starts if o is None else np.where(np.arange(starts.size) == o, starts, 0.0)
-                truth = Truth(model, np.where(model.feasible, self.reward, 0.0), initial=here / here.sum())
-                yield float(here.sum() / weight.sum()), names[g], None if o is None else names[o], truth
+        for rows in pairs.groups(pairs=not together):
+            goal, origin = int(pairs.destination[rows[0]]), int(pairs.origin[rows[0]])
+            model, starts = self.mdp.toward_state(goal), pairs.starts(rows)
+            truth = Truth(model, np.where(model.feasible, self.reward, 0.0), initial=starts / starts.sum())
+            yield float(starts.sum() / pairs.total), names[goal], None if together else names[origin], truth
 
 
 def evaluate(

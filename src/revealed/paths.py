@@ -27,6 +27,7 @@ from revealed.errors import ValueDoesNotExist
 from revealed.linear_solvers import Work
 from revealed.mdp import MDP
 
+BLOCK = 32  # goals that share a solve
 LEAST = 1e-280  # z below which 1/z and what it is multiplied with may leave the range of float64
 MOST_SHARED = 1e6  # expected links of a walk that nothing but its costs ends: beyond, each goal is summed alone
 MOST = 1e12  # expected links of a trip, for all that float64 can tell
@@ -104,10 +105,18 @@ class PathSums:
             raise ValueDoesNotExist(NO_VALUE)  # I − M is no M-matrix: paths that go round add up to no number
 
     @classmethod
+    def in_common(cls, moves: Moves, log_weight: Floats, work: Work | None = None) -> PathSums | None:
+        """Paths to all goals; None where those between goals add up to no number, so that each must be summed alone."""
+        try:
+            return cls(moves, log_weight, work=work)
+        except ValueDoesNotExist:
+            return None
+
+    @classmethod
     def alone(cls, moves: Moves, log_weight: Floats, goal: int, work: Work | None = None) -> PathSums:
         """Paths to one goal, measured from the shortest: the goal's own moves are left out (R1), so that the values
         are all that must exist."""
-        potential = -shortest_costs(moves, np.maximum(-log_weight, 0.0), goal)
+        potential = -shortest_costs(cheapest_moves(moves, np.maximum(-log_weight, 0.0)), goal)
         potential[np.abs(potential) < LEAST] = 0.0  # free moves
         own = np.where(moves.source == goal, -np.inf, log_weight)
         sums = cls(moves, own, potential, work)
@@ -180,15 +189,19 @@ def _grows(M: sp.csr_array, rounds: int = 20) -> bool:
     return False
 
 
-def shortest_costs(moves: Moves, cost: Floats, goal: Any) -> Floats:
-    """(S,), or (G, S) for several goals: the least cost of a path to the goal, ∞ where there is none. Costs are ≥ 0."""
+def cheapest_moves(moves: Moves, cost: Floats) -> sp.csr_array:
+    """Sparse (S, S): the least cost ≥ 0 of a move from one state to another, turned round, for `shortest_costs`."""
+    order, starts, source, target = moves._merged
+    # a stored zero is no edge for csgraph, so that free moves get the smallest number
+    least = np.maximum(np.minimum.reduceat(cost[order], starts), np.finfo(np.float64).tiny)
+    return sp.csr_array((least, (target, source)), shape=(moves.n_states, moves.n_states))
+
+
+def shortest_costs(backwards: sp.csr_array, goal: Any) -> Floats:
+    """(S,), or (G, S) for several goals: the least cost of a path to the goal, ∞ where there is none."""
     from scipy.sparse.csgraph import dijkstra
 
-    order, starts, source, target = moves._merged
-    # the cheapest of parallel moves; a stored zero is no edge for csgraph, so that free moves get the smallest number
-    least = np.maximum(np.minimum.reduceat(cost[order], starts), np.finfo(np.float64).tiny)
-    graph = sp.csr_array((least, (target, source)), shape=(moves.n_states, moves.n_states))
-    return np.asarray(dijkstra(graph, indices=goal))
+    return np.asarray(dijkstra(backwards, indices=goal))
 
 
 NO_VALUE = (

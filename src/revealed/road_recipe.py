@@ -36,7 +36,7 @@ PHRASES = {
 def read_network(one: Description) -> RoadNetwork:
     """From links, from turns, or from both; links that know of no nodes need turns."""
     turns: dict[str, Any] = {"turn_from": one.turn_from or "from_link", "turn_to": one.turn_to or "to_link"}
-    link = link_column(one)
+    link = one_or_list(one.link or (LINK,))
     ends = {"start": one.from_node or FROM, "end": one.to_node or TO}
     with in_own_words():
         if one.network is None or (one.turns is not None and not _has_nodes(one, ends)):
@@ -50,14 +50,14 @@ def _has_nodes(one: Description, ends: dict[str, str]) -> bool:
     return bool(one.from_node or one.to_node) or all(name in known for name in ends.values())
 
 
-def link_column(one: Description) -> Any:
-    return one_or_list(one.link or (LINK,))
+def _trip_link(one: Description) -> tuple[str, ...]:
+    return one.trip_link or one.link or (LINK,)
 
 
-def trip_columns(one: Description) -> dict[str, Any]:
-    """How the columns of trips are called, by the arguments of `RoadNetwork.trips`."""
-    link = one.trip_link or one.link or (LINK,)
-    return {"trip": one_or_list(one.trip or (TRIP,)), "sequence": one.sequence or SEQUENCE, "link": one_or_list(link)}
+def _how_trips_are_read(one: Description) -> dict[str, Any]:
+    """Arguments of `RoadNetwork.trips`: how the columns of trips are called, and what becomes of bad ones."""
+    names = {"trip": one_or_list(one.trip or (TRIP,)), "sequence": one.sequence or SEQUENCE}
+    return names | {"link": one_or_list(_trip_link(one)), "bad": one.bad_trips or "error"}
 
 
 def with_arrivals(one: Description, network: RoadNetwork, panel: Any) -> RoadNetwork:
@@ -66,14 +66,14 @@ def with_arrivals(one: Description, network: RoadNetwork, panel: Any) -> RoadNet
         return network
     _require_links(one, panel)
     with in_own_words():
-        ends = destinations_in(network, panel, **trip_columns(one), bad=one.bad_trips or "error")
+        ends = destinations_in(network, panel, **_how_trips_are_read(one))
         return network.with_arrivals([plain(link) for link in ends])
 
 
 def _require_links(one: Description, panel: Any) -> None:
     """The panel has the columns of links, which may be called otherwise there than in the file of links."""
     known = list(relation_of(panel, "PANEL").columns)
-    lost = next((name for name in one.trip_link or one.link or (LINK,) if name not in known), None)
+    lost = next((name for name in _trip_link(one) if name not in known), None)
     if lost is None:
         return
     word = LINK if LINK in known else next(iter(get_close_matches(lost, known, 1)), "")
@@ -86,7 +86,7 @@ def _require_links(one: Description, panel: Any) -> None:
 def read_road_trips(one: Description, network: RoadNetwork, panel: Any) -> Demonstrations:
     _require_links(one, panel)
     with in_own_words():
-        demos = network.trips(panel, **trip_columns(one), traveller=one.traveller, bad=one.bad_trips or "error")
+        demos = network.trips(panel, traveller=one.traveller, **_how_trips_are_read(one))
     return replace(demos, notes=(*network.notes, *demos.notes))
 
 

@@ -9,7 +9,6 @@ kept per goal.
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
@@ -25,10 +24,9 @@ from revealed.linear_solvers import Work
 from revealed.naming import state_in_words
 from revealed.objective import feasible_table
 from revealed.parallel import side_by_side
-from revealed.paths import LEAST, Moves, PathSums
-from revealed.rewards.base import Reward, is_linear
+from revealed.paths import BLOCK, LEAST, Moves, PathSums
+from revealed.rewards.base import Reward, is_linear, of_trips
 
-BLOCK = 32  # goals that share a solve
 WORTH_THREADS = 2_000  # states from which work side by side is more than handing it over
 MOST_KEPT = 20_000_000  # values of z kept from the value to its derivatives: 160 MB
 
@@ -117,14 +115,9 @@ class RoutePart(InRows):
 
     # -- values -------------------------------------------------------------------------------------------------------
 
-    @cached_property
-    def _features_alone(self) -> bool:
-        """Whether every trip has rewards of its own."""
-        return hasattr(self.reward, "toward")
-
     def _reward(self, case: int) -> Any:
         rows, reward = self.cases.rows, self.reward
-        if not self._features_alone:
+        if not of_trips(reward):
             return reward
         return reward.toward(int(rows.goal[case]), int(rows.origin[case]))  # pyright: ignore[reportAttributeAccessIssue]
 
@@ -168,17 +161,14 @@ class RoutePart(InRows):
     @cached_property
     def _shared(self) -> PathSums | None:
         """None where each case has its own rewards, or paths that only goals end add up to no number."""
-        if self._features_alone:
+        if of_trips(self.reward):
             return None
-        try:
-            return PathSums(self.cases.network, self._common_table, work=self.cases.work)
-        except ValueDoesNotExist:
-            return None
+        return PathSums.in_common(self.cases.network, self._common_table, self.cases.work)
 
     def _solved(self, plan: tuple[PathSums | None, Ints]) -> list[Found]:
         shared, cases = plan
-        if shared is None:
-            return [self._by_itself(int(c)) for c in cases]
+        if shared is None:  # whatever is common to all goals has been tried
+            return [self._by_itself(int(c), faint=not of_trips(self.reward)) for c in cases]
         block = self._block(shared, cases)
         log_policy, faint = self._log_policy(block, self._common_table)
         lost = np.unique(self.cases.rows.case[block.rows[faint]])
@@ -192,13 +182,12 @@ class RoutePart(InRows):
         """One case with sums of its own: as they are, or measured from the shortest path where that is too faint."""
         reward = self._reward(case)
         table = self._table(reward)
-        if self._features_alone and not faint:
-            with suppress(ValueDoesNotExist):
-                sums = PathSums(self.cases.network, table, work=self.cases.work)
-                block = self._block(sums, np.array([case]))
-                log_policy, lost = self._log_policy(block, table)
-                if not lost.any():
-                    return self._at_once(block, log_policy, reward)
+        sums = None if faint else PathSums.in_common(self.cases.network, table, self.cases.work)
+        if sums is not None:
+            block = self._block(sums, np.array([case]))
+            log_policy, lost = self._log_policy(block, table)
+            if not lost.any():
+                return self._at_once(block, log_policy, reward)
         block = self._block(self._measured(case, table), np.array([case]))
         log_policy = self._log_policy(block, table)[0]
         return self._at_once(block, log_policy, reward)
@@ -307,16 +296,17 @@ class RoutePart(InRows):
     @cached_property
     def _derivatives(self) -> Any:
         """Gradient, Hessian and ∂Q/∂θ of all cases."""
-        K, E = self.theta.size, self.cases.network.pair.size
-        found = Derivatives(np.zeros(E), np.zeros(K), np.zeros((K, K)), np.zeros((*self.cases.rows.rho.shape, K)))
         blocks, log_policy, alone = self._first
         self._prepare()
         parts = side_by_side(lambda block: self._second(block, log_policy[block.rows], *self._common), blocks)
+        K, use = self.theta.size, np.zeros(self.cases.network.pair.size)
+        gradient, hessian, slopes = np.zeros(K), np.zeros((K, K)), np.zeros((*self.cases.rows.rho.shape, K))
         for rows, part in chain(((b.rows, p) for b, p in zip(blocks, parts, strict=True)), alone):
-            for name in ("use", "gradient", "hessian"):
-                np.add(getattr(found, name), getattr(part, name), out=getattr(found, name))
-            found.slopes[rows] = part.slopes  # pyright: ignore[reportOptionalSubscript]
-        return found
+            use += part.use
+            gradient += part.gradient
+            hessian += part.hessian
+            slopes[rows] = part.slopes
+        return Derivatives(use, gradient, hessian, slopes)
 
     def _second(self, block: Block, log_policy: Floats, X: Floats, matrices: list[sp.csr_array]) -> Derivatives:
         """Gradient, Hessian and ∂Q/∂θ of a block (theory R6), for features X (E, K) and their M_k."""

@@ -13,7 +13,7 @@ from revealed.demonstrations import Demonstrations
 from revealed.errors import InvalidDemonstrations, InvalidInput
 from revealed.frames import read_table
 from revealed.goal_checks import have_ways, require_goals_within
-from revealed.labels import listed, near, plain
+from revealed.labels import how_many, listed, near, plain
 from revealed.matching import match_labels
 from revealed.mdp import MDP
 from revealed.naming import Labels, label_index
@@ -43,7 +43,12 @@ class Demand:
 
     def __repr__(self) -> str:
         goals = np.unique(self.destination).size
-        return f"Demand({self.total:g} trips of {len(self)} pairs, to {goals} destinations)"
+        return f"Demand({self.size_in_words}, to {goals} destinations)"
+
+    @property
+    def size_in_words(self) -> str:
+        """ "800 trips of 786 pairs"."""
+        return f"{self.total:.10g} trip{'' if self.total == 1.0 else 's'} of {how_many(len(self), 'pair')}"
 
     @property
     def total(self) -> float:
@@ -105,7 +110,7 @@ def as_demand(
         return demand
     if isinstance(demand, Demonstrations):
         return demand_of(mdp, demand)
-    if isinstance(demand, Mapping) or _is_series(demand):
+    if isinstance(demand, Mapping) or is_series(demand):
         starts, ends, numbers = _read_pairs(demand, argument)
     else:
         table = read_table(demand, argument)
@@ -152,8 +157,10 @@ def _summed(mdp: MDP, origin: Ints, destination: Ints, trips: Floats, argument: 
     return Demand(mdp.state_labels, mdp.n_states, origin[rows], destination[rows], total[order])
 
 
-def _is_series(demand: Any) -> bool:
-    return hasattr(demand, "index") and hasattr(demand, "to_numpy") and np.ndim(demand) == 1
+def is_series(values: Any) -> bool:
+    """Whether values come by name, as in a Series."""
+    index = getattr(values, "index", None)  # a method elsewhere, as of a list or a column of Arrow
+    return index is not None and not callable(index) and hasattr(values, "to_numpy") and np.ndim(values) == 1
 
 
 def _read_pairs(demand: Any, argument: str) -> tuple[list[Any], list[Any], Floats]:

@@ -18,7 +18,8 @@ from revealed.demonstrations import Demonstrations
 from revealed.errors import InvalidInput, ValueDoesNotExist
 from revealed.goal_values import GoalValues, Toward
 from revealed.mdp import MDP, require_mdp
-from revealed.naming import state_in_words
+from revealed.naming import places, state_in_words
+from revealed.rewards.base import cases_by, of_trips
 from revealed.simulation import draw_actions, draw_moves, make_rng
 
 MOST_DECISIONS = 1e5  # that a trip is expected to take
@@ -92,7 +93,7 @@ def _states(mdp: MDP, name: str, given: Any) -> Ints:
     listed = None if isinstance(given, str) else as_list(given)
     if not listed:
         raise InvalidInput(name, "a sequence of states, one per trip", repr(given)[:60])
-    return np.array([mdp.find_state(state, name) for state in listed], dtype=np.intp)
+    return places(name, listed, mdp.state_labels, mdp.n_states)
 
 
 def _require_trips(mdp: MDP, starts: Ints, goals: Ints) -> None:
@@ -144,5 +145,5 @@ def simulate_like(
     else:
         origins, destinations = fit.states("origins", origins), fit.states("destinations", destinations)
     own = fit.reward_model
-    reward, by = (fit.case_table, own.by) if hasattr(own, "toward") else (fit.reward, "goal")
+    reward, by = (fit.case_table, cases_by(own)) if of_trips(own) else (fit.reward, "goal")
     return simulate_trips(fit.mdp, reward, origins, destinations, seed, longest, by)

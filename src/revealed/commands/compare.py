@@ -60,6 +60,10 @@ class Compared:
     failed: list[str] = field(default_factory=list)
     stopped: str = ""
 
+    @property
+    def notes(self) -> list[str]:
+        return [SAME, *self.failed, *([self.stopped] if self.stopped else [])]
+
 
 def _run(recipe: Recipe) -> Compared:
     """Every method, then the advice. Where no method has an estimate, the first error is the user's; Ctrl-C keeps what
@@ -129,10 +133,9 @@ def _write(beside: Path, home: Path, recipe: Recipe, found: Compared) -> dict[st
     frame = table.to_frame()
     frame.columns = [" ".join(pair) for pair in frame.columns]
     write_frame(beside / "compare.csv", frame.rename_axis("parameter").reset_index())
-    notes = [SAME, *found.failed, *([found.stopped] if found.stopped else [])]
     advice = [] if found.advice is None else [found.advice.text(reword=in_flags)]
-    write_text(beside / "advice.txt", "\n".join([*advice, *notes]))
-    write_text(beside / "compare.html", _page(table, found.advice, notes))
+    write_text(beside / "advice.txt", "\n".join([*advice, *found.notes]))
+    write_text(beside / "compare.html", _page(table, found.advice, found.notes))
     for method, fit in found.fits.items():
         (beside / method).mkdir()
         write_fit(fit, beside / method, recipe, home / method, method=method)
@@ -157,5 +160,5 @@ def _describe(found: Compared) -> dict[str, Any]:
     return {
         "fits": {method: describe(fit) for method, fit in found.fits.items()},
         "advice": None if found.advice is None else found.advice.to_dict(),
-        "notes": [SAME, *found.failed],
+        "notes": found.notes,
     }

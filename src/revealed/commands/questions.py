@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -124,24 +125,35 @@ def start_at(fit: Fit, label: str) -> Floats:
 # counterfactuals
 
 
-def ask(
-    fit: Fit,
-    names: Names,
-    changes: Sequence[str],
-    discount: float | None,
-    transitions: str | os.PathLike[str] | None,
-    bands: str,
-    bootstrap: dict[str, int],
-) -> Counterfactual:
+@dataclass(frozen=True)
+class Changes:
+    """What changes, in words of the command line; `close`, `attributes` and `links` where trips have goals."""
+
+    params: Sequence[str] = ()
+    discount: float | None = None
+    transitions: str | os.PathLike[str] | None = None
+    close: Sequence[str] = ()
+    attributes: Sequence[str] = ()
+    links: Sequence[str] = ()
+
+    def __bool__(self) -> bool:
+        world = self.discount is not None or self.transitions is not None
+        return bool(self.params or self.close or self.attributes or world)
+
+
+def ask(fit: Fit, names: Names, asked: Changes, bands: dict[str, Any]) -> Counterfactual:
     """The counterfactual in words of the command line."""
-    if not changes and discount is None and transitions is None:
+    if not asked:
         remedy = "As in --set RC=12, --discount 0.9 or --transitions after.csv."
         raise InvalidOption("counterfactual", "something that changes", "nothing", remedy=remedy)
-    rules = parse_changes(changes, tuple(map(str, fit.reward_model.names)))
-    model = changed_model(fit, names, discount, transitions)
-    own = bands == "bootstrap" or (bands == "auto" and fit.errors[0] == "bootstrap")
-    options = bootstrap if own and bands == "bootstrap" else {}
-    return fit.counterfactual(params=rules or None, mdp=model, bands=None if bands == "none" else bands, **options)
+    rules = parse_changes(asked.params, tuple(map(str, fit.reward_model.names)))
+    model = changed_model(fit, names, asked.discount, asked.transitions)
+    return fit.counterfactual(params=rules or None, mdp=model, **bands)
+
+
+def band_options(bands: str, **bootstrap: int) -> dict[str, Any]:
+    """Arguments of `fit.counterfactual`; draws are for bands that are asked to be of a bootstrap."""
+    return {"bands": None if bands == "none" else bands} | (bootstrap if bands == "bootstrap" else {})
 
 
 Rule = float | Callable[[float], float]

@@ -15,6 +15,7 @@ from revealed.commands.wording import FIT, in_flags
 if TYPE_CHECKING:
     import pandas as pd
 
+    from revealed.commands.questions import Changes
     from revealed.commands.tables import Names
 
 Overwrite = Annotated[bool, typer.Option("--force", help="Write over a file that is there.")]
@@ -210,28 +211,34 @@ def counterfactual(
       revealed counterfactual trips-fit --discount 0.99 --transitions after.csv --json
     """
     with one_line(FIT):
-        from revealed.commands.placing import claim, keep
-        from revealed.commands.questions import ANSWER, ask, describe_answer, write_answer
-        from revealed.commands.trip_questions import TRIP_ANSWER, Changes, ask_trips, require_goals, write_trip_answer
+        from revealed.commands.questions import Changes, band_options
 
-        ours = (*ANSWER, *TRIP_ANSWER)
-        folder = None if out is None else claim(out, ours, force)
-        fit, names = _open(saved)
-        require_goals(fit, close=close, attribute=attribute, links=links)
-        drawn = {"reps": reps, "seed": seed}
-        if fit.demonstrations.goals is not None:
-            asked = Changes(change or (), close or (), attribute or (), links or (), discount, transitions)
-            answer, write = ask_trips(fit, names, asked, str(bands), drawn), write_trip_answer
-        else:
-            answer, write = ask(fit, names, change or [], discount, transitions, str(bands), drawn), write_answer
-        files = keep(folder, ours, lambda beside, home: write(answer, fit, names, beside, home))
-        if json:
-            print_json(describe_answer(answer) | {"files": files})
-            return
-        show(answer, spare=("se",))
-        if folder is not None:
-            tables = [f"{name}.csv" for name in files if name != "counterfactual"]
-            tell(f"Wrote {folder / 'counterfactual.html'}; also {', '.join(tables[:-1])} and {tables[-1]} there.")
+        asked = Changes(change or (), discount, transitions, close or (), attribute or (), links or ())
+        _answer(saved, asked, band_options(str(bands), reps=reps, seed=seed), out, json, force)
+
+
+def _answer(saved: Path, asked: Changes, bands: dict[str, Any], out: Path | None, json: bool, force: bool) -> None:
+    """Ask, write, and show."""
+    from revealed.commands.placing import claim, keep
+    from revealed.commands.questions import ANSWER, ask, describe_answer, write_answer
+    from revealed.commands.trip_questions import TRIP_ANSWER, ask_trips, require_goals, write_trip_answer
+
+    ours = (*ANSWER, *TRIP_ANSWER)
+    folder = None if out is None else claim(out, ours, force)
+    fit, names = _open(saved)
+    require_goals(fit, close=asked.close, attribute=asked.attributes, links=asked.links)
+    if fit.demonstrations.goals is not None:
+        answer, write = ask_trips(fit, names, asked, bands), write_trip_answer
+    else:
+        answer, write = ask(fit, names, asked, bands), write_answer
+    files = keep(folder, ours, lambda beside, home: write(answer, fit, names, beside, home))
+    if json:
+        print_json(describe_answer(answer) | {"files": files})
+        return
+    show(answer, spare=("se",))
+    if folder is not None:
+        tables = [f"{name}.csv" for name in files if name != "counterfactual"]
+        tell(f"Wrote {folder / 'counterfactual.html'}; also {', '.join(tables[:-1])} and {tables[-1]} there.")
 
 
 def _open(saved: Path) -> tuple[Any, Names]:

@@ -86,7 +86,6 @@ def history_frame(fit: AnyFit) -> pd.DataFrame:
 
 def state_columns(fit: AnyFit, names: Names, states: Ints) -> pd.DataFrame:
     """The labels of these states, in columns."""
-
     model = fit.mdp.base or fit.mdp
     base = states % model.n_states
     bins = fit.demonstrations.bins

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ import numpy as np
 from revealed.checks import Bools, Floats, Ints
 from revealed.commands.placing import write_frame, write_text
 from revealed.commands.questions import (
+    Changes,
     answer_table,
     changed_model,
     choices_frame,
@@ -22,12 +23,12 @@ from revealed.commands.questions import (
     parse_changes,
 )
 from revealed.commands.tables import Names, state_columns
-from revealed.commands.trip_tables import place_names
+from revealed.commands.trip_tables import arrivals, ends_frame, place_names
 from revealed.demonstrations import Demonstrations
 from revealed.errors import InvalidInput, InvalidOption
 from revealed.goal_checks import have_ways
 from revealed.goal_fit import GoalFit
-from revealed.labels import spell
+from revealed.labels import in_short, spell
 from revealed.mdp import MDP
 from revealed.rewards.feature_table import column_of, with_entries
 from revealed.rewards.linear import LinearReward
@@ -81,8 +82,7 @@ def _moves_frame(fit: GoalFit, names: Names, states: Ints, policy: Floats, deter
     else:
         row, action = np.nonzero(table > 0.0)
     here, there = states[row], fit.mdp.targets[states[row], action]
-    after = state_columns(fit, names, there)
-    after = after.set_axis([f"next_{name}" for name in after], axis=1)
+    after = state_columns(fit, names, there).add_prefix("next_")
     chance = pd.DataFrame({"probability": table[row, action]})
     return pd.concat([state_columns(fit, names, here), after, chance], axis=1)
 
@@ -125,23 +125,7 @@ def _ends(fit: GoalFit, n: int, seed: int, start: int | None, end: int | None) -
 # counterfactuals
 
 
-@dataclass(frozen=True)
-class Changes:
-    """What changes, in words of the command line."""
-
-    params: Sequence[str] = ()
-    close: Sequence[str] = ()
-    attributes: Sequence[str] = ()
-    links: Sequence[str] = ()
-    discount: float | None = None
-    transitions: Any = None
-
-    def __bool__(self) -> bool:
-        world = self.discount is not None or self.transitions is not None
-        return bool(self.params or self.close or self.attributes or world)
-
-
-def ask_trips(fit: GoalFit, names: Names, asked: Changes, bands: str, bootstrap: dict[str, int]) -> Any:
+def ask_trips(fit: GoalFit, names: Names, asked: Changes, bands: dict[str, Any]) -> Any:
     """The counterfactual of trips with goals."""
     _require_changes(asked, names)
     rules = parse_changes(asked.params, tuple(map(str, fit.reward_model.names)))
@@ -154,11 +138,7 @@ def ask_trips(fit: GoalFit, names: Names, asked: Changes, bands: str, bootstrap:
     if asked.attributes:
         reward, told = _with_attributes(fit, asked)
         words.append(told)
-    own = bands == "bootstrap"
-    options = bootstrap if own else {}
-    answer = fit.counterfactual(
-        params=rules or None, mdp=model, reward=reward, bands=None if bands == "none" else bands, **options
-    )
+    answer = fit.counterfactual(params=rules or None, mdp=model, reward=reward, **bands)
     return replace(answer, words=_told(fit, rules, asked, words)) if words else answer
 
 
@@ -181,8 +161,7 @@ def _told(fit: GoalFit, rules: Any, asked: Changes, words: Sequence[str]) -> str
 
 
 def _listed(fit: GoalFit, states: Ints) -> str:
-    labels = [spell(fit.state_labels[int(s)]) for s in states]
-    return ", ".join(labels[:5]) + (f" and {len(labels) - 5} more" if len(labels) > 5 else "")
+    return in_short([fit.state_labels[int(s)] for s in states])
 
 
 def without_states(mdp: MDP, closed: Ints) -> MDP:
@@ -199,7 +178,7 @@ def _with_attributes(fit: GoalFit, asked: Changes) -> tuple[LinearReward, str]:
     if not isinstance(reward, LinearReward):
         raise InvalidOption("--attribute", "a reward that is linear in attributes", type(reward).__name__)
     rules = parse_changes(asked.attributes, tuple(map(str, reward.names)), "--attribute")
-    rows, where = np.ones(reward.matrix.shape[0], dtype=bool), ""
+    rows, where = _rows_everywhere(fit, reward), ""
     if asked.links:
         chosen = named_states(fit, "--links", asked.links)
         rows, where = _rows_into(fit, reward, chosen), f" on {_listed(fit, chosen)}"
@@ -211,6 +190,13 @@ def _with_attributes(fit: GoalFit, asked: Changes) -> tuple[LinearReward, str]:
         old: Any = column_of(reward.matrix, k)[some]
         other.matrix = with_entries(other.matrix, some, k, rule(old) if callable(rule) else rule)
     return other, f"{', '.join(asked.attributes)}{where}"
+
+
+def _rows_everywhere(fit: GoalFit, reward: LinearReward) -> Bools:
+    """All rows of features but those of arriving, which has no attributes."""
+    if reward.n_columns == 1 or not fit.mdp.certain:
+        return np.ones(reward.matrix.shape[0], dtype=bool)
+    return ~arrivals(fit)[fit.mdp.targets].reshape(-1)
 
 
 def _rows_into(fit: GoalFit, reward: LinearReward, states: Ints) -> Bools:
@@ -228,13 +214,10 @@ def write_trip_answer(answer: Any, fit: GoalFit, names: Names, folder: Path, hom
 
     names = place_names(names)
     own = state_columns(fit, names, np.arange(fit.mdp.n_states))
-    ends = [
-        state_columns(fit, names, at).add_prefix(part)
-        for part, at in (("from_", answer.pairs.origin), ("to_", answer.pairs.destination))
-    ]
+    ends = ends_frame(fit, names, answer.pairs.origin, answer.pairs.destination)
     write_frame(folder / "table.csv", answer_table(answer))
     write_frame(folder / "flows.csv", pd.concat([own, answer.frame("visits").reset_index(drop=True)], axis=1))
-    write_frame(folder / "welfare.csv", pd.concat([*ends, answer.frame("value").reset_index(drop=True)], axis=1))
+    write_frame(folder / "welfare.csv", pd.concat([ends, answer.frame("value").reset_index(drop=True)], axis=1))
     write_text(folder / "counterfactual.html", _page(answer))
     return {Path(name).stem: str(home / name) for name in TRIP_ANSWER}
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from revealed.checks import Ints
+from revealed.checks import Bools, Ints
 from revealed.commands.tables import Names, beside, labels_frame, panel_frame, state_columns, whole
 from revealed.demonstrations import Demonstrations
 from revealed.goal_fit import GoalFit
@@ -38,15 +38,18 @@ def trips_frame(fit: GoalFit, names: Names) -> pd.DataFrame:
     goals: Any = demos.destinations
     own = names.trip if names.on_roads and names.traveller is None else (names.traveller or names.id, NUMBER)
     ids = labels_frame(trip_names(demos), own, np.arange(fit.n_trips))
-    ends = [_ends(fit, names, part, at) for part, at in (("from", demos.origins), ("to", goals))]
-    frame = pd.concat([ids, *ends], axis=1)
+    frame = pd.concat([ids, ends_frame(fit, names, demos.origins, goals)], axis=1)
     llf = np.asarray(fit.log_likelihood_by_trip(), dtype=np.float64)
     return beside(frame, {"decisions": np.bincount(demos.trajectory), "log_likelihood": llf})
 
 
-def _ends(fit: GoalFit, names: Names, part: str, states: Ints) -> pd.DataFrame:
-    frame = state_columns(fit, place_names(names), states)
-    return frame.set_axis([f"{part}_{name}" for name in frame], axis=1)
+def ends_frame(fit: GoalFit, names: Names, origins: Ints, goals: Ints) -> pd.DataFrame:
+    """Where trips begin and where they are heading."""
+    import pandas as pd
+
+    parts = {"from_": origins, "to_": goals}
+    own = place_names(names)
+    return pd.concat([state_columns(fit, own, at).add_prefix(part) for part, at in parts.items()], axis=1)
 
 
 def place_names(names: Names) -> Names:
@@ -74,7 +77,7 @@ def _links_frame(fit: GoalFit, demos: Demonstrations, names: Names) -> pd.DataFr
     trip = np.insert(demos.trajectory, last, demos.trajectory[last - 1])
     order = np.insert(steps.time, last, steps.time[last - 1] + 1)
     link = np.insert(steps.state, last, steps.next_state[last - 1])
-    kept = ~_is_arrival(fit, link)
+    kept = ~arrivals(fit)[link]
     whose = labels_frame(range(len(last)), names.trip[:1], trip)
     whose = whose.reindex(columns=[*whose.columns, *names.trip[1:]], fill_value=0)
     if names.traveller is not None:
@@ -84,10 +87,10 @@ def _links_frame(fit: GoalFit, demos: Demonstrations, names: Names) -> pd.DataFr
     return pd.concat([whose, links], axis=1)[kept].reset_index(drop=True)
 
 
-def _is_arrival(fit: GoalFit, link: Ints) -> Any:
-    """Arrival links are the library's own; files of trips do not have them. They stand behind a link, and nothing leads
-    out of them: others may be called alike."""
+def arrivals(fit: GoalFit) -> Bools:
+    """(S,): arrival links, which are the library's own; files of trips do not have them. They stand behind a link, and
+    nothing leads out of them: others may be called alike."""
     known = set(map(spell, fit.state_labels))
     before = [label.removesuffix(ARRIVAL) if isinstance(label, str) else label for label in fit.state_labels]
     ours = [label != own and label in known for label, own in zip(before, fit.state_labels, strict=True)]
-    return (np.array(ours) & fit.mdp.terminal)[link]
+    return np.array(ours) & fit.mdp.terminal

@@ -1,7 +1,8 @@
 """From the library's words to the command line's: `next_state=` is --next-state to who types flags.
 
-Messages are written once, for Python. Here is the one place that respells them. What came with the data (quoted names
-and labels) stays as it is.
+Messages are written once, for Python. Here they are respelled, but for those of road networks, whose arguments mean
+other flags (`start=` is --from-node there): `road_recipe` does these. What came with the data (quoted names and labels)
+stays as it is.
 """
 
 from __future__ import annotations

@@ -20,6 +20,7 @@ from revealed.environments.city_streets import KINDS, lay_streets
 from revealed.errors import InvalidInput
 from revealed.goal_values import GoalValues
 from revealed.mdp import MDP
+from revealed.model_checks import frozen
 from revealed.rewards.linear import LinearReward
 from revealed.routes.network import RoadNetwork
 from revealed.simulation import make_rng
@@ -67,7 +68,7 @@ class City:
 
     @cached_property
     def features(self) -> Any:
-        """(S, A, K), dense or sparse: what drivers see of each turn."""
+        """(S, A, K), zero where there is no turn: what drivers see of each."""
         return self.network.features(list(self.weights))
 
     @property
@@ -80,9 +81,7 @@ class City:
     @cached_property
     def true_reward(self) -> Floats:
         """(S, A), zero where there is no turn."""
-        table = np.array(self.reward.value(np.array(list(self.weights.values()))))
-        table.flags.writeable = False
-        return table
+        return frozen(self.reward.value(np.array(list(self.weights.values()))))
 
     def expert_for(self, goal: Any) -> Floats:
         """(S, A): the true choice probabilities of those who head for `goal`, a link."""
@@ -116,7 +115,7 @@ class City:
         listed = None if isinstance(given, str) else as_list(given)
         if not listed:
             raise InvalidInput(name, "how many links, or a sequence of links", repr(given)[:60])
-        return np.unique([self.mdp.find_state(link, name) for link in listed])
+        return np.unique([self.mdp.state_named(link, name) for link in listed])
 
     def plot(self, values: Any = None, ax: Axes | None = None, title: str | None = None, **style: Any) -> Figure:
         """The map of the city, or of how much its links are used: `city.plot()`, or `city.plot(trips)`.

@@ -14,7 +14,7 @@ import numpy as np
 from revealed.checks import Bools, Floats, Ints
 from revealed.environments.city_streets import LOCAL, SPEEDS, Streets
 from revealed.routes.link_tables import CORNERS, Nodes
-from revealed.routes.turns import is_u_turn, turns_that_meet
+from revealed.routes.turns import is_u_turn, lengths, turns_that_meet
 from revealed.tables import sparse_table
 
 if TYPE_CHECKING:
@@ -38,11 +38,11 @@ class Links:
         """Links with length in km, speed in km/h, travel time in minutes and ends in km; and turns."""
         import pandas as pd
 
-        ends = np.concatenate([self.nodes[self.start], self.nodes[self.end]], axis=1)
-        length = np.hypot(*(ends[:, 2:] - ends[:, :2]).T)
+        ends = np.stack([self.nodes[self.start], self.nodes[self.end]], axis=1)
+        length = lengths(ends)
         speed = np.array(SPEEDS)[self.kind]
         ids = {"link": np.arange(self.start.size), "from": self.start, "to": self.end}
-        places = dict(zip(CORNERS, ends.T, strict=True))
+        places = dict(zip(CORNERS, ends.reshape(-1, 4).T, strict=True))
         links = ids | {"length": length, "speed": speed, "travel_time": 60.0 * length / speed} | places
         return pd.DataFrame(links), pd.DataFrame({"from_link": self.source, "to_link": self.target})
 

@@ -25,8 +25,9 @@ from revealed.fit_report.figures import (
     map_figure,
     states_figure,
 )
-from revealed.fit_report.material import Material, amount, count, decimal, picture, sentence, show, z_text
+from revealed.fit_report.material import Material, amount, decimal, picture, sentence, show, z_text
 from revealed.fit_report.places import Places, along_a_column
+from revealed.labels import how_many
 from revealed.page import Html, facts, foldable, note, paragraph, table, tag
 from revealed.sheet import number_column, typeset
 from revealed.summary import MOST_NAMED, MOST_ROWS, status_notes
@@ -185,7 +186,7 @@ def _goodness(material: Material) -> Chapter:
     words = "z is the difference of observed and expected in units of its standard deviation, √(n π (1 − π))"
     words += ". " if seen.tested is seen else ", summed over the goals below the root. "
     words += (
-        f"Of {count(n, 'pair')} with enough visits to judge, {far} {'lies' if far == 1 else 'lie'} beyond "
+        f"Of {how_many(n, 'pair')} with enough visits to judge, {far} {'lies' if far == 1 else 'lie'} beyond "
         f"±{BEYOND:g}; by chance alone about {BY_CHANCE * n:.1f} would."
         if n
         else "No pair has enough visits to judge by it alone."
@@ -202,8 +203,8 @@ def _goodness(material: Material) -> Chapter:
 
 
 def _in_words(found: ChiSquare, once: str) -> str:
-    where = f"{count(found.states, 'visited state')} with a choice{once}"
-    where += f", pooled into {count(found.groups, 'group')} by what is predicted" if found.pooled else ""
+    where = f"{how_many(found.states, 'visited state')} with a choice{once}"
+    where += f", pooled into {how_many(found.groups, 'group')} by what is predicted" if found.pooled else ""
     return f"Goodness of fit: {found}, over {where}. A small p says that the model misses what these data can show."
 
 
@@ -222,7 +223,7 @@ def _maps(material: Material, places: Places) -> Html:
     log = bool(np.isfinite(seen).any() and np.nanmax(seen) > 10.0 * np.nanmin(seen))
     panels = {name: (reward[at], False), "value": (material.value[at], False), "visits observed": (seen, log)}
     missing = material.fit.mdp.n_states - at.size if material.fit.mdp.base is None else 0
-    words = f" Without a place, and left out: {count(missing, 'state')}." if missing else ""
+    words = f" Without a place, and left out: {how_many(missing, 'state')}." if missing else ""
     when = f" {places.words}" if places.words else ""
     caption = (
         f"Reward, value and visits{when} on the map of the states; light blue where there is none.{words} In states "
@@ -240,7 +241,7 @@ def _bars(material: Material) -> Html:
     along = None if along is None else (along[0], along[1][shown])
     drawn = states_figure([material.state_labels[int(s)] for s in shown], rewards, material.value[shown], along)
     caption = f"Reward{' by action' if by_action else ''} and value by state. {words}"
-    return picture(drawn, caption.strip(), f"Reward and value of {count(shown.size, 'state')}.")
+    return picture(drawn, caption.strip(), f"Reward and value of {how_many(shown.size, 'state')}.")
 
 
 def _by_action(material: Material, shown: Ints) -> dict[str, Floats]:
@@ -267,10 +268,10 @@ def search(material: Material) -> Chapter:
     """Objective and gradient by iteration."""
     fit = material.fit
     rows = fit.rows
-    ended = f"{count(fit.iterations, 'iteration')} in {fit.seconds:.3g} s; the gradient of the last "
+    ended = f"{how_many(fit.iterations, 'iteration')} in {fit.seconds:.3g} s; the gradient of the last "
     ended += f"maximisation has norm {fit.gradient_norm:.1e}."
     if fit.settled is not None:
-        ended += f" {count(fit.updates, 'update')} of π̃, which {'settled' if fit.settled else 'did not settle'}."
+        ended += f" {how_many(fit.updates, 'update')} of π̃, which {'settled' if fit.settled else 'did not settle'}."
     if not rows:
         return [paragraph(ended)]
     objective, gradient = (
@@ -280,7 +281,7 @@ def search(material: Material) -> Chapter:
     drawn = convergence_figure(objective, gradient, fit.options.get("tol"), marks)
     dotted = " Dotted lines: π̃ was updated, and from there on another function is maximised." if marks.size else ""
     caption = f"Objective and norm of its gradient by iteration.{dotted}"
-    return [paragraph(ended), picture(drawn, caption, f"Two curves over {count(len(rows), 'iteration')}.")]
+    return [paragraph(ended), picture(drawn, caption, f"Two curves over {how_many(len(rows), 'iteration')}.")]
 
 
 # diagnostics
@@ -307,7 +308,7 @@ def _identification(material: Material) -> str:
     except RevealedError as error:
         return f"Identification is not known: {error}"
     index = f", with condition index {found.condition:.3g}" if np.isfinite(found.condition) else ""
-    told = f"Choices tell {found.rank} of {count(found.n_params, 'parameter')} apart{index}."
+    told = f"Choices tell {found.rank} of {how_many(found.n_params, 'parameter')} apart{index}."
     return told + (f" {sentence(found.words)}" if found.words else "")
 
 
@@ -319,15 +320,16 @@ def _coverage(material: Material) -> Chapter:
     found = {
         "States visited, of those with a decision": f"{seen} of {n}",
         "Pairs of state and action seen, of those offered": f"{chosen} of {int(offered.sum())}",
-        "Visits of a visited state: least, median, most": _spread(visits[visits > 0.0]),
+        "Visits of a visited state: least, median, most": spread(visits[visits > 0.0]),
     }
-    unseen = f"{count(n - seen, 'state')} {'was' if n - seen == 1 else 'were'} never visited: what is said of them "
+    unseen = f"{how_many(n - seen, 'state')} {'was' if n - seen == 1 else 'were'} never visited: what is said of them "
     words = [paragraph(unseen + "comes from the model and from the other states alone.")] if seen < n else []
     return [facts(found), *words, _visit_table(visits)]
 
 
-def _spread(visits: Floats) -> str:
-    return ", ".join(amount(float(v)) for v in np.quantile(visits, (0.0, 0.5, 1.0))) if visits.size else "none"
+def spread(values: Floats, form: Callable[[float], str] = amount) -> str:
+    """Least, median and most."""
+    return ", ".join(form(float(v)) for v in np.quantile(values, (0.0, 0.5, 1.0))) if values.size else "none"
 
 
 def _visit_table(visits: Floats) -> Html:

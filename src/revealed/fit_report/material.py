@@ -116,10 +116,6 @@ def show(label: Any) -> str:
     return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
 
 
-def count(n: int, what: str) -> str:
-    return f"{n} {what}" + ("" if n == 1 else "s")
-
-
 def sentence(text: str) -> str:
     """With a capital at its head and a stop at its end."""
     text = clean(text)

@@ -47,12 +47,15 @@ def _squares(top: float) -> list[float]:
 
 def likelihood_figure(llf: Floats, decisions: Floats) -> Figure:
     """How probable single trips are: a histogram, and log likelihood against length."""
+    from matplotlib.ticker import MaxNLocator
+
     figure = make_figure(10.0, 3.6)
     left, right = figure.subplots(1, 2)
     _histogram(left, llf)
     label_axes(left, "", FONT, ("log likelihood of a trip", "trips"))
     right.scatter(decisions, llf, s=12.0, color=INK, alpha=0.45, linewidths=0.0)
     label_axes(right, "", FONT, ("decisions of a trip", "log likelihood"))
+    right.xaxis.set_major_locator(MaxNLocator(nbins=8, integer=True, min_n_ticks=1))
     return figure
 
 

@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from revealed.checks import Floats
-from revealed.fit_report.chapters import Chapter
+from revealed.fit_report.chapters import Chapter, spread
 from revealed.fit_report.figures import map_figure
-from revealed.fit_report.material import Material, amount, count, decimal, picture, show
+from revealed.fit_report.material import Material, amount, decimal, picture, show
 from revealed.fit_report.trip_figures import flow_maps, likelihood_figure, use_figure
 from revealed.goal_flows import expected_use, observed_use
 from revealed.goal_likelihood import trip_names
+from revealed.labels import how_many
 from revealed.page import Html, facts, paragraph, table
 from revealed.sheet import typeset
+from revealed.trip_demand import demand_of
 
 if TYPE_CHECKING:
     from revealed.goal_fit import GoalFit
@@ -29,7 +31,7 @@ def trips(material: Material) -> Chapter:
     llf = np.asarray(fit.log_likelihood_by_trip(), dtype=np.float64)
     decisions = np.bincount(fit.demonstrations.trajectory).astype(np.float64)
     caption = "How probable each trip's choices are: of all trips, and by how many decisions they took."
-    alt = f"Histogram of {count(llf.size, 'log likelihood')}, and a scatter of them against decisions."
+    alt = f"Histogram of {how_many(llf.size, 'log likelihood')}, and a scatter of them against decisions."
     drawn = picture(likelihood_figure(llf, decisions), caption, alt)
     return [facts(_trip_facts(fit, llf, decisions)), drawn, _least_probable(material, llf, decisions)]
 
@@ -43,22 +45,13 @@ def _trip_facts(fit: GoalFit, llf: Floats, decisions: Floats) -> dict[str, str]:
     found = {
         "Trips": f"{llf.size}",
         "Goals": f"{per_goal.size}",
-        "Pairs of origin and goal": f"{_n_pairs(fit)}",
-        "Trips to a goal: least, median, most": _spread(per_goal.astype(np.float64)),
-        "Decisions of a trip: least, median, most": _spread(decisions),
-        "Log likelihood of a trip: least, median, most": _spread(llf, "{:.3f}"),
+        "Pairs of origin and goal": f"{len(demand_of(fit.mdp, fit.demonstrations))}",
+        "Trips to a goal: least, median, most": spread(per_goal.astype(np.float64)),
+        "Decisions of a trip: least, median, most": spread(decisions),
+        "Log likelihood of a trip: least, median, most": spread(llf, decimal),
         "Log likelihood per decision": typeset(f"{llf.sum() / decisions.sum():.4f}"),
     }
     return found if arrived == llf.size else found | {"Trips that were seen to arrive": f"{arrived}"}
-
-
-def _n_pairs(fit: GoalFit) -> int:
-    ends: Any = fit.demonstrations.destinations
-    return np.unique(fit.demonstrations.origins * fit.mdp.n_states + ends).size
-
-
-def _spread(values: Floats, form: str = "{:.10g}") -> str:
-    return ", ".join(typeset(form.format(v)) for v in np.quantile(values, (0.0, 0.5, 1.0)))
 
 
 def _least_probable(material: Material, llf: Floats, decisions: Floats) -> Html:
@@ -93,10 +86,10 @@ def use(material: Material) -> Chapter:
     what = material.what
     words = (
         f"What is expected of a trip depends only on where it begins and where it is heading. {int(used.sum())} of "
-        f"{count(used.size, what)} are on the way of some trip, {int((observed > 0.0).sum())} were used."
+        f"{how_many(used.size, what)} are on the way of some trip, {int((observed > 0.0).sum())} were used."
     )
     caption = f"How often trips used each {what} against what is expected; scales are those of square roots."
-    alt = f"Scatter of observed against expected use of {count(int(used.sum()), what)}, with the diagonal."
+    alt = f"Scatter of observed against expected use of {how_many(int(used.sum()), what)}, with the diagonal."
     scatter = picture(use_figure(observed[used], expected[used], what), caption, alt)
     return [
         paragraph(words),
@@ -111,12 +104,12 @@ def _maps(material: Material, observed: Floats, expected: Floats) -> Chapter:
     caption = "Use as observed, and as expected."
     if material.network is not None and material.network.coordinates is not None:
         drawn = flow_maps(material.network, observed, expected)
-        return [picture(drawn, caption, f"Two maps of {count(observed.size, 'link')}, the broader the more used.")]
+        return [picture(drawn, caption, f"Two maps of {how_many(observed.size, 'link')}, the broader the more used.")]
     places = material.places
     if places is None:
         return []
     panels = {"observed": (observed[places.index], False), "expected": (expected[places.index], False)}
-    return [picture(map_figure(places, panels), caption, f"Two maps of {count(places.index.size, 'state')}.")]
+    return [picture(map_figure(places, panels), caption, f"Two maps of {how_many(places.index.size, 'state')}.")]
 
 
 def _farthest_off(material: Material, observed: Floats, expected: Floats) -> Html:

@@ -11,11 +11,11 @@ from revealed.errors import InvalidInput
 from revealed.files import prepare_folder, write_atomically
 from revealed.fit import AnyFit, Fit
 from revealed.fit_report.chapters import Chapter, choices, diagnostics, estimates, search, states
-from revealed.fit_report.material import Material, count, sentence
+from revealed.fit_report.material import Material, sentence
 from revealed.fit_report.places import find_places
 from revealed.fit_report.trips import trips, use
 from revealed.goal_fit import GoalFit
-from revealed.labels import spell
+from revealed.labels import how_many, spell
 from revealed.page import Html, contents, document, facts, join, note, paragraph, section, tag
 from revealed.routes.network import RoadNetwork
 from revealed.sheet import clean, typeset
@@ -28,13 +28,11 @@ CHAPTERS: dict[str, tuple[str, Callable[[Material], Chapter]]] = {
     "search": ("The search", search),
     "diagnostics": ("Diagnostics", diagnostics),
 }
-WITH_GOALS: dict[str, tuple[str, Callable[[Material], Chapter]]] = {
-    "estimates": ("Estimates", estimates),
+WITH_GOALS = {
+    "estimates": CHAPTERS["estimates"],
     "trips": ("Trips", trips),
     "use": ("Use, observed and expected", use),
-    "choices": ("Choices, observed and predicted", choices),
-    "search": ("The search", search),
-    "diagnostics": ("Diagnostics", diagnostics),
+    **{anchor: CHAPTERS[anchor] for anchor in ("choices", "search", "diagnostics")},
 }
 ENDINGS = {
     "converged": ("holds", "✓", "Converged"),
@@ -93,7 +91,7 @@ def build_fit_report(
 
 
 def _heading(fit: AnyFit) -> str:
-    of = count(fit.n_trips, "trip") if isinstance(fit, GoalFit) else count(fit.nobs, "decision")
+    of = how_many(fit.n_trips, "trip") if isinstance(fit, GoalFit) else how_many(fit.nobs, "decision")
     return f"{fit.method} fit of {of}"
 
 
@@ -147,7 +145,7 @@ def _facts(material: Material) -> dict[str, str]:
 def _states_fact(fit: AnyFit) -> str:
     mdp = fit.mdp
     if mdp.base is not None:
-        return f"{mdp.base.n_states} in each of {count(int(mdp.horizon or 0), 'period')}"
+        return f"{mdp.base.n_states} in each of {how_many(int(mdp.horizon or 0), 'period')}"
     ends = int(mdp.terminal.sum())
     return f"{mdp.n_states}" + (f", {ends} of them terminal" if ends else "")
 

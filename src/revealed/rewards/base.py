@@ -97,6 +97,16 @@ def require_reward(reward: Any) -> None:
         raise InvalidReward("reward", f"an object with {needed}", got, remedy=remedy)
 
 
+def of_trips(reward: Any) -> bool:
+    """Whether every trip has rewards of its own: `reward.toward(goal, origin)` is the plain reward of one."""
+    return hasattr(reward, "toward")
+
+
+def cases_by(reward: Any) -> str:
+    """What rewards depend on where trips have goals: "goal", or "pair" for those that look at the origin, too."""
+    return getattr(reward, "by", "goal")
+
+
 def align_reward(reward: Any, mdp: MDP) -> Any:
     """A reward whose features carry labels, in the order of the model's; labels of a model without any are 0, 1, 2, …
 

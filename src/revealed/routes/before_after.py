@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from revealed.checks import Floats
+from revealed.counterfactual import readable
 from revealed.errors import InvalidInput
 from revealed.labels import in_short, spell
 from revealed.routes.expected import Expected, expect
-from revealed.sheet import MISSING, Printed, Row, Sheet
+from revealed.sheet import Printed, Sheet
 from revealed.trip_demand import Demand
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ class RouteComparison(Printed):
     def _sheet(self) -> Sheet:
         title = f"Route choice: {self.words}"
         minded = self.attributes[self.attributes.index.isin(self.valued)]
-        blocks = [_rows(minded, "{} per trip"), _rows(self.totals), _rows(self.most_changed(), "flow on {}")]
+        blocks = [readable(minded, "{} per trip"), readable(self.totals), readable(self.most_changed(), "flow on {}")]
         left = (("Trips", f"{self.trips:.10g}"), ("Arriving in both", f"{self.arriving:.10g}"))
         right = (("Lost", f"{self.lost['trips'].sum():.10g}"), ("Gained", f"{self.gained['trips'].sum():.10g}"))
         notes = ["Welfare is the expected maximum, in units of the shocks; its level means nothing, its change does."]
@@ -100,20 +101,18 @@ def compare(before: RouteChoice, after: Any, demand: Demand, money: str | None) 
         remedy = "Make it by `close` or `change`, or on a network with the same links."
         raise InvalidInput("other", "an rv.RouteChoice with the same links", type(after).__name__, remedy=remedy)
     asked = demand.keep(demand.trips > 0.0)
-    values = [model.values_of(asked) for model in (before, after)]
-    arrives = [np.isfinite(value) for value in values]
-    kept = np.flatnonzero(arrives[0] & arrives[1])
-    both = asked.keep(kept)
+    now, then = (asked.arriving(model.network.mdp) for model in (before, after))
+    both = asked.keep(now & then)
     found = [expect(model.cases(both), both, model.network.pair) for model in (before, after)]
     table = asked.to_frame()
     return RouteComparison(
         words=_words(before, after),
         flows=_side_by_side([part.visits for part in found], before.link_index),
-        attributes=_attributes(before, after, found, float(both.trips.sum())),
-        welfare=_welfare(both, [value[kept] for value in values], before, money),
-        lost=table[arrives[0] & ~arrives[1]].reset_index(drop=True),
-        gained=table[~arrives[0] & arrives[1]].reset_index(drop=True),
-        trips=float(asked.trips.sum()),
+        attributes=_attributes(before, after, found, both.total),
+        welfare=_welfare(both, [part.value for part in found], before, money),
+        lost=table[now & ~then].reset_index(drop=True),
+        gained=table[~now & then].reset_index(drop=True),
+        trips=asked.total,
         money=money,
         valued=before.names,
         closed=_closed(before, after),
@@ -121,13 +120,13 @@ def compare(before: RouteChoice, after: Any, demand: Demand, money: str | None) 
 
 
 def _words(before: RouteChoice, after: RouteChoice) -> str:
-    """What is said of the model, or else of its network, or else of its parameters."""
-    plain = type(after).words
-    if after.words != plain:
-        return after.words
-    if after.network.words not in ("", before.network.words):
-        return after.network.words
-    return plain if np.array_equal(before.theta, after.theta) else "other parameters"
+    """What the network went through in between, or else what is said of the parameters."""
+    from revealed.routes.choice import AS_IT_IS
+
+    told = after.network.words
+    if told and after.network is not before.network:
+        return told.removeprefix(f"{before.network.words}, ")
+    return AS_IT_IS if np.array_equal(before.theta, after.theta) else "other parameters"
 
 
 def _closed(before: RouteChoice, after: RouteChoice) -> tuple[Any, ...]:
@@ -159,15 +158,6 @@ def _welfare(demand: Demand, values: list[Floats], model: RouteChoice, money: st
         frame = frame.assign(surplus_before=values[0] / price, surplus_after=values[1] / price)
         frame["surplus_change"] = frame["surplus_after"] - frame["surplus_before"]
     return frame
-
-
-def _rows(frame: pd.DataFrame, label: str = "{}") -> tuple[Row, ...]:
-    names = [label.format(spell(name)) for name in frame.index]
-    return tuple((name, *map(_cell, row)) for name, row in zip(names, frame.to_numpy(), strict=True))
-
-
-def _cell(value: float) -> str:
-    return MISSING if np.isnan(value) else f"{value:.5g}"
 
 
 def _named(pairs: pd.DataFrame, how: str) -> str:

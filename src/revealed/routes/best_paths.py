@@ -17,7 +17,7 @@ import numpy as np
 from revealed.checks import Floats, Ints
 from revealed.errors import InvalidInput
 from revealed.goal_values import Toward
-from revealed.paths import Moves, shortest_costs
+from revealed.paths import Moves, cheapest_moves, shortest_costs
 
 MOST = 1_000_000  # partial paths that are held; each takes some 200 bytes
 
@@ -35,7 +35,7 @@ def best_paths(
 ) -> list[FoundPath]:
     """`n` paths, or as many as have `coverage` of the probability together, whichever comes first."""
     cost = np.maximum(-toward.log_policy.reshape(-1)[moves.pair], 0.0)
-    left = shortest_costs(moves, cost, toward.goal)
+    left = shortest_costs(cheapest_moves(moves, cost), toward.goal)
     first = np.searchsorted(moves.source, np.arange(moves.n_states + 1))
     number = count()
     found: list[FoundPath] = []

@@ -9,7 +9,7 @@ import numpy as np
 
 from revealed.checks import Floats
 from revealed.errors import InvalidInput
-from revealed.labels import in_short, spell
+from revealed.labels import spell
 from revealed.rewards.feature_table import with_entries
 from revealed.rewards.linear import LinearReward
 from revealed.routes.link_size import LinkSizeReward
@@ -22,17 +22,16 @@ if TYPE_CHECKING:
 def closed(model: RouteChoice, links: Any) -> RouteChoice:
     """See `RouteChoice.close`. Turns keep their numbers, so that the reward still fits; link sizes are those of the
     changed network."""
-    network = model.network.without(links)
-    names = [model.network.links[k] for k in model.network.indices(links)]
-    return _moved(model, network, model.reward_model, f"{in_short(names)} closed")
+    return _moved(model, model.network.without(links), model.base)
 
 
 def changed(model: RouteChoice, attribute: str, values: Any) -> RouteChoice:
     """See `RouteChoice.change`."""
     k, feature = model.column(attribute)
     own = model.network.attribute(attribute, "attribute")
-    if not np.allclose(own, feature, rtol=1e-9, atol=0.0):
-        e = int(np.flatnonzero(~np.isclose(own, feature, rtol=1e-9, atol=0.0))[0])
+    apart = np.flatnonzero(~np.isclose(own, feature, rtol=1e-9, atol=0.0))
+    if apart.size:
+        e = int(apart[0])
         ends = [spell(model.network.links[x]) for x in (model.network.source[e], model.network.target[e])]
         raise InvalidInput(
             "attribute",
@@ -42,21 +41,18 @@ def changed(model: RouteChoice, attribute: str, values: Any) -> RouteChoice:
             "Make a RouteChoice of the changed network and a reward that fits it.",
         )
     network = model.network.with_attribute(attribute, values)
-    base = model.reward_model.base if isinstance(model.reward_model, LinkSizeReward) else model.reward_model
-    reward = _with_column(base, k, network, network.attribute(attribute))
-    return _moved(model, network, reward, f"{attribute} changed")
+    return _moved(model, network, _with_column(model.base, k, network, network.attribute(attribute)))
 
 
-def _moved(model: RouteChoice, network: RoadNetwork, reward: Any, words: str) -> RouteChoice:
+def _moved(model: RouteChoice, network: RoadNetwork, base: Any) -> RouteChoice:
+    """The model on a changed network; `base` is its reward there, without link sizes, which are made anew."""
     from revealed.routes.choice import RouteChoice
 
+    reward = base
     if isinstance(model.reward_model, LinkSizeReward):
         sizes = model.reward_model.sizes
-        base = reward.base if isinstance(reward, LinkSizeReward) else reward
         reward = LinkSizeReward(base, sizes.again(network, _stated(sizes.at, network, base)))
-    other = RouteChoice(network, reward, model.theta)
-    other.words = words if model.words == RouteChoice.words else f"{model.words}, {words}"
-    return other
+    return RouteChoice(network, reward, model.theta)
 
 
 def _stated(at: Any, network: RoadNetwork, base: Any) -> RouteChoice:
@@ -64,16 +60,14 @@ def _stated(at: Any, network: RoadNetwork, base: Any) -> RouteChoice:
     from revealed.routes.choice import RouteChoice
 
     reward = at.reward_model
+    shared = set(at.network.attributes) & set(network.attributes) & set(base.names)
     for name in at.names:
-        if name in network.attributes and name in base.names and np.array_equal(*_before(at, name)):
-            k, _ = at.column(name)
+        if name not in shared:
+            continue
+        k, feature = at.column(name)
+        if np.array_equal(at.network.attribute(name), feature):
             reward = _with_column(reward, k, network, network.attribute(name))
     return RouteChoice(network, reward, at.theta)
-
-
-def _before(at: Any, name: str) -> tuple[Floats, Floats]:
-    known = name in at.network.attributes
-    return (at.network.attribute(name) if known else np.zeros(0)), at.column(name)[1]
 
 
 def _with_column(reward: LinearReward, k: int, network: RoadNetwork, values: Floats) -> LinearReward:

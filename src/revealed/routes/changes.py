@@ -15,6 +15,7 @@ from revealed.checks import Floats, Ints, as_floats, as_number
 from revealed.errors import InvalidInput
 from revealed.labels import find, in_short, plain, spell
 from revealed.routes.link_tables import Nodes
+from revealed.trip_demand import is_series
 
 if TYPE_CHECKING:
     from revealed.routes.network import RoadNetwork
@@ -89,13 +90,12 @@ def _as_named(network: RoadNetwork, values: Any) -> dict[Any, Any] | None:
     """Values by name, of a dict or a Series; None for what has no names, such as a Series in the turns' own order."""
     if isinstance(values, Mapping):
         return dict(values)
-    index = getattr(values, "index", None)
-    if index is None or callable(index) or not hasattr(values, "to_numpy") or np.ndim(values) != 1:
+    if not is_series(values):
         return None
-    keys = [plain(key) for key in index]
+    keys = [plain(key) for key in values.index]
     if keys == list(range(network.n_turns)) and not all(spell(key) in network.place for key in keys):
         return None
-    _require_own_names(network, index, keys)
+    _require_own_names(network, values.index, keys)
     if len(set(keys)) < len(keys):
         twice = next(key for i, key in enumerate(keys) if key in keys[:i])
         raise InvalidInput("values", "every link or turn named once", f"{twice!r} twice")

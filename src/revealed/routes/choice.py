@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
     from revealed.routes.before_after import RouteComparison
 
+AS_IT_IS = "as it is"
+
 
 class RouteChoice(LinkModel):
     """How drivers with these preferences choose their way on a network.
@@ -51,8 +53,6 @@ class RouteChoice(LinkModel):
     in `flows(table, origin="from")`), a dict or Series from (origin, destination) to trips, or trips with goals.
     """
 
-    words = "as it is"  # what was changed, for whoever compares it
-
     @classmethod
     def of(cls, network: RoadNetwork, fit: Any) -> RouteChoice:
         """With the reward and the estimates of a fit."""
@@ -63,6 +63,11 @@ class RouteChoice(LinkModel):
     def __repr__(self) -> str:
         shown = ", ".join(f"{name} {value:.5g}" for name, value in zip(self.names, self.theta, strict=True))
         return f"RouteChoice({self.network.n_links} links, {self.network.n_turns} turns; {shown})"
+
+    @property
+    def words(self) -> str:
+        """What was changed, for whoever compares it."""
+        return self.network.words or AS_IT_IS
 
     @property
     def params(self) -> pd.Series:
@@ -142,9 +147,8 @@ class RouteChoice(LinkModel):
     def expected(self, demand: Any, **columns: Any) -> Expected:
         """Visits of links, use of turns and values of pairs in arrays, by one pass over the destinations."""
         table = as_demand(self.network, demand, **columns)
-        found = expect(self.cases(table), table, self.network.pair)
-        require_ways(table, found.value)
-        return found
+        require_ways(table, self.network.mdp)
+        return expect(self.cases(table), table, self.network.pair)
 
     def welfare(self, demand: Any, money: str | None = None, **columns: Any) -> pd.DataFrame:
         """The expected maximum of a trip of each pair, V(origin), in units of the shocks; −inf where there is no way.
@@ -182,7 +186,7 @@ class RouteChoice(LinkModel):
         kept = table.keep((table.trips > 0.0) & ~there)
         if not len(kept):
             raise InvalidInput("demand", "trips from one link to another", repr(table))
-        require_ways(kept, self.values_of(kept))
+        require_ways(kept, self.network.mdp)
         often = kept.trips.astype(np.intp)
         starts, ends = (np.repeat(x, often) for x in (kept.origin, kept.destination))
         reward = self.table() if self.by is None else self.table
@@ -231,13 +235,12 @@ class RouteChoice(LinkModel):
 
     def _shares(self, directions: Floats, demand: Demand) -> tuple[Floats, Floats]:
         """Elasticities of links (S, B) and of turns (E, B)."""
+        require_ways(demand, self.network.mdp)
         totals: list[Any] = [0.0] * 4
         for toward, rows in self.cases(demand):
-            require_ways(demand.keep(rows), toward.value[demand.origin[rows]])
             found = Response(toward, self.moves, directions).flows(demand.starts(rows))
             totals = [total + part for total, part in zip(totals, found, strict=True)]
-        trips = float(demand.trips.sum())
-        return share_of(totals[1], totals[0], trips), share_of(totals[3], totals[2], trips)
+        return share_of(totals[1], totals[0], demand.total), share_of(totals[3], totals[2], demand.total)
 
     # -- other worlds -------------------------------------------------------------------------------------------------
 
@@ -266,7 +269,7 @@ def _left_out(there: Demand) -> tuple[str, ...]:
     """A note on trips that begin at their destination."""
     if not len(there):
         return ()
-    trips = f"{there.trips.sum():g} trip{'s' if there.trips.sum() > 1.0 else ''}"
+    trips = f"{there.total:g} trip{'s' if there.total > 1.0 else ''}"
     return (f"{trips} from a link to itself left out (first {there.words(0)}): nothing is decided there.",)
 
 

@@ -10,9 +10,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from revealed.checks import Bools, Floats, Ints
+from revealed.checks import Floats, Ints
 from revealed.errors import InvalidInput
 from revealed.goal_values import Toward
+from revealed.labels import how_many
+from revealed.mdp import MDP
 from revealed.trip_demand import Demand
 
 
@@ -24,11 +26,6 @@ class Expected:
     value: Floats
     visits: Floats
     turns: Floats
-
-    @property
-    def lost(self) -> Bools:
-        """(P,): pairs without a way."""
-        return np.isneginf(self.value)
 
 
 def expect(cases: Iterable[tuple[Toward, Ints]], demand: Demand, pair: Ints) -> Expected:
@@ -46,15 +43,15 @@ def expect(cases: Iterable[tuple[Toward, Ints]], demand: Demand, pair: Ints) -> 
     return Expected(value, visits, turns)
 
 
-def require_ways(demand: Demand, value: Floats) -> None:
+def require_ways(demand: Demand, mdp: MDP) -> None:
     """No trip whose destination is out of reach; it has no expected flow."""
-    lost = np.flatnonzero(np.isneginf(value) & (demand.trips > 0.0))
+    lost = np.flatnonzero(~demand.arriving(mdp) & (demand.trips > 0.0))
     if lost.size:
-        trips, pairs = f"{demand.trips[lost].sum():g} trips", f"{lost.size} pair{'s' if lost.size > 1 else ''}"
+        trips, pairs = f"{demand.trips[lost].sum():g} trips", how_many(lost.size, "pair")
         raise InvalidInput(
             "demand",
             "destinations that can be reached",
             f"{trips} of {pairs} without a way",
-            f"{demand.words(int(lost[0]))}",
+            demand.words(int(lost[0])),
             "Leave them out: `welfare(demand)` shows −inf for them.",
         )

@@ -52,6 +52,11 @@ class LinkModel:
         """On what the reward depends besides the turn: "goal", "pair", or nothing."""
         return getattr(self.reward_model, "by", None)
 
+    @property
+    def base(self) -> Any:
+        """The reward without what depends on the trip."""
+        return self.reward_model if self.by is None else self.reward_model.base
+
     # -- values -------------------------------------------------------------------------------------------------------
 
     def table(self, goal: int | None = None, origin: int | None = None) -> Floats:
@@ -99,7 +104,7 @@ class LinkModel:
 
     def column(self, attribute: str) -> tuple[int, Floats]:
         """The parameter of an attribute, by its place, and its feature (E,) of each turn; rewards must be linear."""
-        base = getattr(self.reward_model, "base", self.reward_model) if self.by else self.reward_model
+        base = self.base
         if not is_linear(base):
             raise InvalidInput("attribute", "an attribute of a linear reward", f"a {type(base).__name__}")
         k = find_parameter(attribute, tuple(map(str, base.names)), "attribute")
@@ -127,8 +132,7 @@ class LinkModel:
 
     def link(self, argument: str, label: Any) -> int:
         """The index of one link by its label."""
-        found = self.network.indices([label], argument)
-        return int(found[0])
+        return self.network.index(label, argument)
 
     def path(self, links: Any) -> tuple[Ints, Ints]:
         """The links of a path and its turns, by index; a turn that does not exist is an error."""
@@ -140,9 +144,8 @@ class LinkModel:
         missing = np.flatnonzero(turns < 0)
         if missing.size:
             i = int(missing[0])
-            ways = [self.network.links[k] for k in self.network.target[self.network.source == path[i]]]
             got = f"{plain(given[i])!r} to {plain(given[i + 1])!r}"
-            remedy = f"From {plain(given[i])!r} turns lead to {listed(ways)}." if ways else "It is a dead end."
+            remedy = self.network.ways_in_words(int(path[i]))
             raise InvalidInput("links", "turns of the network", got, f"place {i}", remedy)
         early = np.flatnonzero(path[:-1] == path[-1])
         if early.size:

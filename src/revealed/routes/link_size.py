@@ -123,7 +123,7 @@ def link_size(
         raise InvalidInput("reward", "a plain reward at which flows are expected", "one with link sizes")
     table = as_demand(network, demand, **columns)
     kept = table.keep(table.trips > 0.0)
-    require_ways(kept, at.values_of(kept))
+    require_ways(kept, network.mdp)
     return _sizes(network, at, kept, per)
 
 

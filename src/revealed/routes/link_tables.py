@@ -79,15 +79,20 @@ ENDS = ("start", "end")
 def read_link_labels(table: Table, link: Columns) -> tuple[Any, ...]:
     """One label per row, all different."""
     ids = read_ids(table, "link", link)
-    labels = tuple(ids.labels[k] for k in ids.code)
+    _rows_by_text(ids, "link", "Keep one of them; parallel links between the same nodes have ids of their own.")
+    return tuple(ids.labels[k] for k in ids.code)
+
+
+def _rows_by_text(ids: Ids, what: str, remedy: str) -> dict[str, int]:
+    """The row of each id by its text; none stands twice."""
     row_of: dict[str, int] = {}
-    for row, label in enumerate(labels):
+    for row, code in enumerate(ids.code):
+        label = ids.labels[code]
         first = row_of.setdefault(spell(label), row)
         if first != row:
-            got = f"link {label!r} in rows {first} and {row}"
-            remedy = "Keep one of them; parallel links between the same nodes have ids of their own."
-            raise InvalidInput("links", "one row per link", got, f"row {row}", remedy)
-    return labels
+            got = f"{what} {label!r} in rows {first} and {row}"
+            raise InvalidInput(f"{what}s", f"one row per {what}", got, f"row {row}", remedy)
+    return row_of
 
 
 def join_nodes(start: Ids, end: Ids) -> Nodes:
@@ -113,12 +118,7 @@ def read_places(frame: Any, node: Columns, x: str, y: str, nodes: Nodes) -> Floa
     """(S, 2, 2): both ends of each link, from a table of nodes."""
     table = read_table(frame, "nodes")
     ids = read_ids(table, "node", node)
-    row_of: dict[str, int] = {}
-    for row, code in enumerate(ids.code):
-        first = row_of.setdefault(spell(ids.labels[code]), row)
-        if first != row:
-            got = f"node {ids.labels[code]!r} in rows {first} and {row}"
-            raise InvalidInput("nodes", "one row per node", got, f"row {row}", "Keep one of them.")
+    row_of = _rows_by_text(ids, "node", "Keep one of them.")
     place = np.array([row_of.get(spell(label), -1) for label in nodes.labels])
     lost = np.flatnonzero(place < 0)
     if lost.size:

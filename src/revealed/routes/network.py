@@ -238,9 +238,9 @@ class RoadNetwork:
         """The index of each link by the text of its label."""
         return {spell(label): k for k, label in enumerate(self.links)}
 
-    def index(self, link: Any) -> int:
+    def index(self, link: Any, argument: str = "link") -> int:
         """The index of a link by its label, which may be a whole number."""
-        return int(self.indices([link], "link")[0])
+        return int(self.indices([link], argument)[0])
 
     def indices(self, links: Any, argument: str = "links") -> Ints:
         """The indices of links by their labels; of one label or of several."""
@@ -266,11 +266,15 @@ class RoadNetwork:
         ends = [self.indices([turn_from], "turn_from"), self.indices([turn_to], "turn_to")]
         k = int(self.turns_between(*ends)[0])
         if k < 0:
-            ways = [self.links[j] for j in self.target[self.source == ends[0][0]]]
-            remedy = f"It leads to {listed(ways)}." if ways else "It is a dead end."
-            got = f"link {plain(turn_to)!r}"
+            remedy, got = self.ways_in_words(int(ends[0][0])), f"link {plain(turn_to)!r}"
             raise InvalidInput("turn_to", f"a link that follows link {plain(turn_from)!r}", got, remedy=remedy)
         return k
+
+    def ways_in_words(self, link: int) -> str:
+        """Where the turns at the end of a link lead, for a message."""
+        ways = [self.links[k] for k in self.target[self.source == link]]
+        name = repr(plain(self.links[link]))
+        return f"From {name} turns lead to {listed(ways)}." if ways else f"{name} is a dead end."
 
     # -- attributes ---------------------------------------------------------------------------------------------------
 
