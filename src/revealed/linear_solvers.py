@@ -1,8 +1,7 @@
 """Solve A x = b and Aᵀ x = b for the sparse matrices A = I − γT^π: factor once, solve many times, both ways.
 
 A is an M-matrix (row sums ≥ 1 − γ, off-diagonal ≤ 0), so LU needs no pivoting: the diagonal is always good enough and
-a symmetric ordering keeps the fill low. Where the graph has no locality, `KrylovSolver` iterates instead: it checks the
-true residual in float64 and raises `SolverFailed` rather than return a wrong answer (theory C1).
+a fitting order keeps the fill low (theory C1). Where that would cost too much, `KrylovSolver` iterates instead.
 """
 
 from __future__ import annotations
@@ -17,10 +16,15 @@ import scipy.sparse.linalg as spla
 
 from revealed.checks import Floats, require_option
 from revealed.errors import SolverFailed
+from revealed.krylov import EPS, KrylovSolver
 from revealed.transitions import Structure
 
 SOLVERS = ("auto", "lu", "krylov")
-EPS = float(np.finfo(np.float64).eps)
+MOST_STEPS = 1e12  # a chain that is expected to run longer than this does not end, for all that float64 can tell
+NEVER_ENDS = (
+    "at discount 1 this policy is expected to go on for ever (I − T^π is singular for all that float64 can tell). "
+    "Use a policy that gives every way out some probability, or a discount below 1."
+)
 
 
 @dataclass
@@ -39,15 +43,19 @@ class LinearSolver(Protocol):
 
 
 class LUSolver:
-    """SuperLU of A. The CSR arrays of A are handed over as the CSC arrays of Aᵀ: no conversion, no copy."""
+    """SuperLU of A. The CSR arrays of A are handed over as the CSC arrays of Aᵀ: no conversion, no copy.
 
-    def __init__(self, A: sp.csr_array, triangular: bool = False) -> None:
-        order = "NATURAL" if triangular else "MMD_AT_PLUS_A"
+    Where most moves can be taken back the pattern is nearly symmetric, and so is the best order of elimination; where
+    they cannot (roads with turns, a car on a hill) columns are ordered by themselves.
+    """
+
+    def __init__(self, A: sp.csr_array, structure: Structure) -> None:
+        symmetric = structure.mirrored >= 0.5
+        order = "NATURAL" if structure.triangular else "MMD_AT_PLUS_A" if symmetric else "COLAMD"
         transposed = sp.csc_array((A.data, A.indices, A.indptr), shape=A.shape)
+        options = {"SymmetricMode": structure.triangular or symmetric}
         try:
-            self._lu: Any = spla.splu(
-                transposed, permc_spec=order, diag_pivot_thresh=0.0, panel_size=4, options={"SymmetricMode": True}
-            )
+            self._lu: Any = spla.splu(transposed, order, diag_pivot_thresh=0.0, panel_size=4, options=options)
         except RuntimeError as error:  # SuperLU: "Factor is exactly singular"
             raise SolverFailed("I − γT^π is singular: under this policy some states never end.") from error
 
@@ -58,64 +66,15 @@ class LUSolver:
         return self._lu.solve(b, trans="N")
 
 
-class KrylovSolver:
-    """BiCGSTAB, then restarted GMRES where it stalls; the true residual decides.
-
-    On graphs without locality the chain forgets its start within a few steps, so that all eigenvalues of γT^π but the
-    largest are small and Krylov methods take tens of products, even at γ close to 1.
-    """
-
-    def __init__(self, A: sp.csr_array, rtol: float = 1e-13, max_products: int = 5_000) -> None:
-        self.A, self.At = A, sp.csr_array(A.T)
-        self.rtol, self.max_products = rtol, max_products
-        if not np.all(A.diagonal() > 0.0):
-            raise SolverFailed("I − γT^π has a zero on its diagonal: a state that never moves on never ends.")
-        diagonal = A.diagonal()
-        self._jacobi = spla.LinearOperator(A.shape, matvec=lambda x: x / diagonal, dtype=np.float64)
-
-    def solve(self, b: Floats) -> Floats:
-        return self._each_column(self.A, b)
-
-    def solve_transpose(self, b: Floats) -> Floats:
-        return self._each_column(self.At, b)
-
-    def _each_column(self, A: sp.csr_array, b: Floats) -> Floats:
-        if b.ndim == 1:
-            return self._one(A, b)
-        return np.stack([self._one(A, np.ascontiguousarray(column)) for column in b.T], axis=1)
-
-    def _one(self, A: sp.csr_array, b: Floats) -> Floats:
-        x = np.zeros_like(b)
-        goal = self.rtol * float(np.linalg.norm(b))
-        residual, best = b, float(np.linalg.norm(b))
-        for method in (spla.bicgstab, spla.bicgstab, spla.gmres, spla.gmres):
-            if best <= goal:
-                return x
-            step = self._iterate(method, A, residual, 0.1 * goal / best)
-            trial = b - A @ (x + step)
-            size = float(np.linalg.norm(trial))
-            if np.isfinite(size) and size < best:
-                x, residual, best = x + step, trial, size
-        # rounding alone leaves a residual of about eps·‖x‖: nothing better can be asked for
-        if best <= max(goal, 64 * EPS * float(np.linalg.norm(x))):
-            return x
-        raise SolverFailed(
-            f"the Krylov solver stopped at a relative residual of {best / np.linalg.norm(b):.1e}. "
-            'Use solver="lu", or a smaller discount.'
-        )
-
-    def _iterate(self, method: Any, A: sp.csr_array, b: Floats, rtol: float) -> Floats:
-        most = self.max_products if method is spla.bicgstab else self.max_products // 20
-        with np.errstate(all="ignore"):  # a breakdown shows in the true residual
-            return method(A, b, rtol=rtol, atol=0.0, M=self._jacobi, maxiter=most)[0]
-
-
-def make_solver(A: sp.csr_array, structure: Structure, choice: str = "auto") -> LinearSolver:
-    """`choice` is "auto" (from the estimated fill), "lu" or "krylov"."""
+def make_solver(
+    A: sp.csr_array, structure: Structure, choice: str = "auto", systems: float = 1.0, near: LinearSolver | None = None
+) -> LinearSolver:
+    """`choice` is "auto" (from the estimated fill, and how many systems are to be solved), "lu" or "krylov"; `near` is
+    the solver of a nearby policy, of which an iterative one makes use."""
     require_option("solver", choice, SOLVERS)
-    if choice == "lu" or (choice == "auto" and structure.prefers_lu):
-        return LUSolver(A, structure.triangular)
-    return KrylovSolver(A)
+    if choice == "lu" or (choice == "auto" and structure.prefers_lu_for(systems)):
+        return LUSolver(A, structure)
+    return KrylovSolver(A, structure, near=near if isinstance(near, KrylovSolver) else None)
 
 
 def refine(

@@ -1,6 +1,6 @@
 """T as an operator: `expect` (T V), `push` (Tᵀ d) and `mix` by a policy. No |S|×|A|×|S| array anywhere."""
 
-from revealed.transitions.csr import CsrTransitions, as_csr, is_sparse
+from revealed.transitions.csr import CsrTransitions, RowBlock, as_csr, is_sparse
 from revealed.transitions.estimated import EstimatedTransitions
 from revealed.transitions.graph import can_reach, reaching, way_to, ways_to
 from revealed.transitions.pattern import Structure, separator_size
@@ -8,6 +8,7 @@ from revealed.transitions.pattern import Structure, separator_size
 __all__ = [
     "CsrTransitions",
     "EstimatedTransitions",
+    "RowBlock",
     "Structure",
     "as_csr",
     "can_reach",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,10 +14,19 @@ import scipy.sparse as sp
 from revealed.checks import Floats, as_floats
 from revealed.errors import InvalidTransitions
 
+BLOCK = 40_000  # pairs of a block: their numbers stay in the cache
+
 
 def is_sparse(x: Any) -> bool:
     """`scipy.sparse.issparse` for arguments of any type."""
     return bool(sp.issparse(x))
+
+
+class RowBlock(NamedTuple):
+    """Some states one after the other, and the rows of T of their pairs."""
+
+    states: slice
+    rows: sp.csr_array
 
 
 @dataclass(frozen=True)
@@ -27,6 +36,9 @@ class CsrTransitions:
     matrix: sp.csr_array
     n_states: int
     n_actions: int
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"matrix": self.matrix, "n_states": self.n_states, "n_actions": self.n_actions}
 
     @cached_property
     def cumulative(self) -> Floats:
@@ -41,32 +53,98 @@ class CsrTransitions:
         """(Tᵀ d)(s') = Σ_{s,a} T(s'|s,a) d(s, a): the adjoint of `expect`."""
         return self.matrix.T @ d.reshape(-1)
 
+    @cached_property
+    def row_blocks(self) -> tuple[RowBlock, ...]:
+        """T cut into blocks of states that share the memory of T: for work that goes block by block."""
+        size = max(1, BLOCK // self.n_actions)
+        return tuple(self._block(first, min(first + size, self.n_states)) for first in range(0, self.n_states, size))
+
+    def _block(self, first: int, end: int) -> RowBlock:
+        T = self.matrix
+        bounds = T.indptr[first * self.n_actions : end * self.n_actions + 1]
+        inside = slice(bounds[0], bounds[-1])
+        rows = sp.csr_array((bounds.size - 1, T.shape[1]))
+        rows.data, rows.indices, rows.indptr = T.data[inside], T.indices[inside], bounds - bounds[0]  # so: no copy
+        return RowBlock(slice(first, end), rows)
+
     def mix(self, policy: Floats) -> sp.csr_array:
-        """T^π(s'|s) = Σ_a π(a|s) T(s'|s,a), sparse (S, S)."""
-        pairs = self.n_states * self.n_actions
-        starts = np.arange(0, pairs + 1, self.n_actions)
-        weights = sp.csr_array((policy.reshape(-1), np.arange(pairs), starts), shape=(self.n_states, pairs))
-        return sp.csr_array(weights @ self.matrix)
+        """T^π(s'|s) = Σ_a π(a|s) T(s'|s,a), sparse (S, S); only what can happen is stored."""
+        return self._merged.matrix(self._merged.entries @ np.append(policy.reshape(-1), 0.0), self.n_states, 1.0)
 
     def identity_minus(self, gamma: float, policy: Floats) -> sp.csr_array:
-        """I − γT^π, sparse (S, S): one product with T and I stacked, so that nothing is merged afterwards."""
-        S, A = self.n_states, self.n_actions
-        weights = np.empty((S, A + 1))
-        np.multiply(policy, -gamma, out=weights[:, :A])
-        weights[:, A] = 1.0
-        columns, starts = self._stacked_columns
-        return sp.csr_array(sp.csr_array((weights.reshape(-1), columns, starts), shape=(S, S * A + S)) @ self._stacked)
+        """I − γT^π, sparse (S, S): its pattern is the same for all policies, and its entries are linear in π."""
+        weights = np.empty(policy.size + 1)
+        np.multiply(policy.reshape(-1), -gamma, out=weights[:-1])
+        weights[-1] = 1.0
+        data = self._merged.entries @ weights
+        return self._merged.matrix(data, self.n_states)
+
+    def mix_each(self, policies: Floats, scale: float) -> tuple[Floats, sp.csr_array]:
+        """(L, E): the entries of scale·T^π of one policy (S·A,) after the other, and a matrix with their pattern."""
+        data = np.empty((len(policies), self._merged.indices.size))
+        weights = np.zeros(self.n_states * self.n_actions + 1)  # the last is the identity's: none
+        for policy, entries in zip(policies, data, strict=True):
+            np.multiply(policy, scale, out=weights[:-1])
+            entries[:] = self._merged.entries @ weights
+        return data, self._merged.matrix(np.ones(data.shape[1]), self.n_states)
 
     @cached_property
-    def _stacked(self) -> sp.csr_array:
-        return sp.csr_array(sp.vstack([self.matrix, sp.eye_array(self.n_states)], format="csr"))
+    def by_action(self) -> sp.csr_array:
+        """T with row a·S + s: numbers of one action stand side by side, so that work across actions is done at once."""
+        order = np.arange(self.n_states * self.n_actions).reshape(self.n_states, self.n_actions).T.reshape(-1)
+        return _narrow(sp.csr_array(self.matrix[order]))
 
     @cached_property
-    def _stacked_columns(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        S, A = self.n_states, self.n_actions
-        pairs = np.arange(S * A).reshape(S, A)
-        columns = np.column_stack([pairs, np.arange(S * A, S * A + S)]).reshape(-1)
-        return columns, np.arange(0, S * (A + 1) + 1, A + 1)
+    def by_action_transposed(self) -> sp.csr_array:
+        """Its transpose, row by row: a third faster to multiply with than column by column."""
+        return _narrow(sp.csr_array(self.by_action.T))
+
+    @cached_property
+    def _merged(self) -> Merged:
+        return merge_actions(self.matrix, self.n_states, self.n_actions)
+
+
+@dataclass(frozen=True)
+class Merged:
+    """All that T^π may hold, for any π: `entries` (E, S·A + 1) maps a policy, and a last number for the identity, to
+    the entries of a matrix with this pattern. A product with it assembles T^π without sorting or searching."""
+
+    entries: sp.csr_array
+    indices: npt.NDArray[np.integer]
+    indptr: npt.NDArray[np.integer]
+
+    def matrix(self, data: Floats, n: int, full: float = 0.75) -> sp.csr_array:
+        """Entries that are zero are left out where they are many, as under a policy without doubt: where fewer than
+        this share is used."""
+        used = data != 0.0
+        if np.count_nonzero(used) >= full * data.size:
+            return sp.csr_array((data, self.indices, self.indptr), shape=(n, n))
+        ends = np.concatenate([[0], np.cumsum(used)])[self.indptr].astype(self.indptr.dtype)
+        return sp.csr_array((data[used], self.indices[used], ends), shape=(n, n))
+
+
+def merge_actions(T: sp.csr_array, n_states: int, n_actions: int) -> Merged:
+    """The rows of a state's actions stand one after the other: read as one row, with the diagonal at its end, they are
+    sorted once, and equal successors become one entry."""
+    size = T.nnz + n_states
+    kind = T.indices.dtype if size < np.iinfo(np.int32).max else np.dtype(np.int64)
+    per_state = np.diff(T.indptr[::n_actions])
+    starts = np.concatenate([[0], np.cumsum(per_state + 1)]).astype(kind)
+    last = starts[1:] - 1
+    at = np.arange(T.nnz, dtype=kind) + np.repeat(np.arange(n_states, dtype=kind), per_state)
+    successor, place = np.empty(size, dtype=kind), np.full(size, T.nnz, dtype=kind)
+    successor[at], successor[last] = T.indices, np.arange(n_states)
+    place[at] = np.arange(T.nnz)
+    rows = sp.csr_array((place, successor, starts), shape=(n_states, n_states))
+    rows.sort_indices()
+    first = np.ones(size, dtype=bool)
+    np.not_equal(rows.indices[1:], rows.indices[:-1], out=first[1:])
+    first[starts[:-1]] = True
+    begins = np.flatnonzero(first).astype(kind)
+    pair = np.append(np.repeat(np.arange(n_states * n_actions, dtype=kind), np.diff(T.indptr)), n_states * n_actions)
+    data, columns = np.append(T.data, 1.0)[rows.data], pair[rows.data].astype(kind)
+    entries = sp.csr_array((data, columns, np.append(begins, size)), shape=(begins.size, n_states * n_actions + 1))
+    return Merged(entries, rows.indices[begins], np.searchsorted(begins, starts).astype(kind))
 
 
 def _per_action(transitions: Any) -> list[Any] | None:
@@ -112,7 +190,7 @@ def _from_list(blocks: Sequence[Any]) -> tuple[sp.csr_array, int, int]:
             )
     stacked = sp.csr_array(sp.vstack([_to_float_csr(b) for b in blocks]))  # row a*S + s
     order = np.arange(n_states * n_actions).reshape(n_actions, n_states).T.reshape(-1)
-    return sp.csr_array(stacked[order]), n_states, n_actions
+    return _narrow(sp.csr_array(stacked[order])), n_states, n_actions
 
 
 def _from_dense(array: Any) -> tuple[sp.csr_array, int, int]:
@@ -133,7 +211,7 @@ def _from_dense(array: Any) -> tuple[sp.csr_array, int, int]:
             else "A dense (S*A, S) array goes in as scipy.sparse.csr_array(array).",
         )
     n_states, n_actions, _ = dense.shape
-    return sp.csr_array(dense.reshape(n_states * n_actions, n_states)), n_states, n_actions
+    return _narrow(sp.csr_array(dense.reshape(n_states * n_actions, n_states))), n_states, n_actions
 
 
 def _to_float_csr(matrix: Any) -> Any:
@@ -141,4 +219,12 @@ def _to_float_csr(matrix: Any) -> Any:
         raise InvalidTransitions("transitions", "real numbers", f"dtype {matrix.dtype}")
     copy = sp.csr_array(matrix, dtype=np.float64, copy=True)
     copy.sum_duplicates()
-    return copy
+    return _narrow(copy)
+
+
+def _narrow(matrix: Any) -> sp.csr_array:
+    """The same with indices of four bytes where they fit: a quarter less to read in every product."""
+    if matrix.indices.dtype == np.int32 or max(matrix.nnz, *matrix.shape) > np.iinfo(np.int32).max:
+        return matrix
+    parts = matrix.data, matrix.indices.astype(np.int32), matrix.indptr.astype(np.int32)
+    return sp.csr_array(parts, shape=matrix.shape)

@@ -1,0 +1,175 @@
+"""The hard optimum, against dense value iteration, policy iteration and closed forms."""
+
+import numpy as np
+import pytest
+
+import revealed as rv
+from models import dense, hard_value_iteration, loop, random_graph, random_mdp, random_reward
+from revealed import hard_bellman
+from revealed.environments import grid_transitions
+from revealed.errors import SolverFailed, ValueDoesNotExist
+from revealed.hard_bellman import PolicyIteration
+from revealed.progress import Progress
+from revealed.sweeps import WORTH_BLOCKS, greedy, q_values
+
+CASES = {
+    "discounted": {"discount": 0.9},
+    "near one": {"discount": 0.999},
+    "masked": {"discount": 0.95, "masked": True},
+    "ends": {"discount": 0.95, "masked": True, "terminal": 2},
+    "myopic": {"discount": 0.0},
+    "undiscounted": {"discount": 1.0, "terminal": 2},
+}
+
+
+def exactly(mdp, reward, solver="auto"):
+    """Policy iteration that evaluates every policy by a linear solve."""
+    return PolicyIteration(mdp, reward, solver, 1_000, Progress("", False), sweeps=False).solve()
+
+
+def dense_policy_iteration(mdp, reward):
+    """Values by NumPy's dense solver, from the first feasible action on."""
+    T, rows = dense(mdp), np.arange(mdp.n_states)
+    choice = mdp.feasible.argmax(axis=1)
+    while True:
+        payoff = np.where(mdp.terminal, 0.0, reward[rows, choice])
+        V = np.linalg.solve(np.eye(mdp.n_states) - mdp.discount * T[rows, choice] * ~mdp.terminal[:, None], payoff)
+        Q = np.where(mdp.feasible, reward + mdp.discount * T @ V, -np.inf)
+        better = Q.max(axis=1) > Q[rows, choice] + 1e-10
+        if not (better & ~mdp.terminal).any():
+            return V
+        choice = np.where(better, Q.argmax(axis=1), choice)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_hard_optimum_is_what_value_iteration_finds(case):
+    mdp = random_mdp(15, 3, seed=3, **CASES[case])
+    reward = random_reward(mdp, shift=-3.0 if mdp.discount == 1.0 else 0.0)
+    solved = rv.solve_hard(mdp, reward)
+    np.testing.assert_allclose(solved.value, hard_value_iteration(mdp, reward), rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(solved.policy.sum(axis=1), ~mdp.terminal, atol=1e-15)
+
+
+@pytest.mark.parametrize("case", [name for name in CASES if name != "undiscounted"])
+@pytest.mark.parametrize("seed", range(3))
+def test_sweeps_end_where_exact_policy_iteration_does(case, seed):
+    mdp = random_mdp(60, 4, seed=seed, **CASES[case])
+    reward = random_reward(mdp, seed=seed)
+    found, exact = rv.solve_hard(mdp, reward), exactly(mdp, reward, "lu")
+    V = dense_policy_iteration(mdp, reward)
+    np.testing.assert_allclose(found.value, V, rtol=0, atol=1e-13 / (1 - mdp.discount) * np.abs(V).max())
+    np.testing.assert_array_equal(found.policy, exact.policy)
+    np.testing.assert_allclose(found.q, exact.q, rtol=1e-11)
+    np.testing.assert_allclose(found.q.max(axis=1)[~mdp.terminal], found.value[~mdp.terminal], rtol=1e-13)
+
+
+def test_where_news_spreads_quickly_nothing_is_factored(monkeypatch):
+    mdp = random_graph(2_000, discount=0.99)
+    reward = random_reward(mdp)
+    exact = exactly(mdp, reward)
+    monkeypatch.setattr(hard_bellman, "Chain", None)
+    solved = rv.solve_hard(mdp.replace(discount=0.99), reward)
+    np.testing.assert_allclose(solved.value, exact.value, rtol=1e-13)
+    np.testing.assert_array_equal(solved.policy, exact.policy)
+
+
+@pytest.mark.parametrize("discount", [0.99, 0.9999])
+def test_where_news_travels_far_few_policies_are_evaluated_exactly(discount, monkeypatch):
+    mdp = rv.MDP(grid_transitions(30, 30, wind=0.2), discount=discount)
+    reward = random_reward(mdp) * (np.arange(900) % 7 == 0)[:, None]
+    exact, made = exactly(mdp, reward), []
+
+    def counted(*args, **kwargs):
+        made.append(1)
+        return rv.Chain(*args, **kwargs)
+
+    monkeypatch.setattr(hard_bellman, "Chain", counted)
+    solved = rv.solve_hard(mdp, reward)
+    assert len(made) < exact.iterations
+    np.testing.assert_allclose(solved.value, exact.value, rtol=1e-15 / (1 - discount), atol=0)
+    np.testing.assert_array_equal(solved.policy, exact.policy)
+
+
+def test_a_row_sum_that_is_nearly_one_is_taken_as_it_is():
+    """Shifts assume that rows sum to one; the fixed point is that of the rows as they are."""
+    mdp = random_mdp(30, 3, discount=0.99)
+    T = dense(mdp) * (1.0 - 9e-9 * np.random.default_rng(0).random((30, 3, 1)))
+    mdp, reward = rv.MDP(T, discount=0.99), random_reward(mdp)
+    np.testing.assert_allclose(rv.solve_hard(mdp, reward).value, dense_policy_iteration(mdp, reward), rtol=1e-12)
+
+
+def test_greedy_actions_of_large_models_go_block_by_block_to_the_same_end():
+    mdp = rv.MDP(grid_transitions(120, 120, wind=0.1), discount=0.9)
+    assert mdp.feasible.size >= WORTH_BLOCKS
+    reward, V = random_reward(mdp), np.random.default_rng(1).normal(size=mdp.n_states)
+    choice = np.random.default_rng(2).integers(-1, 4, size=mdp.n_states)
+    Q = q_values(mdp, reward, V)
+    own = np.where(choice < 0, -np.inf, Q[np.arange(mdp.n_states), choice])
+    better = Q.max(axis=1) > own + 0.5
+    top, chosen, gains = greedy(mdp, reward, V, choice, slack=0.5)
+    np.testing.assert_array_equal(top, Q.max(axis=1))
+    np.testing.assert_array_equal(chosen, np.where(better, Q.argmax(axis=1), choice))
+    assert gains == better.sum() > (choice < 0).sum()
+
+
+def test_shortest_paths_at_discount_one_with_ties_split_evenly():
+    mdp = rv.MDP(grid_transitions(5, 5), discount=1.0, terminal=np.arange(25) == 12)
+    solved = rv.solve_hard(mdp, np.full((25, 4), -1.0))
+    steps = np.abs(np.arange(5)[:, None] - 2) + np.abs(np.arange(5) - 2)
+    np.testing.assert_allclose(solved.value.reshape(5, 5), -steps, atol=1e-12)
+    np.testing.assert_array_equal(solved.policy[0], [0.0, 0.5, 0.0, 0.5])  # the corner: down or right
+    np.testing.assert_array_equal(solved.policy[2], [0.0, 1.0, 0.0, 0.0])  # straight above the goal: down
+    np.testing.assert_array_equal(solved.policy[12], 0.0)
+
+
+@pytest.mark.parametrize("discount", [0.9, 0.9999])
+def test_where_everything_is_equal_every_action_is_optimal(discount):
+    mdp = random_mdp(20, 4, discount=discount, masked=True)
+    solved = rv.solve_hard(mdp, np.ones((20, 4)))
+    np.testing.assert_allclose(solved.value, 1 / (1 - discount), rtol=1e-11)
+    np.testing.assert_allclose(solved.policy, mdp.uniform_policy(), atol=1e-15)
+
+
+def test_mirror_images_are_ties_and_are_split_evenly():
+    """On a plane with its prize in the middle, what is left-right symmetric in the world is so in the policy."""
+    T = grid_transitions(21, 21, wind=0.1)
+    prize = np.arange(441) == 220
+    solved = rv.solve_hard(rv.MDP(T, discount=0.99), prize[:, None] * np.ones((1, 4)))
+    up, down, left, right = solved.policy.reshape(21, 21, 4).transpose(2, 0, 1)
+    np.testing.assert_array_equal(left, right[:, ::-1])
+    np.testing.assert_array_equal(up, down[::-1])
+
+
+def test_a_loop_that_pays_has_no_hard_value_and_one_that_is_free_has():
+    with pytest.raises(ValueDoesNotExist):
+        rv.solve_hard(loop(), [[1.0, 0.0], [0.0, 0.0]])
+    assert rv.solve_hard(loop(), [[0.0, -2.0], [0.0, 0.0]]).value[0] == pytest.approx(-2.0)
+    assert rv.solve_hard(loop(), [[-1.0, -2.0], [0.0, 0.0]]).value[0] == pytest.approx(-2.0)
+
+
+def test_costly_walks_at_discount_one_are_those_of_exact_policy_iteration():
+    mdp = rv.MDP(grid_transitions(20, 20, wind=0.3), discount=1.0, terminal=np.arange(400) == 57)
+    reward = -np.random.default_rng(0).random(mdp.feasible.shape)
+    found, exact = rv.solve_hard(mdp, reward), exactly(mdp, reward)
+    np.testing.assert_allclose(found.value, exact.value, rtol=1e-12, atol=1e-12)
+    np.testing.assert_array_equal(found.policy, exact.policy)
+
+
+def test_on_a_horizon_backward_induction_is_policy_iteration_on_the_unrolled_model():
+    mdp = random_mdp(8, 3, masked=True, discount=0.9).unroll(6)
+    reward = np.random.default_rng(0).normal(size=mdp.feasible.shape)
+    found, exact = rv.solve_hard(mdp, reward), rv.solve_hard(mdp, reward, solver="lu")
+    np.testing.assert_allclose(found.value, exact.value, rtol=1e-13, atol=1e-13)
+    np.testing.assert_array_equal(found.policy, exact.policy)
+
+
+def test_too_few_iterations_are_said_to_be_too_few():
+    mdp = random_mdp(15, 3)
+    with pytest.raises(SolverFailed, match=r"did not settle within 1 iterations\. Raise `max_iter`"):
+        rv.solve_hard(mdp, random_reward(mdp), max_iter=1)
+
+
+def test_the_soft_value_of_large_rewards_is_the_hard_one():
+    mdp = random_mdp(15, 3, discount=0.9)
+    reward = random_reward(mdp)
+    np.testing.assert_allclose(rv.solve(mdp, 1e7 * reward).value / 1e7, rv.solve_hard(mdp, reward).value, atol=1e-5)
