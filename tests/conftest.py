@@ -1,5 +1,7 @@
 """What the tests share: plugins, one hypothesis profile, and the zoo's fixtures."""
 
+import os
+
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -8,6 +10,9 @@ from networks import GOAL_TRIPS, Trips
 from zoo import KINDS, Problem, problem
 
 pytest_plugins = ["plugin_required"]
+
+# Models are tiny here and JAX compiles more than it computes: code that is made quickly will do. Read when JAX starts.
+os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_cpu_parallel_codegen_split_count=1")
 
 # The same examples in every run, on every machine: a failure is a failure of the code, never of the dice.
 settings.register_profile(

@@ -1,4 +1,4 @@
-"""Soft and hard fixed points, against dense value iteration and closed forms; and values that do not exist."""
+"""The soft fixed point, against dense value iteration and closed forms; and values that do not exist."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,6 @@ import revealed as rv
 from models import (
     corridor,
     dense,
-    hard_value_iteration,
     loop,
     loop_and_aside,
     random_graph,
@@ -15,9 +14,10 @@ from models import (
     random_reward,
     soft_value_iteration,
 )
-from revealed.bellman import SoftBellman, log_sum_exp, soft_maximum
+from revealed.bellman import SoftBellman
 from revealed.environments import grid_transitions
-from revealed.errors import ValueDoesNotExist
+from revealed.errors import InvalidOption, ValueDoesNotExist
+from revealed.sweeps import log_sum_exp, soft_maximum
 
 EPS = np.finfo(float).eps
 CASES = {
@@ -239,49 +239,6 @@ def test_a_costly_walk_on_a_plane_at_discount_one():
         assert (solved.value.reshape(15, 15) >= -cost * steps - 1e-9).all()  # no worse than the shortest path
 
 
-# the hard optimum
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_the_hard_optimum_is_what_value_iteration_finds(case):
-    mdp = random_mdp(15, 3, seed=3, **CASES[case])
-    reward = random_reward(mdp, shift=-3.0 if mdp.discount == 1.0 else 0.0)
-    solved = rv.solve_hard(mdp, reward)
-    np.testing.assert_allclose(solved.value, hard_value_iteration(mdp, reward), rtol=1e-10, atol=1e-10)
-    np.testing.assert_allclose(solved.policy.sum(axis=1), ~mdp.terminal, atol=1e-15)
-
-
-def test_shortest_paths_at_discount_one_with_ties_split_evenly():
-    mdp = rv.MDP(grid_transitions(5, 5), discount=1.0, terminal=np.arange(25) == 12)
-    solved = rv.solve_hard(mdp, np.full((25, 4), -1.0))
-    steps = np.abs(np.arange(5)[:, None] - 2) + np.abs(np.arange(5) - 2)
-    np.testing.assert_allclose(solved.value.reshape(5, 5), -steps, atol=1e-12)
-    np.testing.assert_array_equal(solved.policy[0], [0.0, 0.5, 0.0, 0.5])  # the corner: down or right
-    np.testing.assert_array_equal(solved.policy[2], [0.0, 1.0, 0.0, 0.0])  # straight above the goal: down
-    np.testing.assert_array_equal(solved.policy[12], 0.0)
-
-
-@pytest.mark.parametrize("discount", [0.9, 0.9999])
-def test_where_everything_is_equal_every_action_is_optimal(discount):
-    mdp = random_mdp(20, 4, discount=discount, masked=True)
-    solved = rv.solve_hard(mdp, np.ones((20, 4)))
-    np.testing.assert_allclose(solved.value, 1 / (1 - discount), rtol=1e-11)
-    np.testing.assert_allclose(solved.policy, mdp.uniform_policy(), atol=1e-15)
-
-
-def test_a_loop_that_pays_has_no_hard_value_and_one_that_is_free_has():
-    with pytest.raises(ValueDoesNotExist):
-        rv.solve_hard(loop(), [[1.0, 0.0], [0.0, 0.0]])
-    assert rv.solve_hard(loop(), [[0.0, -2.0], [0.0, 0.0]]).value[0] == pytest.approx(-2.0)
-    assert rv.solve_hard(loop(), [[-1.0, -2.0], [0.0, 0.0]]).value[0] == pytest.approx(-2.0)
-
-
-def test_the_soft_value_of_large_rewards_is_the_hard_one():
-    mdp = random_mdp(15, 3, discount=0.9)
-    reward = random_reward(mdp)
-    np.testing.assert_allclose(rv.solve(mdp, 1e7 * reward).value / 1e7, rv.solve_hard(mdp, reward).value, atol=1e-5)
-
-
 # kernels
 
 
@@ -294,3 +251,10 @@ def test_log_sum_exp_and_soft_maximum_do_not_overflow():
     np.testing.assert_array_equal(log_policy[1], [0.0, -np.inf])
     assert np.isneginf(log_policy[2]).all()
     assert log_policy[3, 1] == -1400.0
+
+
+@pytest.mark.parametrize("solve", [rv.solve, rv.solve_hard])
+@pytest.mark.parametrize("mdp", [random_mdp(5, 2), random_mdp(5, 2).unroll(3), random_graph(1_000)])
+def test_an_unknown_solver_is_told_at_the_door(solve, mdp):
+    with pytest.raises(InvalidOption, match="`solver`: expected one of auto, lu, krylov; got 'magic'"):
+        solve(mdp, np.zeros(mdp.n_states), solver="magic")

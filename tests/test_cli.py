@@ -3,14 +3,13 @@
 import os
 import subprocess
 import sys
-from concurrent.futures.process import BrokenProcessPool
 
 import pytest
 from rich.cells import cell_len
 
 from revealed import __version__, findings
 from revealed.commands import reproduce as command
-from revealed.errors import RevealedError
+from revealed.errors import RevealedError, WorkersLost
 from revealed.experiments import catalogue, machine, runner
 from revealed.experiments.obstacleworld import Config
 from revealed.experiments.store import Store
@@ -129,7 +128,7 @@ def test_an_interrupt_keeps_what_was_done_and_the_same_command_goes_on(tmp_path)
 
 def test_a_worker_that_was_killed_is_one_line_with_its_remedy(tmp_path, monkeypatch):
     def killed(*_, **__):
-        raise BrokenProcessPool("A worker process managed by the executor was unexpectedly terminated.")
+        raise WorkersLost(24, "A worker process managed by the executor was unexpectedly terminated.")
 
     monkeypatch.setattr(catalogue, "plan_for", lambda scale: TINY)
     monkeypatch.setattr(runner, "run_plan", killed)
@@ -139,10 +138,20 @@ def test_a_worker_that_was_killed_is_one_line_with_its_remedy(tmp_path, monkeypa
     assert "fewer --jobs" in one_line(done)
 
 
-def test_what_a_worker_that_is_killed_raises_is_what_is_expected():
-    from joblib.externals.loky.process_executor import TerminatedWorkerError
-
-    assert issubclass(TerminatedWorkerError, BrokenProcessPool)
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (["--cluster", "host"], "--cluster: expected the address of a Dask scheduler (tcp://host:8786)"),
+        (["--cluster", "no.json"], "--cluster: expected a file that a Dask scheduler wrote; got no.json: No such file"),
+        (["--cluster", "tcp://127.0.0.1:8786", "--jobs", "2"], "--jobs: expected nothing of it with --cluster"),
+        (["rust", "--cluster", "ray"], "--cluster: expected nothing of it with rust"),
+    ],
+)
+def test_a_cluster_that_cannot_be_meant_is_one_line(given, said, tmp_path, monkeypatch):
+    monkeypatch.setattr(catalogue, "plan_for", lambda scale: TINY)
+    done = here("reproduce", *given, "--out", tmp_path)
+    assert done.exit_code == 1
+    assert said in one_line(done).replace("`", "")
 
 
 def test_cells_that_failed_are_named(tmp_path):
@@ -186,7 +195,8 @@ def test_the_folder_is_named_after_the_scale_and_jobs_are_the_cores(tmp_path, mo
     monkeypatch.setattr(command, "_report", lambda *_: None)
     done = here("reproduce", "--scale", "paper", "--only", "obstacleworld", "--fresh")
     assert done.exit_code == 0
-    ((plan, folder, jobs, fresh, scale),) = asked
+    ((plan, folder, jobs, fresh, scale, cluster),) = asked
+    assert cluster is None
     assert (plan, folder.as_posix(), jobs, fresh, scale) == (
         {"obstacleworld": Config()},
         "results/paper",

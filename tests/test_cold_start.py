@@ -60,7 +60,7 @@ def test_centred_values_lie_in_the_middle_of_bounds_that_hold():
         assert np.abs(V - optimum).max() <= shift * error * (1 + 1e-9) + 1e-12
 
 
-@pytest.mark.parametrize("side", [10, 120])
+@pytest.mark.parametrize("side", [10, 320])
 def test_policy_sweeps_apply_the_chain_of_a_policy(side):
     mdp = rv.MDP(grid_transitions(side, side, wind=0.1), discount=0.9)
     rng = np.random.default_rng(0)

@@ -1,7 +1,8 @@
 """The documentation runs: every Python block of a page, in order and in one namespace, prints what the page shows.
 
-So does every `bash` block, in the same folder, with the installed command. A block's output is the ```text block right
-after it. `python tests/test_docs.py` writes the outputs anew.
+So does every `bash` block, in the same folder. There `revealed` is the command in the process of the test, which does
+not start an interpreter each time (that the installed one says the same is in test_commands.py). A block's output is
+the ```text block right after it. `python tests/test_docs.py` writes the outputs anew.
 """
 
 import contextlib
@@ -11,9 +12,12 @@ import re
 import subprocess
 import sys
 import tempfile
+import warnings
 from pathlib import Path
 
 import pytest
+
+from shell import here
 
 ROOT = Path(__file__).parents[1]
 PAGES = (
@@ -27,6 +31,7 @@ PAGES = (
     "docs/command_line.md",
     "docs/data.md",
     "docs/routes.md",
+    "docs/devices.md",
 )
 BLOCK = re.compile(r"```(?P<language>python|bash)\n(?P<code>.*?)```\n(?:\n```text\n(?P<output>.*?)```\n)?", re.DOTALL)
 LINK = re.compile(r"\]\(([^)#\s]+)?(?:#([^)\s]+))?\)|<img src=\"([^\"]+)\"")
@@ -51,13 +56,53 @@ def run(page: str, block: re.Match[str], namespace: dict[str, object]) -> str:
     return printed.getvalue()
 
 
+# Bash hands the words of each command to the test through a pipe with a name, and none at its own end.
+REVEALED = r"""
+trap ': > "$TALK/ask"' EXIT
+revealed() {
+    printf '%s\0' "$@" > "$TALK/ask"
+    local status
+    read -r status < "$TALK/status"
+    cat "$TALK/stdout"
+    cat "$TALK/stderr" >&2
+    return "$status"
+}
+"""
+
+
 def run_shell(code: str) -> str:
     """What the commands print in eighty columns; standard error, which the page does not show, must be empty."""
     tools = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    environment = os.environ | {"PATH": tools, "COLUMNS": "80", "PYTHONIOENCODING": "utf-8", "LC_ALL": "C.UTF-8"}
-    done = subprocess.run(["bash", "-c", code], capture_output=True, encoding="utf-8", env=environment)
-    assert done.stderr == "", f"{code}\n{done.stderr}"
-    return done.stdout
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        for name, value in {"PATH": tools, "COLUMNS": "80", "LC_ALL": "C.UTF-8", "TALK": folder}.items():
+            patch.setenv(name, value)
+        talk = Path(folder)
+        for name in ("ask", "status"):
+            os.mkfifo(talk / name)
+        with (talk / "out").open("wb") as out, (talk / "err").open("wb") as err:
+            shell = subprocess.Popen(["bash", "-c", REVEALED + code], stdout=out, stderr=err)
+            try:
+                while asked := (talk / "ask").read_bytes():
+                    answer(talk, asked.decode().split("\0")[:-1])
+            except BaseException:
+                shell.kill()  # it waits for an answer
+                raise
+            finally:
+                shell.wait()
+        assert (talk / "err").read_text(encoding="utf-8") == "", code
+        return (talk / "out").read_text(encoding="utf-8")
+
+
+def answer(talk: Path, words: list[str]) -> None:
+    """Run a command for the shell. Warnings that Python shows on standard error by default are errors."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for silent in (DeprecationWarning, PendingDeprecationWarning, ImportWarning, ResourceWarning):
+            warnings.simplefilter("ignore", silent)
+        done = here(*words)
+    (talk / "stdout").write_bytes(done.stdout_bytes)
+    (talk / "stderr").write_bytes(done.stderr_bytes)
+    (talk / "status").write_text(f"{done.exit_code}\n")
 
 
 def still(text: str) -> str:

@@ -9,7 +9,8 @@ import revealed as rv
 from networks import Trips, random_trips, steps_of, windy_trips
 from oracle import Floats
 from revealed.demonstrations import Demonstrations
-from revealed.goal_rows import GoalRows, InRows
+from revealed.goal_rows import GoalRows
+from revealed.logit_rows import InRows
 from zoo import seeds
 
 

@@ -99,7 +99,7 @@ def test_a_row_sum_that_is_nearly_one_is_taken_as_it_is():
 
 
 def test_greedy_actions_of_large_models_go_block_by_block_to_the_same_end():
-    mdp = rv.MDP(grid_transitions(120, 120, wind=0.1), discount=0.9)
+    mdp = rv.MDP(grid_transitions(320, 320, wind=0.1), discount=0.9)
     assert mdp.feasible.size >= WORTH_BLOCKS
     reward, V = random_reward(mdp), np.random.default_rng(1).normal(size=mdp.n_states)
     choice = np.random.default_rng(2).integers(-1, 4, size=mdp.n_states)

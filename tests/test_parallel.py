@@ -1,6 +1,7 @@
 """Independent pieces of work: every result once, as they finish, here or in workers, wherever joblib is told to run."""
 
 import os
+import pickle
 import threading
 import time
 
@@ -9,7 +10,8 @@ from joblib import parallel_config, register_parallel_backend
 from joblib._parallel_backends import ThreadingBackend
 
 from revealed import parallel
-from revealed.parallel import cores, each, one_thread, side_by_side
+from revealed.errors import WorkersLost
+from revealed.parallel import cores, each, elsewhere, in_order, in_worker, one_thread, side_by_side
 
 
 @pytest.mark.parametrize("jobs", [None, 1, 2])
@@ -85,6 +87,51 @@ def test_one_worker_is_this_process_even_where_a_cluster_is_at_hand():
 def test_what_a_piece_raises_reaches_the_caller(jobs):
     with pytest.raises(ZeroDivisionError):
         list(each(divmod, [(1, 1), (1, 0)], jobs))
+
+
+def die_once(mark: str, k: int) -> int:
+    """The square; who comes first to the fourth piece dies of it."""
+    if k == 3 and not os.path.exists(mark):
+        open(mark, "w").close()
+        os._exit(1)
+    return k * k
+
+
+def test_pieces_whose_worker_dies_are_handed_out_again(tmp_path):
+    assert sorted(each(die_once, [(str(tmp_path / "mark"), k) for k in range(8)], 2)) == [k * k for k in range(8)]
+
+
+def test_a_piece_that_kills_whoever_takes_it_is_given_up_in_words(monkeypatch):
+    monkeypatch.setattr(parallel, "MOST_LOSSES", 1)
+    with pytest.raises(
+        WorkersLost, match=r"^workers died again and again; 1 pieces of work are left \(Termin"
+    ) as found:
+        list(each(os._exit, [(1,)], 2))
+    assert str(pickle.loads(pickle.dumps(found.value))) == str(found.value)
+
+
+def test_a_backend_that_works_in_rounds_does_every_piece_once(monkeypatch):
+    """Ray's is of this kind; several rounds."""
+    monkeypatch.setattr(parallel, "AT_ONCE", 2)
+    with parallel_config(backend="multiprocessing", n_jobs=2):
+        assert sorted(each(pow, [(n, 2) for n in range(11)])) == [n * n for n in range(11)]
+
+
+def test_pieces_that_share_the_cores_know_it():
+    with parallel_config(backend="threading", n_jobs=2):
+        assert set(each(in_worker, [()] * 4)) == {True}
+    assert set(each(in_worker, [()] * 2)) == set(each(in_worker, [()] * 2, 1)) == {in_worker()} == {False}
+
+
+def test_a_cluster_is_told_from_the_cores_of_this_machine():
+    register_parallel_backend("cluster", Cluster)
+    assert not elsewhere()
+    with parallel_config(backend="threading", n_jobs=2):
+        assert not elsewhere()
+    with parallel_config(backend="cluster"):
+        assert elsewhere()
+        assert set(each(elsewhere, [()] * 3)) == {False}  # a piece stays where it is
+        assert list(in_order(lambda k: k * k, range(11))) == [k * k for k in range(11)]
 
 
 def test_cores_are_those_that_this_process_may_use(monkeypatch):

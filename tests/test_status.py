@@ -92,7 +92,7 @@ def test_a_solve_that_fails_on_the_way_is_a_status_not_an_exception(monkeypatch)
             return whole(self, b)
 
         monkeypatch.setattr(LUSolver, "solve_transpose", fails_later)
-        fit = rv.CCP(rv.LinearReward(x), optimizer="lbfgs").fit(mdp, demos)
+        fit = rv.CCP(rv.TabularReward(36), optimizer="lbfgs").fit(mdp, demos)
         assert fit.status.code == "inner_solve_failed"
         assert np.isfinite(fit.llf)
 

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 import revealed as rv
 from oracle import Floats, assert_close, central_differences, relative_gap
-from revealed.bellman import log_sum_exp
 from revealed.diagnosis import invisible_directions
 from revealed.objective import Case, Evaluation, Objective
 from revealed.pi_tilde import GivenPolicy, OwnPolicy
+from revealed.sweeps import log_sum_exp
 from zoo import KINDS, Problem, deterministic_problem, make_problem, problem, problems, seeds
 
 WEIGHTINGS = ("sample", "occupancy")

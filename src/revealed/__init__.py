@@ -19,15 +19,17 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from revealed import datasets, environments, errors, first_step, metrics, plots
     from revealed.advisor import Advice, advise
-    from revealed.bellman import solve, solve_hard
+    from revealed.bellman import solve
     from revealed.bins import Bins, discretize
     from revealed.chain import Chain
+    from revealed.clusters import on_cluster
     from revealed.comparison import compare_fits
     from revealed.demonstrations import Demonstrations
     from revealed.estimators import CCP, MCEIRL, NFXP, NPL
     from revealed.fit import Fit
     from revealed.fit_report import build_fit_report, write_fit_report
     from revealed.goal_fit import GoalFit
+    from revealed.hard_bellman import solve_hard
     from revealed.hypotheses import difference_test, likelihood_ratio_test
     from revealed.loading import load
     from revealed.mdp import MDP
@@ -86,10 +88,11 @@ _LATE = {
     "load": "revealed.loading",
     "metrics": "revealed.metrics",
     "monte_carlo": "revealed.montecarlo",
+    "on_cluster": "revealed.clusters",
     "plots": "revealed.plots",
     "simulate": "revealed.simulation",
     "solve": "revealed.bellman",
-    "solve_hard": "revealed.bellman",
+    "solve_hard": "revealed.hard_bellman",
     "write_fit_report": "revealed.fit_report",
 }
 
@@ -144,6 +147,7 @@ __all__ = [
     "load",
     "metrics",
     "monte_carlo",
+    "on_cluster",
     "plots",
     "simulate",
     "solve",

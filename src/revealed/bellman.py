@@ -1,4 +1,4 @@
-"""Soft and hard Bellman fixed points (theory V3, B1–B4).
+"""The soft Bellman fixed point (theory V3, B1–B3).
 
 The soft optimum V = Λ(V), Λ(V)(s) = log Σ_a exp(r + γTV)(s, a), is found by Newton's method, which is policy
 iteration in the soft sense: V ← V + (I − γT^{π_V})⁻¹(Λ(V) − V). A few relative sweeps come first. Across rewards
@@ -14,19 +14,20 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from revealed.chain import Chain, goals_missing
-from revealed.checks import as_floats, pass_instead
+from revealed.chain import MANY, NO_PROGRESS, NO_VALUE, Chain, goals_missing, one_hot, towards_the_end
+from revealed.checks import as_floats, pass_instead, require_option
+from revealed.cold_start import SWEEPS, cold_start
 from revealed.errors import InvalidReward, SolverFailed, ValueDoesNotExist
-from revealed.labels import how_many
-from revealed.linear_solvers import EPS, Work
+from revealed.layers import BackwardInduction, in_layers
+from revealed.linear_solvers import EPS, SOLVERS, Work
 from revealed.mdp import MDP, Floats, require_mdp
-from revealed.naming import pair_in_words, state_in_words
+from revealed.naming import pair_in_words
 from revealed.progress import Progress
-from revealed.transitions import way_to
+from revealed.sweeps import log_sum_exp, q_values, soft_maximum, sweep
+from revealed.transitions.pattern import ROUGH
 
-SWEEPS = 10
+MOST_SWEEPS = 200
 MAX_NEWTON = 80
 CHORD_STEPS = 8  # a factorisation costs about as much as so many chord steps, each of which an adjoint repeats
 
@@ -59,20 +60,7 @@ class SoftOptimum:
     @cached_property
     def chain(self) -> Chain:
         """The chain of the optimal policy; it leans on the factorisation that the solution was found with."""
-        return Chain(self.mdp, self.policy, self._solver, stale=self._near, work=self._work, check=False)
-
-
-@dataclass(frozen=True)
-class HardOptimum:
-    """The ordinary optimum (no shocks); ties in the greedy policy are split evenly."""
-
-    value: Floats
-    q: Floats
-    policy: Floats
-    iterations: int
-
-    def __repr__(self) -> str:
-        return f"HardOptimum({self.value.size} states, {self.iterations} iterations)"
+        return Chain(self.mdp, self.policy, self._solver, self._near, self._work, check=False, systems=MANY)
 
 
 def solve(mdp: MDP, reward: Any, solver: str = "auto", progress: bool | None = None) -> SoftOptimum:
@@ -81,6 +69,7 @@ def solve(mdp: MDP, reward: Any, solver: str = "auto", progress: bool | None = N
     `progress=None` shows a bar on a terminal where it takes more than two seconds.
     """
     require_mdp(mdp)
+    require_option("solver", solver, SOLVERS)
     table = as_reward(mdp, reward)
     with Progress("soft optimum", progress) as bar:
         return SoftBellman(mdp, solver, bar=bar).solve(table)
@@ -137,6 +126,10 @@ class SoftBellman:
 
     def solve(self, reward: Floats) -> SoftOptimum:
         """Raises `ValueDoesNotExist` where γ = 1 and the value is infinite; what earlier solves left survives."""
+        if self.mdp.device is not None and self.solver == "auto":
+            return self._keep(self._on_device(reward))
+        if in_layers(self.mdp, self.solver):
+            return self._backwards(reward)
         warm, factor = self._start, None
         if self._last is not None:
             warm, factor = self._last.value, self._factor_at_hand()
@@ -150,11 +143,39 @@ class SoftBellman:
         except ValueDoesNotExist as problem:
             if self.mdp.cannot_end.any():
                 raise  # no reward would help: the message names a state that cannot end
-            raise ValueDoesNotExist(_NO_VALUE + goals_missing(self.mdp)) from problem
+            raise ValueDoesNotExist(NO_VALUE + goals_missing(self.mdp)) from problem
+
+    def _on_device(self, reward: Floats) -> SoftOptimum:
+        """The same by the device that the MDP was placed on, NumPy in and out."""
+        from revealed.device_bellman import soft_optimum
+
+        model, warm = self.mdp.on_device, self._start if self._last is None else self._last.value
+        found = soft_optimum(model, model.put(reward), None if warm is None else model.put(warm))
+        tables = {name: model.get(getattr(found, name)) for name in ("value", "q", "policy", "log_policy")}
+        how: dict[str, Any] = {"mdp": self.mdp, "_solver": self.solver, "_work": self.work}
+        return SoftOptimum(
+            **tables, residual=found.residual, newton_steps=found.newton_steps, chord_steps=found.sweeps, **how
+        )
+
+    @cached_property
+    def _induction(self) -> BackwardInduction:
+        return BackwardInduction(self.mdp)
+
+    def _backwards(self, reward: Floats) -> SoftOptimum:
+        """On a horizon: one sweep a layer, whose residual is nothing, since the next sweep would repeat it."""
+        value, q, policy, log_policy = self._induction.soft(reward)
+        if not np.isfinite(value).all():
+            raise ValueDoesNotExist(NO_VALUE)
+        how: dict[str, Any] = {"mdp": self.mdp, "_solver": self.solver, "_work": self.work}
+        return SoftOptimum(value, q, policy, log_policy, residual=0.0, newton_steps=0, chord_steps=0, **how)
 
     def _keep(self, optimum: SoftOptimum) -> SoftOptimum:
         self._last = optimum
         return optimum
+
+    @property
+    def _last_chain(self) -> Chain | None:
+        return None if self._last is None else self._last._near
 
     def _factor_at_hand(self) -> Chain | None:
         """The newest factorisation: that of the last solution's own chain if one was made since, else what found it."""
@@ -163,37 +184,32 @@ class SoftBellman:
         return chain.with_factor() if chain is not None and chain.reusable else None
 
     def _cold_start(self, reward: Floats) -> Floats:
-        """A few sweeps V ← Λ(V) from zero; where nothing ends, each is shifted to the middle of its error bounds.
-
-        At γ = 1 zero may lie far above the optimum, where nobody would ever end; there the start is the value of a
-        policy that walks to the end, which lies below it, as do the sweeps from there.
-        """
+        """Sweeps from zero. At γ = 1 zero may lie far above the optimum, where nobody would ever end; there the start
+        is the value of a policy that walks to the end, which lies below it, as do the sweeps from there."""
         mdp = self.mdp
         if mdp.discount == 1.0:
-            walk = one_hot(mdp, _towards_the_end(mdp))
-            return self._sweep(reward, Chain(mdp, walk, self.solver, work=self.work, check=False).soft_value(reward))
-        shift = 0.0 if mdp.terminal.any() else mdp.discount / (1.0 - mdp.discount)
-        V = np.zeros(mdp.n_states)
-        for _ in range(SWEEPS):
-            LV = log_sum_exp(q_values(mdp, reward, V))
-            V = LV + shift * 0.5 * float((LV - V).max() + (LV - V).min())
-        return V
+            walk = one_hot(mdp, towards_the_end(mdp))
+            value = Chain(mdp, walk, self.solver, work=self.work, check=False).soft_value(reward)
+            return sweep(mdp, reward, value, SWEEPS)
+        return cold_start(mdp, reward)
 
-    def _sweep(self, reward: Floats, V: Floats) -> Floats:
-        for _ in range(SWEEPS):
-            V = log_sum_exp(q_values(self.mdp, reward, V))
-        return V
+    @cached_property
+    def _between(self) -> int:
+        """Sweeps between two factorisations: about as many as take the time of one."""
+        one = 2e-9 * (self.mdp.transitions.matrix.nnz + 4 * self.mdp.feasible.size)
+        return int(np.clip(self.mdp.structure.step_seconds(self.solver) / one, SWEEPS, MOST_SWEEPS))
 
     def _look(self, reward: Floats, V: Floats) -> _Point:
         Q = q_values(self.mdp, reward, V)
         point = _Point(V, Q, log_sum_exp(Q), self._reward_size)
         if not np.isfinite(point.size):
-            raise ValueDoesNotExist(_NO_VALUE)
+            raise ValueDoesNotExist(NO_VALUE)
         return point
 
     def _newton(self, reward: Floats, V: Floats, chain: Chain | None) -> SoftOptimum:
         self._reward_size = float(np.abs(reward).max(initial=0.0))
         point, newton, chord = self._look(reward, V), 0, 0
+        before, last = point, self._last_chain
         while not self._at_rounding(reward, point):
             if chain is not None and chain.reusable and chord < MAX_NEWTON * (newton + 1):  # theory B2
                 trial = self._look(reward, point.V + chain.chord_step(point.residual))
@@ -203,12 +219,14 @@ class SoftBellman:
                     point, chain = trial, chain if quick else None
                     continue
             if newton == MAX_NEWTON:
-                raise ValueDoesNotExist(_NO_VALUE) if self.mdp.discount == 1.0 else SolverFailed(_NO_PROGRESS)
+                raise ValueDoesNotExist(NO_VALUE) if self.mdp.discount == 1.0 else SolverFailed(NO_PROGRESS)
             if newton:  # sweeps carry news one move each, a Newton step carries it only to where it changes the policy
-                point = self._look(reward, self._sweep(reward, point.LV))
-            chain = Chain(self.mdp, soft_maximum(point.Q)[1], self.solver, work=self.work, check=False)
-            trial = self._look(reward, point.V + chain.solve(point.residual))  # theory B1
-            newton += 1
+                point = self._look(reward, sweep(self.mdp, reward, point.LV, self._between))
+            policy = soft_maximum(point.Q)[1]
+            last = chain = Chain(self.mdp, policy, self.solver, None, self.work, False, ROUGH, near=last)
+            accuracy = _accuracy(point, before)
+            trial = self._look(reward, point.V + chain.solve(point.residual, accuracy))  # theory B1
+            newton, before = newton + 1, point
             if self.bar is not None:
                 self.bar.update(f"residual {trial.size:.0e}")
             if trial.size >= 0.5 * point.size and point.nearly_at_rounding:
@@ -238,7 +256,7 @@ class SoftBellman:
             now = Chain(self.mdp, soft_maximum(point.Q)[1], self.solver, stale=chain, work=self.work, check=False)
             hidden = np.maximum(self._rounding(reward, point), np.abs(point.residual))
             if float(now.solve(hidden).max(initial=0.0)) > 0.3:
-                raise ValueDoesNotExist(_NO_VALUE)
+                raise ValueDoesNotExist(NO_VALUE)
 
     def _optimum(self, point: _Point, newton: int, chord: int, chain: Chain | None) -> SoftOptimum:
         value, policy, log_policy = soft_maximum(point.Q)
@@ -248,6 +266,13 @@ class SoftBellman:
         return SoftOptimum(**found, newton_steps=newton, chord_steps=chord, **how)
 
 
+def _accuracy(point: _Point, before: _Point) -> float:
+    """How well a step needs to be known: the better, the faster steps have become; never better than rounding."""
+    size = max(point.size, EPS * EPS)
+    least = 0.4 * EPS * point.scale / size
+    return float(np.clip(0.1 * size / max(before.size, size), min(max(least, 1e-13), 1e-2), 1e-2))
+
+
 def _steps_to_rounding(point: _Point, trial: _Point) -> float:
     """How many more steps like the one from `point` to `trial` it takes to bring the residual down to rounding."""
     if trial.size >= point.size:
@@ -255,114 +280,6 @@ def _steps_to_rounding(point: _Point, trial: _Point) -> float:
     if trial.at_rounding:
         return 0.0
     return float(np.log(trial.size / (4 * EPS * trial.scale)) / np.log(point.size / trial.size))
-
-
-def solve_hard(
-    mdp: MDP, reward: Any, solver: str = "auto", max_iter: int = 1_000, progress: bool | None = None
-) -> HardOptimum:
-    """The hard optimum (theory B4) by policy iteration; ties are split evenly in the policy returned."""
-    require_mdp(mdp)
-    with Progress("optimum", progress) as bar:
-        return _iterate_policies(mdp, as_reward(mdp, reward), solver, max_iter, bar)
-
-
-def _iterate_policies(mdp: MDP, r: Floats, solver: str, max_iter: int, bar: Progress) -> HardOptimum:
-    # where nothing ends, a constant shifts every value alike: without it ties are told apart by smaller numbers
-    shift = 0.5 * float(r.max() + r.min()) if mdp.discount < 1.0 and not mdp.terminal.any() else 0.0
-    r = r - shift
-    choice = _towards_the_end(mdp) if mdp.discount == 1.0 else _greedy_after_sweeps(mdp, r)
-    rows = np.arange(mdp.n_states)
-    for iteration in range(1, max_iter + 1):
-        chain = Chain(mdp, one_hot(mdp, choice), solver, check=False)
-        V = chain.solve(np.where(mdp.terminal, 0.0, r[rows, choice]))
-        Q = q_values(mdp, r, V)
-        slack = 64 * EPS * float(np.abs(V).max(initial=0.0) + np.abs(r).max(initial=0.0))
-        better = Q.max(axis=1) > Q[rows, choice] + slack  # strictly: equal actions must not make it cycle
-        bar.update(f"{int(better.sum())} states improve")
-        if not better.any():
-            later = shift / (1.0 - mdp.discount) if shift else 0.0
-            return HardOptimum(V + later, Q + later, split_ties(mdp, Q, 1e4 * slack), iteration)
-        choice = np.where(better, Q.argmax(axis=1), choice)
-    raise SolverFailed(f"policy iteration did not settle within {max_iter} iterations. Raise `max_iter`.")
-
-
-def one_hot(mdp: MDP, choice: npt.NDArray[np.intp]) -> Floats:
-    """The policy that surely takes `choice[s]` in every state s that is not terminal."""
-    policy = np.zeros(mdp.feasible.shape)
-    policy[np.arange(mdp.n_states), choice] = ~mdp.terminal
-    return policy
-
-
-def split_ties(mdp: MDP, Q: Floats, slack: float) -> Floats:
-    """The greedy policy for Q that shares its weight evenly among actions within `slack` of the best."""
-    best = (Q >= Q.max(axis=1, keepdims=True) - slack) & mdp.feasible
-    return best / np.maximum(best.sum(axis=1, keepdims=True), 1)
-
-
-def _greedy_after_sweeps(mdp: MDP, r: Floats) -> npt.NDArray[np.intp]:
-    V = np.zeros(mdp.n_states)
-    for _ in range(SWEEPS):
-        V = np.where(mdp.terminal, 0.0, q_values(mdp, r, V).max(axis=1))
-    return q_values(mdp, r, V).argmax(axis=1)
-
-
-def _towards_the_end(mdp: MDP) -> npt.NDArray[np.intp]:
-    """A policy that surely ends: wherever it is, its action may lead to a state that is closer to a terminal one."""
-    if mdp.cannot_end.any():
-        s = int(np.flatnonzero(mdp.cannot_end)[0])
-        raise ValueDoesNotExist(
-            f"at discount 1 every state must be able to end, but no action leads from {state_in_words(mdp, s)} to a "
-            f"terminal state ({how_many(int(mdp.cannot_end.sum()), 'such state')}). Mark terminal states, or use a "
-            f"discount below 1.{goals_missing(mdp)}"
-        )
-    onwards = way_to(mdp.moves, mdp.terminal)[1]
-    rows = (np.arange(mdp.n_states)[:, None] * mdp.n_actions + np.arange(mdp.n_actions)).reshape(-1)
-    chance = mdp.transitions.matrix[rows, np.repeat(onwards, mdp.n_actions)]
-    return np.asarray(chance).reshape(mdp.n_states, mdp.n_actions).argmax(axis=1)
-
-
-def q_values(mdp: MDP, reward: Floats, V: Floats) -> Floats:
-    """Q = r + γ T V (theory V2), −∞ for infeasible actions."""
-    Q = mdp.transitions.expect(V)
-    Q *= mdp.discount
-    Q += reward
-    if mdp.masked:
-        Q += mdp.log_feasible
-    return Q
-
-
-def log_sum_exp(Q: Floats) -> Floats:
-    """log Σ_a exp Q(s, a) over the feasible actions (theory M2); 0 in terminal states, whose Q is −∞ throughout."""
-    top, odds = _odds(Q)
-    total = odds @ np.ones(Q.shape[1])
-    np.log(total, out=total, where=total > 0.0)
-    total += top
-    return total
-
-
-def soft_maximum(Q: Floats) -> tuple[Floats, Floats, Floats]:
-    """(V, π, log π) with V = log Σ_a exp Q and π = exp(Q − V) (theory P1); log π is −∞ for infeasible actions.
-
-    The largest Q is taken off before anything is summed, so that probabilities sum to one to the last digit even
-    where values are in the tens of thousands (γ near 1); adjoint solves would blow up what is missing.
-    """
-    top, odds = _odds(Q)
-    total = odds @ np.ones(Q.shape[1])
-    total[total == 0.0] = 1.0  # terminal
-    policy = odds / total[:, None]
-    np.log(total, out=total)
-    return total + top, policy, Q - top[:, None] - total[:, None]
-
-
-def _odds(Q: Floats) -> tuple[Floats, Floats]:
-    """The largest Q(s, ·) (0 where there is none) and exp(Q − it). Column by column: rows are short."""
-    top = Q[:, 0].copy()
-    for a in range(1, Q.shape[1]):
-        np.maximum(top, Q[:, a], out=top)
-    top[np.isneginf(top)] = 0.0
-    odds = Q - top[:, None]
-    np.exp(odds, out=odds)
-    return top, odds
 
 
 def as_reward(mdp: MDP, reward: Any, name: str = "reward") -> Floats:
@@ -386,11 +303,3 @@ def as_reward(mdp: MDP, reward: Any, name: str = "reward") -> Floats:
         got = np.broadcast_to(array, mdp.feasible.shape)[s, a]
         raise InvalidReward(name, "finite rewards for feasible pairs", got, pair_in_words(mdp, s, a))
     return np.where(mdp.feasible, array, 0.0)
-
-
-_NO_VALUE = (
-    "the soft value does not exist for this reward, for all that float64 can tell: at discount 1 the agent would "
-    "rather go on for ever than end. "
-    'Make rewards more negative (in a fit: start= with such parameters, or start="ccp"), or use a discount below 1.'
-)
-_NO_PROGRESS = "Newton's method for the soft value made no progress: the reward is too large for float64."

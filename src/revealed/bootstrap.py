@@ -19,7 +19,7 @@ import numpy as np
 from revealed.checks import is_seed, require_count, require_flag, require_probability
 from revealed.errors import InvalidInput, InvalidOption
 from revealed.mdp import Floats
-from revealed.parallel import cores, each, workers
+from revealed.parallel import cores, each, one_thread, workers
 from revealed.progress import Progress
 
 if TYPE_CHECKING:
@@ -164,7 +164,8 @@ def _replications(
 
 
 def _some(refit: Refit, n_agents: int, seed: int, numbers: list[int]) -> list[tuple[int, Replication]]:
-    return [(r, refit(draw_weights(n_agents, seed, r))) for r in numbers]
+    with one_thread():  # so that rounding does not depend on where it runs
+        return [(r, refit(draw_weights(n_agents, seed, r))) for r in numbers]
 
 
 def draw_weights(n_agents: int, seed: int, replication: int) -> Floats:

@@ -9,18 +9,21 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse as sp
 
 from revealed.checks import as_floats, is_index, pass_instead
 from revealed.errors import InvalidDistribution, InvalidInput, SolverFailed, ValueDoesNotExist
+from revealed.krylov import KrylovSolver
 from revealed.labels import how_many
-from revealed.linear_solvers import EPS, LinearSolver, LUSolver, Work, make_solver, refine
+from revealed.layers import LayerSolver, in_layers
+from revealed.linear_solvers import EPS, MOST_STEPS, NEVER_ENDS, LinearSolver, LUSolver, Work, make_solver, refine
 from revealed.mdp import MDP, Floats
 from revealed.naming import pair_in_words, state_in_words
-from revealed.transitions import can_reach
+from revealed.transitions import can_reach, way_to
 
 MANY_COLUMNS = 4  # for so many right-hand sides a new factorisation costs less than refining each
-MOST_STEPS = 1e12  # a chain that is expected to run longer than this does not end, for all that float64 can tell
+MANY = 8.0  # systems with one policy in a fit: values, adjoints, a column per parameter
 
 
 class Chain:
@@ -28,6 +31,8 @@ class Chain:
 
     `solver` is "auto", "lu" or "krylov". `stale` may hand over the chain of a nearby policy: its factorisation then
     serves as a preconditioner (theory S1) and a new one is made only where that converges too slowly. `work` counts.
+    `systems` is about how many will be solved: for many a factorisation pays where for one it would not; `near` is the
+    chain of a nearby policy, from which an iterative solver takes what is worth keeping.
     """
 
     def __init__(
@@ -38,36 +43,53 @@ class Chain:
         stale: Chain | None = None,
         work: Work | None = None,
         check: bool = True,
+        systems: float = 1.0,
+        near: Chain | None = None,
     ) -> None:
-        self.mdp = mdp
+        self.mdp, self._systems = mdp, systems
+        self._near: LinearSolver | None = None if near is None else near._solver
         self.policy: Floats = as_policy(mdp, policy) if check else policy
         self.solver_choice = solver
         self.work = Work() if work is None else work
         self._solver: LinearSolver | None = None
         self._stale = stale.with_factor() if stale is not None and stale.reusable else None
-        self.A: sp.csr_array = mdp.transitions.identity_minus(mdp.discount, self.policy)
         if self._stale is None:
             self._factor()
+
+    @cached_property
+    def A(self) -> sp.csr_array:
+        """I − γT^π, sparse (S, S)."""
+        return self.mdp.transitions.identity_minus(self.mdp.discount, self.policy)
 
     def _factor(self) -> LinearSolver:
         """Factor now; at γ = 1 make sure that the chain ends (the expected number of steps is finite)."""
         if self._solver is not None:
             return self._solver
-        undiscounted = self.mdp.discount == 1.0
+        undiscounted = self.mdp.discount == 1.0 and self.mdp.base is None  # a horizon ends by itself
         if undiscounted:
             _require_ends(self.mdp, self.policy)
         try:
-            solver = make_solver(self.A, self.mdp.structure, self.solver_choice)
+            solver = self._make_solver()
             steps = solver.solve(np.ones(self.mdp.n_states)) if undiscounted else np.ones(1)
         except SolverFailed as error:
             if undiscounted:
-                raise ValueDoesNotExist(_NEVER_ENDS) from error
+                raise ValueDoesNotExist(NEVER_ENDS) from error
             raise
         if not (np.isfinite(steps).all() and steps.min() > 0.0 and steps.max() < MOST_STEPS):
-            raise ValueDoesNotExist(_NEVER_ENDS)
-        self._solver, self._stale = solver, None
+            raise ValueDoesNotExist(NEVER_ENDS)
+        self._solver, self._stale, self._near = solver, None, None
         self.work.factorisations += 1
         return solver
+
+    def _make_solver(self) -> LinearSolver:
+        """On the host, or where the MDP was placed, unless a solver of the host was asked for."""
+        if in_layers(self.mdp, self.solver_choice):
+            return LayerSolver(self.mdp, self.policy)
+        if self.mdp.device is None or self.solver_choice != "auto":
+            return make_solver(self.A, self.mdp.structure, self.solver_choice, self._systems, self._near)
+        from revealed.device_model import DeviceSolver
+
+        return DeviceSolver(self.mdp.on_device, self.policy)
 
     @property
     def reusable(self) -> bool:
@@ -78,13 +100,21 @@ class Chain:
         """The chain whose factorisation this one uses: itself, or the stale one it still leans on."""
         return self if self._stale is None else self._stale
 
-    def solve(self, b: Floats) -> Floats:
-        """(I − γT^π)⁻¹ b for b of shape (S,) or (S, K)."""
-        return self._apply(b, transpose=False)
+    def solve(self, b: Floats, accuracy: float | None = None) -> Floats:
+        """(I − γT^π)⁻¹ b for b of shape (S,) or (S, K), to rounding, or to this relative residual where that is less
+        work: an iterative method can stop there."""
+        return self._apply(b, False, accuracy)
 
     def solve_transpose(self, b: Floats) -> Floats:
         """(I − γT^π)^{-T} b for b of shape (S,) or (S, K)."""
-        return self._apply(b, transpose=True)
+        return self._apply(b, True)
+
+    def solve_pairs(self, D: Floats) -> Floats:
+        """(I − γT^π)^{-T} γTᵀD for weights D (S, A) of pairs (theory G2)."""
+        if isinstance(self._solver, LayerSolver):
+            self.work.solves += 1
+            return self._solver.solve_pairs(D)
+        return self.solve_transpose(self.mdp.discount * self.mdp.transitions.push(D))
 
     def __repr__(self) -> str:
         return f"Chain({self.mdp!r})"
@@ -92,7 +122,7 @@ class Chain:
     def __reduce__(self) -> tuple[Any, ...]:
         return Chain, (self.mdp, self.policy, self.solver_choice)  # a factorisation is made anew
 
-    def _apply(self, b: Floats, transpose: bool) -> Floats:
+    def _apply(self, b: Floats, transpose: bool, accuracy: float | None = None) -> Floats:
         if b.ndim not in (1, 2) or b.shape[0] != self.mdp.n_states:
             raise InvalidInput("b", f"shape ({self.mdp.n_states},) or ({self.mdp.n_states}, K)", f"shape {b.shape}")
         columns = 1 if b.ndim == 1 else b.shape[1]
@@ -104,6 +134,8 @@ class Chain:
             if reached:
                 return x
         solver = self._factor()
+        if isinstance(solver, KrylovSolver) and accuracy is not None:
+            return solver.solve(b, accuracy=accuracy)
         return solver.solve_transpose(b) if transpose else solver.solve(b)
 
     @cached_property
@@ -181,12 +213,6 @@ def goals_missing(mdp: MDP) -> str:
     return "" if mdp.goal is not None else " Trips with destinations need goal= where they are read, or network.trips."
 
 
-_NEVER_ENDS = (
-    "at discount 1 this policy is expected to go on for ever (I − T^π is singular for all that float64 can tell). "
-    "Use a policy that gives every way out some probability, or a discount below 1."
-)
-
-
 def _require_ends(mdp: MDP, policy: Floats) -> None:
     everything = bool(np.all((policy > 0.0) | ~mdp.feasible))
     stuck = mdp.cannot_end if everything else ~can_reach(mdp.transitions.mix(policy), mdp.terminal)
@@ -199,3 +225,33 @@ def _require_ends(mdp: MDP, policy: Floats) -> None:
             '1, unroll a finite horizon, or, for an estimated policy, first_step="smoothed".'
             f"{goals_missing(mdp)}"
         )
+
+
+def one_hot(mdp: MDP, choice: npt.NDArray[np.intp]) -> Floats:
+    """The policy that surely takes `choice[s]` in every state s that is not terminal."""
+    policy = np.zeros(mdp.feasible.shape)
+    policy[np.arange(mdp.n_states), choice] = ~mdp.terminal
+    return policy
+
+
+def towards_the_end(mdp: MDP) -> npt.NDArray[np.intp]:
+    """A policy that surely ends: wherever it is, its action may lead to a state that is closer to a terminal one."""
+    if mdp.cannot_end.any():
+        s = int(np.flatnonzero(mdp.cannot_end)[0])
+        raise ValueDoesNotExist(
+            f"at discount 1 every state must be able to end, but no action leads from {state_in_words(mdp, s)} to a "
+            f"terminal state ({how_many(int(mdp.cannot_end.sum()), 'such state')}). Mark terminal states, or use a "
+            f"discount below 1.{goals_missing(mdp)}"
+        )
+    onwards = way_to(mdp.moves, mdp.terminal)[1]
+    rows = (np.arange(mdp.n_states)[:, None] * mdp.n_actions + np.arange(mdp.n_actions)).reshape(-1)
+    chance = mdp.transitions.matrix[rows, np.repeat(onwards, mdp.n_actions)]
+    return np.asarray(chance).reshape(mdp.n_states, mdp.n_actions).argmax(axis=1)
+
+
+NO_VALUE = (
+    "the soft value does not exist for this reward, for all that float64 can tell: at discount 1 the agent would "
+    "rather go on for ever than end. "
+    'Make rewards more negative (in a fit: start= with such parameters, or start="ccp"), or use a discount below 1.'
+)
+NO_PROGRESS = "Newton's method for the soft value made no progress: the reward is too large for float64."

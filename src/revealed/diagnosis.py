@@ -10,8 +10,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from revealed.checks import Ints
+from revealed.logit_rows import widest_gap
 from revealed.mdp import Floats
-from revealed.objective import Evaluation, Objective, widest_gap
+from revealed.objective import Evaluation, Objective
 from revealed.optimize import Curvature, can_use_hessian
 
 NULL_EIGENVALUE = 1e-10  # of the information, scaled to unit diagonal; collinear features give some 1e-16

@@ -88,3 +88,21 @@ class SolverFailed(RevealedError):
 
 class MissingDependency(RevealedError, ImportError):
     """An optional package is not installed. Remedy: the message shows the one command that installs it."""
+
+
+class WorkersLost(RevealedError):
+    """Worker processes died again and again. Remedy: often memory ran out; fewer workers, or more memory for each.
+
+    What had finished before is kept where the call keeps it (a folder, a bootstrap), and a new call goes on from there.
+    """
+
+    def __init__(self, pieces: int, reason: object) -> None:
+        why = f"{type(reason).__name__}: {reason}" if isinstance(reason, BaseException) else str(reason)
+        self.pieces, self.reason = pieces, " ".join(why.split())
+        super().__init__(
+            f"workers died again and again; {pieces} pieces of work are left ({self.reason[:200]}). Often memory ran "
+            "out: use fewer workers, or give each more memory."
+        )
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.pieces, self.reason)

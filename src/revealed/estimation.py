@@ -29,9 +29,10 @@ from revealed.errors import InvalidDemonstrations, InvalidInput, InvalidOption, 
 from revealed.first_step import estimate_policy, require_first_step
 from revealed.fit import Fit
 from revealed.linear_solvers import SOLVERS, Work
+from revealed.logit_rows import weighted_log
 from revealed.matching import impossible_moves, match_labels, name_alike, require_fit
 from revealed.mdp import MDP, Floats, require_mdp
-from revealed.objective import Case, Evaluation, Objective, weighted_log
+from revealed.objective import Case, Evaluation, Objective
 from revealed.optimize import OPTIMIZERS, Iterate, Search, Settings, Trace, can_use_hessian, maximise
 from revealed.pi_tilde import GivenPolicy, OwnPolicy
 from revealed.progress import Progress

@@ -9,20 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Protocol
 
 import numpy as np
 
-from revealed.bellman import soft_maximum
-from revealed.checks import Bools, Floats, Ints
-from revealed.goal_rows import GoalRows, InRows
+from revealed.checks import Floats, Ints
+from revealed.goal_rows import GoalRows
 from revealed.linear_solvers import Work
+from revealed.logit_rows import InRows, RowCases, RowsPart
 from revealed.mdp import MDP
 from revealed.objective import Case, PlainPart
-from revealed.parallel import side_by_side
+from revealed.parallel import elsewhere, in_order, side_by_side
 from revealed.pi_tilde import GivenPolicy, OwnPolicy, PiTilde
-from revealed.rewards.base import Reward, is_linear, of_trips
+from revealed.rewards.base import Reward, has_features, of_trips
+from revealed.slopes import slopes_of
 
 MOST_KEPT = 4_000_000  # pairs of all cases together up to which models and solutions stay in memory
 MOST_VALUES = 20_000_000  # values of all cases up to which the next search for them begins there: 160 MB
@@ -107,7 +108,7 @@ class EachGoal:
         return part
 
     def at(self, reward: Reward, theta: Floats, kept: dict[str, Any]) -> EachPart | RowsPart:
-        if self.moves or not _is_affine(reward):
+        if self.moves or not has_features(reward):
             return EachPart(self, reward, theta)
         if "rows" not in kept:
             found = list(self._streamed(lambda c: self._affine(c, reward, theta)))
@@ -118,7 +119,7 @@ class EachGoal:
     def _affine(self, c: int, reward: Reward, theta: Floats) -> tuple[Floats, Floats]:
         """Q (R, A) and ∂Q/∂θ (R, A, K) in the rows of one case."""
         part, states = self.plain(c, reward, theta), self.rows.state[self.rows.rows_of(c)]
-        return part.q[states], part.jacobian[states]
+        return part.q[states], slopes_of(part.case.mdp, part.features, part.response, states)
 
     def policies(self, reward: Reward, theta: Floats) -> StoredPolicies:
         """π_θ for every case: the next π̃ of NPL."""
@@ -126,12 +127,25 @@ class EachGoal:
 
     def _streamed(self, function: Callable[[int], Any]) -> Any:
         """`function(case)` for every case, on threads where no factorisation outlives its case: it must be let go by
-        the thread that made it, or SuperLU does not give the memory back."""
-        return side_by_side(function, range(self.rows.n_cases), worth=not self.small)
+        the thread that made it, or SuperLU does not give the memory back. On a cluster, if there is one."""
+        cases = range(self.rows.n_cases)
+        if self.small or not elsewhere():
+            return side_by_side(function, cases, worth=not self.small)
+        return self._away(function, cases)
+
+    def _away(self, function: Callable[[int], Any], cases: range) -> Any:
+        """Copies of this count the work where they do it; it is added up here."""
+        for result, solves, factorisations in in_order(partial(_counted, self, function), cases):
+            self.work.solves += solves
+            self.work.factorisations += factorisations
+            yield result
 
 
-def _is_affine(reward: Reward) -> bool:
-    return is_linear(reward) and hasattr(reward, "jacobian") and not getattr(reward, "tabular", False)
+def _counted(cases: EachGoal, function: Callable[[int], Any], c: int) -> tuple[Any, int, int]:
+    """`function(c)`, and the linear algebra that it took."""
+    work = cases.work
+    solves, factorisations = work.solves, work.factorisations
+    return function(c), work.solves - solves, work.factorisations - factorisations
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,7 +209,8 @@ class EachPart(InRows):
 
     def _curved(self, c: int) -> tuple[Floats, Floats]:
         part = self._part(c)
-        F = part.jacobian[self.cases.rows.state[self.cases.rows.rows_of(c)]]
+        states = self.cases.rows.state[self.cases.rows.rows_of(c)]
+        F = slopes_of(part.case.mdp, part.features, part.response, states)
         return part.hessian if self.cases.moves else np.zeros((self.theta.size,) * 2), F
 
     @property
@@ -205,54 +220,3 @@ class EachPart(InRows):
     @property
     def hessian(self) -> Floats:
         return self._second[0] if self.cases.moves else -self.information
-
-
-@dataclass(frozen=True, eq=False)
-class RowCases:
-    """A logit in rows: Q = Q₀ + F(θ − θ₀) (R, A) with F (R, A, K), weights ρ and what is offered (R, A)."""
-
-    rho: Floats = field(repr=False)
-    feasible: Bools = field(repr=False)
-    q: Floats = field(repr=False)
-    slopes: Floats = field(repr=False)
-    start: Floats = field(repr=False)
-
-    moves = False
-
-    @property
-    def total(self) -> float:
-        return float(self.rho.sum())
-
-    def at(self, reward: Reward, theta: Floats, kept: dict[str, Any]) -> RowsPart:
-        Q = np.where(self.feasible, self.q + self.slopes @ (theta - self.start), -np.inf)
-        return RowsPart(self, soft_maximum(Q)[2])
-
-
-@dataclass(frozen=True, eq=False)
-class RowsPart(InRows):
-    """A logit in rows at one θ."""
-
-    rows: RowCases = field(repr=False)
-    found: Floats = field(repr=False)
-
-    @property
-    def seen(self) -> RowCases:
-        return self.rows
-
-    @property
-    def row_log_policy(self) -> Floats:
-        return self.found
-
-    @cached_property
-    def pull(self) -> Floats:
-        rho = self.rows.rho
-        D = rho - rho.sum(axis=1, keepdims=True) * np.exp(self.row_log_policy)
-        return np.einsum("ra,rak->k", D, self.rows.slopes)
-
-    @property
-    def slopes(self) -> Floats:
-        return self.rows.slopes
-
-    @property
-    def hessian(self) -> Floats:
-        return -self.information

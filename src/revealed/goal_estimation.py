@@ -33,9 +33,18 @@ LOWER = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)  # how much a move may
 
 
 def run_for(method: str, reward: Reward, options: Options, mdp: MDP, demos: Demonstrations) -> Run:
-    """A fit under way: with goals where the demonstrations have some."""
+    """A fit under way: with goals where the demonstrations have some, and else where the model is placed.
+
+    Trips with goals are estimated on the host, and so is what asks for a factorisation (`solver="lu"`).
+    """
     has_goals = isinstance(demos, Demonstrations) and demos.goals is not None
-    return (GoalRun if has_goals else Run)(method, reward, options, mdp, demos)
+    if not isinstance(mdp, MDP) or mdp.device is None:
+        return (GoalRun if has_goals else Run)(method, reward, options, mdp, demos)
+    if has_goals or options.solver == "lu":
+        return (GoalRun if has_goals else Run)(method, reward, options, mdp.to("host"), demos)
+    from revealed.device_estimation import DeviceRun
+
+    return DeviceRun(method, reward, options, mdp, demos)
 
 
 class GoalRun(Run):

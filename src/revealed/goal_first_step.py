@@ -13,14 +13,13 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from revealed.bellman import soft_maximum
 from revealed.chain import as_policy
 from revealed.checks import Floats, as_number
 from revealed.errors import InvalidOption
 from revealed.first_step import GoalLogit, borrow_features, estimate_policy
-from revealed.goal_cases import RowCases
 from revealed.goal_rows import GoalRows
 from revealed.linear_solvers import Work
+from revealed.logit_rows import RowCases
 from revealed.mdp import MDP
 from revealed.objective import Objective
 from revealed.optimize import Settings, Trace, maximise
@@ -28,6 +27,7 @@ from revealed.paths import Moves, cheapest_moves, shortest_costs
 from revealed.progress import Progress
 from revealed.rewards.base import Reward
 from revealed.rewards.linear import LinearReward
+from revealed.sweeps import soft_maximum
 
 MOST_FEATURES = 20  # of the reward that the logit takes along
 

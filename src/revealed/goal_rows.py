@@ -6,7 +6,6 @@ so that whoever goes through the cases one after another meets their rows in ord
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -18,45 +17,7 @@ from revealed.checks import Bools, Floats, Ints
 from revealed.demonstrations import Demonstrations
 from revealed.goal_checks import have_ways
 from revealed.mdp import MDP
-from revealed.objective import Choices, covariances, widest_gap
 from revealed.tables import sparse_table
-
-
-class InRows(ABC):
-    """What follows from log π_θ (R, A) and ∂Q/∂θ (R, A, K) in rows with weights ρ and what is offered, both (R, A)."""
-
-    policy = log_policy = None  # of (S, A) there is one for each goal
-
-    @property
-    @abstractmethod
-    def seen(self) -> Any:
-        """The rows: `rho` and `feasible`."""
-
-    @property
-    @abstractmethod
-    def row_log_policy(self) -> Floats: ...
-
-    @property
-    @abstractmethod
-    def slopes(self) -> Floats: ...
-
-    @cached_property
-    def log_likelihood(self) -> float:
-        """Σ ρ log π_θ; 0·log 0 = 0."""
-        used = self.seen.rho > 0.0
-        return float(self.seen.rho[used] @ self.row_log_policy[used])
-
-    @cached_property
-    def information(self) -> Floats:
-        return covariances(self.slopes, np.exp(self.row_log_policy), self.seen.rho.sum(axis=1))
-
-    @cached_property
-    def spread(self) -> tuple[Floats, Floats]:
-        return widest_gap(self.slopes, self.seen.feasible), np.abs(self.slopes).max(axis=(0, 1))
-
-    @property
-    def choices(self) -> Choices:
-        return Choices(self.seen.rho, self.row_log_policy, self.seen.feasible)
 
 
 @dataclass(frozen=True, eq=False)

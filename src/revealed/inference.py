@@ -7,6 +7,7 @@ data their parameters ψ have scores, too: a change of T acts on Q as a change �
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -18,8 +19,9 @@ from revealed.checks import Bools, require_flag, require_option
 from revealed.diagnosis import invisible_directions
 from revealed.errors import InvalidInput, InvalidOption
 from revealed.mdp import Floats
-from revealed.objective import Case, Evaluation, adjoint, derivative_of_q, reward_gradient
+from revealed.objective import Case, Evaluation, adjoint, reward_gradient
 from revealed.pi_tilde import SoftValue
+from revealed.slopes import mean_features, slopes_of
 from revealed.transitions import EstimatedTransitions
 
 ANALYTIC = ("hessian", "opg", "robust", "cluster")
@@ -131,19 +133,23 @@ class Evidence:
         """(pairs seen, K): ∂ log π_θ(a|s)/∂θ (theory N1)."""
         reward = self.point.objective.reward
         if hasattr(reward, "jacobian") and not getattr(reward, "tabular", False):
-            return self._centred(self.point.value_jacobian())
+            mdp, part = self.point.objective.cases[0].mdp, self.point.parts[0]
+            return self._centred(lambda states: slopes_of(mdp, part.features, part.response, states))
         return np.array([self._score_of(int(pair)) for pair in self.seen])
 
-    def _centred(self, F: Floats) -> Floats:
-        """F(s, a) − Σ_a' π(a'|s) F(s, a') of the pairs seen."""
-        mean = np.einsum("sa,sak->sk", self.point.parts[0].policy, F)
-        return (F - mean[:, None, :]).reshape(-1, F.shape[2])[self.seen]
+    def _centred(self, slopes: Callable[[Any], Floats]) -> Floats:
+        """F(s, a) − Σ_a' π(a'|s) F(s, a') of the pairs seen, from F (R, A, K) in their states."""
+        n_actions = self.point.objective.cases[0].mdp.n_actions
+        states, row = np.unique(self.seen // n_actions, return_inverse=True)
+        F = slopes(states)
+        mean = np.einsum("sa,sak->sk", self.point.parts[0].policy[states], F)
+        return F[row, self.seen % n_actions] - mean[row]
 
     def _score_of(self, pair: int) -> Floats:
         """The score of one decision by one product with the reward's Jacobian: the gradient with ρ = 1 there."""
         objective = self.point.objective
         case, part = objective.cases[0], self.point.parts[0]
-        rho = np.zeros_like(case.rho)
+        rho = np.zeros(case.rho.shape)
         rho.reshape(-1)[pair] = 1.0
         alone = Case(case.mdp, rho, case.pi_tilde)
         return objective.reward.vjp(self.point.theta, reward_gradient(alone, part, adjoint(alone, part)))
@@ -189,7 +195,8 @@ class Evidence:
     def _transition_jacobian(self) -> Floats:
         """(S, A, L): dQ/dψ, that of a reward whose derivative is γ(∂T/∂ψ)V (theory N4)."""
         mdp, part = self.point.objective.cases[0].mdp, self.point.parts[0]
-        return derivative_of_q(mdp, part, self._times(soft_value_of(part)))
+        J = self._times(soft_value_of(part))
+        return slopes_of(mdp, J, part.chain.solve(mean_features(J, part.pi_tilde)))  # V5
 
     def _times(self, V: Floats) -> Floats:
         """(S*A, L): γ(∂T/∂ψ_l)V, zero for pairs that are not feasible."""
@@ -219,7 +226,7 @@ class Evidence:
             return self._outer(), self._penalty
         assert self.estimated is not None
         K, L = self.point.theta.size, self.estimated.psi.size
-        U = np.hstack([self.scores, self._centred(self._transition_jacobian)])
+        U = np.hstack([self.scores, self._centred(self._transition_jacobian.__getitem__)])
         together = U.T @ (self.estimated.joint[self.seen] @ self._outcome_scores).toarray()
         out = (U * self.counts[self.seen, None]).T @ U
         out[:, K:] += together

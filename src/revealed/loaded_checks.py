@@ -15,10 +15,10 @@ from revealed.diagnosis import CODES, Status
 from revealed.fit import AnyFit, Fit
 from revealed.goal_cases import MOST_KEPT
 from revealed.goal_fit import GoalFit
+from revealed.logit_rows import weighted_log
 from revealed.mdp import MDP
 from revealed.model_checks import as_discount, as_distribution, as_labels, as_mask, clean_rows, require_an_action
 from revealed.naming import Names
-from revealed.objective import weighted_log
 from revealed.rewards.base import of_trips
 from revealed.transitions import EstimatedTransitions
 

@@ -16,10 +16,9 @@ from typing import Protocol
 import numpy as np
 import scipy.sparse as sp
 
-from revealed.chain import MOST_STEPS
 from revealed.checks import Bools, Floats, Ints
 from revealed.errors import SolverFailed
-from revealed.linear_solvers import LinearSolver, make_solver
+from revealed.linear_solvers import MOST_STEPS, LinearSolver, make_solver
 from revealed.mdp import MDP
 from revealed.transitions import can_reach
 

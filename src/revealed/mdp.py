@@ -31,6 +31,7 @@ from revealed.model_checks import (
     require_seen,
 )
 from revealed.naming import Names, by_name, state_in_words, unrolled_labels, weights_by_name
+from revealed.placed import Placed
 from revealed.transitions import CsrTransitions, EstimatedTransitions, Structure, as_csr, can_reach, ways_to
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 ARGUMENTS = ("transitions", "discount", "initial", "feasible", "terminal", "state_labels", "action_labels")
 
 
-class MDP:
+class MDP(Placed):
     """A Markov decision process without its reward.
 
     Parameters
@@ -289,9 +290,7 @@ class MDP:
             names = {"state_labels": new if self.state_labels is None else self.state_labels}
             new = as_labels("action_labels", action_labels, self.n_actions)
             names["action_labels"] = new if self.action_labels is None else self.action_labels
-        other = object.__new__(MDP)
-        other._set(**{name: part for name, part in self.__dict__.items() if name != "_places"} | names)
-        return other
+        return self._but("_places", **names)
 
     def replace(self, **changes: Any) -> MDP:
         """Another MDP with some of the constructor's arguments changed, as in `mdp.replace(discount=0.99)`."""
@@ -304,16 +303,14 @@ class MDP:
         if self.estimated is not None and self.base is None:
             arguments["transitions"] = changes.get("transitions", self.estimated)  # with its rule for unseen pairs
         other = MDP(**arguments)
+        other._set(device=self.device)
         if "transitions" not in changes:
             other._set(base=self.base, base_state=self.base_state, estimated=self.estimated)
         return other
 
     def _with_discount(self, discount: float) -> MDP:
-        other = object.__new__(MDP)
-        other._set(**self.__dict__ | {"discount": discount})
-        if self.base is not None:
-            other._set(base=self.base._with_discount(discount))
-        return other
+        base = None if self.base is None else self.base._with_discount(discount)
+        return self._but("on_device", discount=discount, base=base)
 
     def unroll(self, horizon: int) -> MDP:
         """The MDP of `horizon` decisions: state t·S + s at time t, (horizon + 1)·S states, last layer terminal.
@@ -331,21 +328,20 @@ class MDP:
         last = np.repeat(np.arange(layers) == horizon, self.n_states)
         terminal = np.tile(self.terminal, layers) | last
         initial = None if self.initial is None else np.concatenate([self.initial, np.zeros(horizon * self.n_states)])
-        other = object.__new__(MDP)
-        other._set(
+        return _made(
             estimated=self.estimated,
             _original={"transitions": matrix, "feasible": np.tile(self.feasible, (layers, 1))},
             transitions=CsrTransitions(matrix, layers * self.n_states, self.n_actions),
             discount=self.discount,
             initial=None if initial is None else frozen(initial),
-            feasible=frozen(np.tile(self.feasible, (layers, 1)) & ~terminal[:, None]),
+            feasible=frozen(np.asfortranarray(np.tile(self.feasible, (layers, 1)) & ~terminal[:, None])),
             terminal=frozen(terminal),
             state_labels=unrolled_labels(self.state_labels, layers),
             action_labels=self.action_labels,
             base=self,
             base_state=frozen(np.tile(np.arange(self.n_states), layers)),
+            device=self.device,
         )
-        return other
 
     def state_named(self, name: Any, argument: str = "state") -> int:
         """The index of a state that is known by its name: its label where there are labels, even one that is a whole
@@ -371,9 +367,8 @@ class MDP:
         if self.base is not None:
             raise InvalidInput("toward", "a model without a horizon", repr(self), remedy="Use `mdp.base`.")
         terminal, feasible = ways_to(self.transitions.matrix, self.backwards, self.feasible, self.terminal, g)
-        other = object.__new__(MDP)
-        shared = ("transitions", "discount", "initial", "state_labels", "action_labels", "estimated")
-        other._set(**{name: self.__dict__[name] for name in shared}, base=None, base_state=None, goal=g)
+        shared = ("transitions", "discount", "initial", "state_labels", "action_labels", "estimated", "device")
+        other = _made(**{name: getattr(self, name) for name in shared}, base=None, base_state=None, goal=g)
         other._set(structure=self.structure, feasible=frozen(feasible), terminal=frozen(terminal))
         other._set(_original={"transitions": self._original["transitions"], "feasible": feasible}, _places=self._places)
         return other
@@ -381,6 +376,13 @@ class MDP:
     def lift(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Values per base state (first axis) as values per state of this unrolled MDP; of a plain MDP, as they are."""
         return values if self.base_state is None else values[self.base_state]
+
+
+def _made(**fields: Any) -> MDP:
+    """A model of parts that are right already."""
+    other = object.__new__(MDP)
+    other._set(**fields)
+    return other
 
 
 def require_mdp(value: Any, name: str = "mdp") -> None:

@@ -18,12 +18,12 @@ from typing import Any
 
 import numpy as np
 
-from revealed.bellman import solve_hard
 from revealed.chain import Chain, as_policy
 from revealed.checks import as_floats, pass_instead, require_option
 from revealed.demonstrations import Demonstrations
 from revealed.errors import InvalidDemonstrations, InvalidDistribution, InvalidInput
 from revealed.goal_fit import GoalFit
+from revealed.hard_bellman import solve_hard
 from revealed.matching import match_labels, require_fit
 from revealed.mdp import MDP, Floats, require_mdp
 from revealed.naming import pair_in_words, state_in_words

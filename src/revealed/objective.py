@@ -9,20 +9,24 @@ its ρ).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from revealed.chain import Chain
-from revealed.checks import Bools
 from revealed.errors import SolverFailed, ValueDoesNotExist
+from revealed.logit_rows import Choices, RowCases, RowsPart, covariances, widest_gap
 from revealed.mdp import MDP, Floats
-from revealed.pi_tilde import PiTilde, SoftValue
-from revealed.rewards.base import Reward, is_linear
+from revealed.pi_tilde import GivenPolicy, PiTilde, SoftValue
+from revealed.rewards.base import Reward, has_features, is_linear
+from revealed.slopes import mean_features, slopes_of
+
+MOST_FEATURES = 400  # for which second derivatives, and a solve for each, are worth it
+MOST_ENTRIES = 100_000_000  # numbers of ∂V/∂θ, or of ∂Q/∂θ in the states that count
 
 
 @dataclass(frozen=True)
@@ -32,6 +36,10 @@ class Case:
     mdp: MDP
     rho: Floats
     pi_tilde: PiTilde
+
+    def __post_init__(self) -> None:
+        if self.mdp.base is not None:  # in memory as all that it meets on a horizon (layers.py)
+            object.__setattr__(self, "rho", np.asfortranarray(self.rho))
 
     @property
     def moves(self) -> bool:
@@ -49,18 +57,45 @@ class Case:
     @cached_property
     def seen(self) -> tuple[npt.NDArray[np.intp], Floats]:
         """Positions and weights of the pairs with weight: the others may be infeasible, and 0·log 0 = 0."""
-        where = np.flatnonzero(self.rho)
-        return where, self.rho.reshape(-1)[where]
+        where = np.flatnonzero(self._flat(self.rho))
+        return where, self._flat(self.rho).take(where)
+
+    def _flat(self, table: Floats) -> Floats:
+        return table.reshape(-1, order="C" if self.mdp.base is None else "F")
 
     def log_likelihood(self, log_policy: Floats) -> float:
         """Σ ρ log π (theory O1)."""
         where, weight = self.seen
-        return float(weight @ log_policy.reshape(-1)[where])
+        return float(weight @ self._flat(log_policy).take(where))
 
     def at(self, reward: Reward, theta: Floats, kept: dict[str, Any]) -> PlainPart:
         """The case at θ; raises where it has no value. `kept` is what an earlier θ left, where that still holds."""
+        if isinstance(self.pi_tilde, GivenPolicy) and has_features(reward) and self.holds(reward.n_params):
+            return self._affine(reward, theta, kept)
         soft = self.pi_tilde.soft_value(feasible_table(self.mdp, reward.value(theta)))
-        return PlainPart(self, soft, reward, theta, kept)
+        return PlainPart(self, lambda: soft, reward, theta, kept)
+
+    def _affine(self, reward: Any, theta: Floats, kept: dict[str, Any]) -> AffinePart:
+        """π̃ stays and the reward is linear: Q is affine in θ, and what is observed of it is found once (theory V6)."""
+        given, table = cast(GivenPolicy, self.pi_tilde), lambda: feasible_table(self.mdp, reward.value(theta))
+        if "rows" not in kept:
+            J, r = reward.jacobian(theta), table()
+            kept["response"], V = given.affine(J, r)
+            q = r[self.rows] + slopes_of(self.mdp, None, V[:, None], self.rows)[:, :, 0]
+            F = slopes_of(self.mdp, J, kept["response"], self.rows)
+            kept["rows"] = RowCases(self.rho[self.rows], self.mdp.feasible[self.rows], q, F, theta)
+        logit = kept["rows"].at(reward, theta, kept)
+        return AffinePart(self, lambda: given.soft_value(table()), reward, theta, kept, logit)
+
+    @cached_property
+    def rows(self) -> npt.NDArray[np.intp]:
+        """The states in which decisions count."""
+        return np.flatnonzero(self.rho_state)
+
+    def holds(self, K: int) -> bool:
+        """Whether there is room for ∂V/∂θ (S, K), and for ∂Q/∂θ (R, A, K) in the states that count."""
+        most = MOST_ENTRIES // max(self.mdp.n_states, self.rows.size * self.mdp.n_actions)
+        return K <= min(MOST_FEATURES, most)
 
 
 def feasible_table(mdp: MDP, table: Any) -> Floats:
@@ -69,16 +104,6 @@ def feasible_table(mdp: MDP, table: Any) -> Floats:
     if not np.isfinite(found).all():
         raise ValueDoesNotExist("the reward is not finite at these parameters.")
     return found
-
-
-@dataclass(frozen=True, eq=False)
-class Choices:
-    """The decisions that count, a row per observed state (and goal, where trips have goals): their weights ρ, log π_θ
-    and which actions were offered, each (R, A)."""
-
-    rho: Floats
-    log_policy: Floats
-    feasible: Bools
 
 
 class Part(Protocol):
@@ -123,10 +148,14 @@ class PlainPart:
     """One case at one θ; `kept` is shared with other θ where π̃ stays and the reward is linear."""
 
     case: Case = field(repr=False)
-    soft: SoftValue = field(repr=False)
+    _soft: Callable[[], SoftValue] = field(repr=False)
     reward: Reward = field(repr=False)
     theta: Floats
     kept: dict[str, Any] = field(repr=False)
+
+    @cached_property
+    def soft(self) -> SoftValue:
+        return self._soft()
 
     @property
     def policy(self) -> Floats:
@@ -171,47 +200,87 @@ class PlainPart:
     def pull(self) -> Floats:
         return self.reward.vjp(self.theta, self.cotangent)  # G4
 
+    @cached_property
+    def features(self) -> Any:
+        return self.reward.jacobian(self.theta)  # pyright: ignore[reportAttributeAccessIssue]
+
+    @property
+    def response(self) -> Floats:
+        """(S, K): (I − γT^π̃)⁻¹E_π̃ ∂r/∂θ, what one more of each parameter does to V^π̃ (theory V5)."""
+        if "response" not in self.kept:
+            self.kept["response"] = self.chain.solve(mean_features(self.features, self.pi_tilde))
+        return self.kept["response"]
+
     @property
     def jacobian(self) -> Floats:
         """F = ∂Q^π̃/∂θ (S, A, K) (theory V5)."""
-        if "jacobian" not in self.kept:
-            J = self.reward.jacobian(self.theta)  # pyright: ignore[reportAttributeAccessIssue]
-            self.kept["jacobian"] = derivative_of_q(self.case.mdp, self.soft, J)
-        return self.kept["jacobian"]
+        return slopes_of(self.case.mdp, self.features, self.response)
+
+    @cached_property
+    def slopes(self) -> Floats:
+        return slopes_of(self.case.mdp, self.features, self.response, self.case.rows)
 
     @cached_property
     def information(self) -> Floats:
-        return self._covariances(self.case.rho_state)
+        rows = self.case.rows
+        return covariances(self.slopes, self.soft.policy[rows], self.case.rho_state[rows])
 
     @cached_property
     def hessian(self) -> Floats:
         return self._covariances(self.adjoint) - self.information if self.case.moves else -self.information
 
     def _covariances(self, state_weights: Floats) -> Floats:
-        """Σ_s w(s) Cov_{a∼π_θ(·|s)} F(s, ·)."""
-        used = np.flatnonzero(state_weights)
-        return covariances(self.jacobian[used], self.soft.policy[used], state_weights[used])
-
-    @property
-    def spread(self) -> tuple[Floats, Floats]:
-        if "spread" not in self.kept:
-            F = self.jacobian
-            gap = widest_gap(F[self._rows], self.case.mdp.feasible[self._rows])
-            self.kept["spread"] = gap, np.abs(F).max(axis=(0, 1))
-        return self.kept["spread"]
+        """Σ_s w(s) Cov_{a∼π_θ(·|s)} F(s, ·), some states at a time: F of all of them may be large."""
+        mdp, total = self.case.mdp, np.zeros((self.theta.size,) * 2)
+        for block in mdp.transitions.row_blocks:
+            F = slopes_of(mdp, self.features, self.response, block.states, block.rows)
+            total += covariances(F, self.soft.policy[block.states], state_weights[block.states])
+        return total
 
     @cached_property
-    def _rows(self) -> npt.NDArray[np.intp]:
-        return np.flatnonzero(self.case.rho_state)
+    def spread(self) -> tuple[Floats, Floats]:
+        return widest_gap(self.slopes, self.case.mdp.feasible[self.case.rows]), np.abs(self.slopes).max(axis=(0, 1))
 
     @property
     def choices(self) -> Choices:
-        rows = self._rows
+        rows = self.case.rows
         return Choices(self.case.rho[rows], self.soft.log_policy[rows], self.case.mdp.feasible[rows])
 
+
+@dataclass(frozen=True, eq=False)
+class AffinePart(PlainPart):
+    """A case whose π̃ stays, under a reward linear in θ: a logit in the observed states (theory V6). What concerns all
+    states is found where it is asked for."""
+
+    logit: RowsPart = field(repr=False)
+
     @property
-    def slopes(self) -> Floats:
-        return self.jacobian[self._rows]
+    def log_likelihood(self) -> float:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.logit.log_likelihood
+
+    @property
+    def pull(self) -> Floats:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.logit.pull
+
+    @property
+    def slopes(self) -> Floats:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.logit.slopes
+
+    @property
+    def information(self) -> Floats:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.logit.information
+
+    @property
+    def hessian(self) -> Floats:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.logit.hessian
+
+    @property
+    def spread(self) -> tuple[Floats, Floats]:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.logit.spread
+
+    @property
+    def choices(self) -> Choices:
+        return self.logit.choices
 
 
 class Cases(Protocol):
@@ -241,7 +310,7 @@ class Objective:
     @property
     def has_hessian(self) -> bool:
         """Whether second derivatives are offered: for features, not for a weight per state (∂Q/∂θ would be S×A×S)."""
-        return is_linear(self.reward) and not getattr(self.reward, "tabular", False)
+        return has_features(self.reward)
 
     def at(self, theta: Floats) -> Evaluation:
         """The objective at θ. Where the value does not exist, the evaluation says why and its `value` is −∞."""
@@ -317,41 +386,14 @@ class Evaluation:
         return self.parts[index].jacobian
 
 
-def covariances(F: Floats, policy: Floats, weights: Floats) -> Floats:
-    """Σ_r w(r) Cov_{a∼π(·|r)} F(r, ·) for rows of slopes (R, A, K), choices (R, A) and weights (R,)."""
-    K = F.shape[2]
-    flat = (F - np.einsum("sa,sak->sk", policy, F)[:, None, :]).reshape(-1, K)
-    return (flat * (weights[:, None] * policy).reshape(-1, 1)).T @ flat
-
-
-def widest_gap(F: Floats, feasible: Bools) -> Floats:
-    """(K,): the widest gap of F (R, A, K) between feasible actions of one row."""
-    top = np.where(feasible[:, :, None], F, -np.inf).max(axis=1)
-    bottom = np.where(feasible[:, :, None], F, np.inf).min(axis=1)
-    return (top - bottom).max(axis=0)
-
-
 def adjoint(case: Case, part: SoftValue) -> Floats:
     """λ = (I − γT^π̃)^{-T} γTᵀD with D = ρ − ρ(s)π_θ (theory G1, G2): one solve with the transpose."""
     D = case.rho - case.rho_state[:, None] * part.policy
-    return part.chain.solve_transpose(case.mdp.discount * case.mdp.transitions.push(D))
+    return part.chain.solve_pairs(D)
 
 
 def reward_gradient(case: Case, part: SoftValue, lam: Floats) -> Floats:
     """∂g/∂r = D + π̃ ⊙ λ (theory G3), shape (S, A)."""
+    if part.pi_tilde is part.policy:
+        return case.rho + (lam - case.rho_state)[:, None] * part.policy
     return case.rho - case.rho_state[:, None] * part.policy + part.pi_tilde * lam[:, None]
-
-
-def derivative_of_q(mdp: MDP, part: SoftValue, J: Any) -> Floats:
-    """F = ∂r/∂θ + γT(I − γT^π̃)⁻¹E_π̃ ∂r/∂θ (theory V5), zero for infeasible pairs."""
-    S, A = mdp.feasible.shape
-    J = J.toarray() if hasattr(J, "toarray") else np.asarray(J)
-    J = np.broadcast_to(J.reshape(S, -1, J.shape[-1]), (S, A, J.shape[-1]))
-    W = part.chain.solve(np.einsum("sa,sak->sk", part.pi_tilde, J))
-    return np.where(mdp.feasible[:, :, None], J + mdp.discount * mdp.transitions.expect(W), 0.0)
-
-
-def weighted_log(rho: Floats, log_policy: Floats) -> float:
-    """Σ ρ log π with 0·log 0 = 0: pairs without weight may be infeasible."""
-    where = np.flatnonzero(rho)
-    return float(rho.reshape(-1)[where] @ log_policy.reshape(-1)[where])

@@ -18,11 +18,10 @@ import numpy as np
 from revealed.errors import InvalidOption, SolverFailed, ValueDoesNotExist
 from revealed.linear_solvers import EPS, Work
 from revealed.mdp import Floats
-from revealed.objective import Evaluation, Objective
+from revealed.objective import MOST_FEATURES, Evaluation, Objective
 from revealed.progress import Progress
 
 OPTIMIZERS = ("auto", "newton", "lbfgs", "adam")
-MOST_NEWTON_PARAMS = 400
 MOST_NEWTON_ENTRIES = 40_000_000  # of the value Jacobian (S, A, K): 320 MB
 
 
@@ -130,8 +129,12 @@ def choose_optimizer(objective: Objective) -> str:
 def can_use_hessian(objective: Objective) -> bool:
     """Whether second derivatives are exact and small enough to be held: K² and the value Jacobian (S, A, K)."""
     K = objective.reward.n_params
-    entries = K * max(case.mdp.feasible.size for case in objective.cases)
-    return objective.has_hessian and K <= MOST_NEWTON_PARAMS and entries <= MOST_NEWTON_ENTRIES
+    return objective.has_hessian and K <= MOST_FEATURES and all(_holds(case, K) for case in objective.cases)
+
+
+def _holds(case: Any, K: int) -> bool:
+    """Cases on a device, which hold the Jacobian in parts, say so themselves."""
+    return case.holds(K) if hasattr(case, "holds") else K * case.mdp.feasible.size <= MOST_NEWTON_ENTRIES
 
 
 def maximise(objective: Objective, start: Floats, settings: Settings, trace: Trace) -> Search:

@@ -1,6 +1,7 @@
 """Independent pieces of work on several cores, or on a cluster: joblib, in one place.
 
-Inside `joblib.parallel_config(backend="dask")` (or "ray") the same call runs there, unchanged.
+Inside `joblib.parallel_config(backend="dask")` (or "ray") the same call runs there, unchanged. A piece carries all that
+it needs, its random stream included, so that neither the number of workers nor the death of one changes a result.
 """
 
 from __future__ import annotations
@@ -8,12 +9,26 @@ from __future__ import annotations
 import os
 import sys
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
 from multiprocessing import parent_process
 from threading import Lock
 from typing import Any
+from uuid import uuid4
+
+from revealed.errors import WorkersLost
+
+MOST_LOSSES = 3  # workers lost in a row, with no piece finished in between, after which we give up
+AT_ONCE = 4  # pieces for each worker in a round, where a backend works in rounds
+
+# How backends say that a worker died, or data with it: processes of joblib, Dask, Ray. By name, since none is loaded.
+LOSSES = ("BrokenProcessPool", "CancelledError", "RayActorError", "WorkerCrashedError", "ObjectLostError")
+HOPELESS = ("KilledWorker",)  # Dask says so when it has handed a piece out several times
+
+_SHARES: ContextVar[bool] = ContextVar("shares the cores with other pieces", default=False)
 
 
 def each(function: Callable[..., Any], items: Iterable[tuple[Any, ...]], jobs: int | None = None) -> Iterator[Any]:
@@ -21,23 +36,102 @@ def each(function: Callable[..., Any], items: Iterable[tuple[Any, ...]], jobs: i
 
     `jobs` is the number of workers; 1 stays in this process, whatever `joblib.parallel_config` says, and None takes
     what it says (1 where it says nothing). Workers share the cores: joblib allows each so many threads for linear
-    algebra that they do not fight over them.
+    algebra that they do not fight over them. Pieces whose worker dies are handed out again.
     """
     if jobs == 1:
         for item in items:
             yield function(*item)
         return
+    left, losses = dict(enumerate(items)), 0
+    while left:
+        try:
+            with closing(_finished(function, left, jobs)) as found:
+                for number, result in found:
+                    losses = 0
+                    del left[number]
+                    yield result
+        except Exception as error:
+            if not (is_one_of(error, LOSSES) or is_one_of(error, HOPELESS)):
+                raise
+            losses += 1
+            if losses > MOST_LOSSES or is_one_of(error, HOPELESS):
+                raise WorkersLost(len(left), error) from error
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """A call with all that it needs inside: joblib would leave the only copy of a large argument with one of Dask's
+    workers, and it would be lost with it."""
+
+    function: Callable[..., Any]
+    number: int
+    item: tuple[Any, ...]
+    shares: bool  # the cores, with other pieces
+
+    def __call__(self) -> tuple[int, Any]:
+        before = _SHARES.set(self.shares or _SHARES.get())
+        try:
+            return self.number, self.function(*self.item)
+        finally:
+            _SHARES.reset(before)
+
+
+def _finished(
+    function: Callable[..., Any], items: dict[int, tuple[Any, ...]], jobs: int | None
+) -> Generator[tuple[int, Any], None, None]:
+    """Numbers and results, as they finish."""
     from joblib import Parallel, delayed
 
+    together = workers(jobs)
+    pieces = [Piece(function, number, item, together > 1) for number, item in items.items()]
+    client = dask_client()
+    if client is not None:
+        yield from _on_dask(client, pieces)
+        return
+    pool: Any
     options: dict[str, Any] = {"batch_size": 1, "pre_dispatch": "1.5*n_jobs"}  # pieces differ: none waits for another
-    pool = Parallel(n_jobs=jobs, return_as="generator_unordered", **options)
-    yield from pool(delayed(function)(*item) for item in items)
+    try:
+        pool = Parallel(n_jobs=jobs, return_as="generator_unordered", **options)
+    except ValueError:  # Ray's backend, and joblib's "multiprocessing", hand over nothing before a round is done
+        with Parallel(n_jobs=jobs, **options) as pool:
+            for k in range(0, len(pieces), AT_ONCE * together):
+                yield from pool(delayed(piece)() for piece in pieces[k : k + AT_ONCE * together])
+        return
+    yield from pool(delayed(piece)() for piece in pieces)
+
+
+def dask_client() -> Any:
+    """The client of the Dask cluster that `joblib.parallel_config` names; None where it names none."""
+    from joblib.parallel import get_active_backend
+
+    return getattr(get_active_backend()[0], "client", None)
+
+
+def _on_dask(client: Any, pieces: Sequence[Piece]) -> Iterator[tuple[int, Any]]:
+    """By Dask's own futures: joblib would wait for ever for a piece that Dask has given up. Dask knows of all pieces:
+    workers that join later find some to do, and those of a worker that dies go to others."""
+    from distributed import as_completed
+
+    names = [f"{getattr(piece.function, '__name__', 'piece')}-{uuid4().hex}" for piece in pieces]
+    futures = [client.submit(piece, key=name, pure=False) for piece, name in zip(pieces, names, strict=True)]
+    try:
+        for future in as_completed(futures, loop=client.loop):
+            yield future.result()
+            future.release()
+    finally:
+        for future in futures:
+            future.release()  # what has not begun never will
+
+
+def is_one_of(error: BaseException, names: Sequence[str]) -> bool:
+    """Whether an error is of a class with one of these names."""
+    return any(kind.__name__ in names for kind in type(error).__mro__)
 
 
 def side_by_side(function: Callable[[Any], Any], items: Sequence[Any], worth: bool = True) -> Iterator[Any]:
     """`function(item)` for every item, in their order, on threads: for work that leaves Python's lock alone, such as
-    SuperLU's. Memory is shared, and at most two results a thread wait to be taken. `worth=False`
-    stays on this thread: small pieces are Python's work, and do not run side by side."""
+    SuperLU's. Memory is shared, and at most two results a thread wait to be taken. `worth=False` stays on this thread:
+    small pieces are Python's work, and do not run side by side."""
     n = 1 if in_worker() or not worth else min(cores(), len(items))
     if n <= 1:
         with one_thread():
@@ -52,9 +146,31 @@ def side_by_side(function: Callable[[Any], Any], items: Sequence[Any], worth: bo
             yield waiting.popleft().result()
 
 
+def elsewhere() -> bool:
+    """Whether `joblib.parallel_config` names a cluster, such as Dask's or Ray's, and this is not work for one."""
+    if in_worker() or "joblib" not in sys.modules:
+        return False
+    from joblib.parallel import get_active_backend
+
+    return not type(get_active_backend()[0]).__module__.startswith("joblib._parallel_backends")
+
+
+def in_order(function: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[Any]:
+    """`function(item)` for every item, in their order, by the workers of `each`, which take several at a time."""
+    n, m = min(len(items), AT_ONCE * workers(None)), len(items)
+    parts = [(k, function, items[m * k // n : m * (k + 1) // n]) for k in range(n)]
+    found = dict(each(_some, parts))
+    return (result for k in range(n) for result in found[k])
+
+
+def _some(number: int, function: Callable[[Any], Any], items: Sequence[Any]) -> tuple[int, list[Any]]:
+    with one_thread():
+        return number, [function(item) for item in items]
+
+
 def in_worker() -> bool:
-    """Whether this process works for another one, which has shared out the cores already."""
-    return parent_process() is not None
+    """Whether this is work for another process, or a piece among others, which have shared out the cores already."""
+    return _SHARES.get() or parent_process() is not None
 
 
 def workers(jobs: int | None) -> int:

@@ -8,14 +8,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
-from revealed.bellman import SoftBellman, q_values, soft_maximum
-from revealed.chain import Chain, expected_payoff
+from revealed.bellman import SoftBellman
+from revealed.chain import MANY, Chain, expected_payoff
 from revealed.linear_solvers import Work
 from revealed.mdp import MDP, Floats
+from revealed.slopes import mean_features
+from revealed.sweeps import q_values, soft_maximum
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,13 +71,22 @@ class GivenPolicy:
         work: Work | None = None,
     ) -> None:
         self.mdp = mdp
-        self.chain = Chain(mdp, pi_tilde, solver, work=work)
+        self.chain = Chain(mdp, pi_tilde, solver, work=work, systems=MANY)
         self.pi_tilde = self.chain.policy
         # 0·log 0 = 0; log π̃ comes along where tiny probabilities have underflowed
         self._entropy = expected_payoff(self.pi_tilde, np.zeros_like(self.pi_tilde), log_pi_tilde)
 
     def soft_value(self, reward: Floats) -> SoftValue:
-        V = self.chain.solve((self.pi_tilde * reward).sum(axis=1) + self._entropy)  # V1
+        V = self.chain.solve(self._payoff(reward))  # V1
         Q = q_values(self.mdp, reward, V)  # V2
         value, policy, log_policy = soft_maximum(Q)  # P1
         return SoftValue(Q, value, policy, log_policy, self.pi_tilde, lambda: self.chain)
+
+    def affine(self, features: Any, reward: Floats) -> tuple[Floats, Floats]:
+        """∂V^π̃/∂θ (S, K) and V^π̃ (S,) of a reward (S, A) that is linear in θ (theory V6): one solve for all of them."""
+        right = np.column_stack([mean_features(features, self.pi_tilde), self._payoff(reward)])
+        both = self.chain.solve(right)
+        return both[:, :-1], both[:, -1]
+
+    def _payoff(self, reward: Floats) -> Floats:
+        return (self.pi_tilde * reward).sum(axis=1) + self._entropy

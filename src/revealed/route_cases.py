@@ -19,8 +19,9 @@ import scipy.sparse as sp
 
 from revealed.checks import Floats, Ints
 from revealed.errors import ValueDoesNotExist
-from revealed.goal_rows import GoalRows, InRows
+from revealed.goal_rows import GoalRows
 from revealed.linear_solvers import Work
+from revealed.logit_rows import InRows
 from revealed.naming import state_in_words
 from revealed.objective import feasible_table
 from revealed.parallel import side_by_side

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from revealed.commands.terminal import as_typed, one_line, say
-from revealed.errors import InvalidOption
+from revealed.errors import InvalidOption, WorkersLost
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -56,6 +56,13 @@ def reproduce(
     jobs: Annotated[
         int | None, typer.Option(min=1, help="Cells that are computed at the same time.  [default: all cores]")
     ] = None,
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Compute cells on a cluster: Dask's scheduler (tcp://host:8786), its .json file, or ray.",
+        ),
+    ] = None,
     only: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME", help=f"Only this of {NAMES}; may be given several times, or with commas."),
@@ -78,6 +85,9 @@ def reproduce(
     Example: two experiments of the full protocol
       revealed reproduce --scale paper --only obstacleworld --only timing
     \b
+    Example: on a Dask cluster, which `dask scheduler` and `dask worker tcp://host:8786` make
+      revealed reproduce --scale paper --cluster tcp://host:8786
+    \b
     Example: Rust (1987), printed, and written as CSV and LaTeX
       revealed reproduce rust --out results/rust
     """
@@ -86,10 +96,11 @@ def reproduce(
             _reproduce_rust(ctx, out)
         return
     folder = out or Path("results") / scale.value
-    with one_line({}):
+    with one_line({"cluster": "--cluster"}):
+        _require_one_place(jobs, cluster)
         plan = _plan(scale.value, only or [])
         with _goes_on(plan, folder):
-            _run(plan, folder, jobs, fresh, scale.value)
+            _run(plan, folder, jobs, fresh, scale.value, cluster)
             _report(folder, jobs)
 
 
@@ -107,7 +118,7 @@ def report(folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folde
 
 
 def _reproduce_rust(ctx: typer.Context, out: Path | None) -> None:
-    for name in ("scale", "jobs", "only", "fresh"):
+    for name in ("scale", "jobs", "cluster", "only", "fresh"):
         source = ctx.get_parameter_source(name)
         if source is not None and source.name == "COMMANDLINE":
             remedy = "Leave it out: rust takes only --out."
@@ -139,7 +150,16 @@ def _plan(scale: str, only: list[str]) -> dict[str, Any]:
     return {name: config for name, config in plan.items() if name in names or not names}
 
 
-def _run(plan: Mapping[str, Any], folder: Path, jobs: int | None, fresh: bool, scale: str) -> None:
+def _require_one_place(jobs: int | None, cluster: str | None) -> None:
+    if jobs is not None and cluster is not None:
+        remedy = "Leave it out: a cluster has as many workers as were started."
+        raise InvalidOption("--jobs", "nothing of it with --cluster", str(jobs), remedy=remedy)
+
+
+def _run(
+    plan: Mapping[str, Any], folder: Path, jobs: int | None, fresh: bool, scale: str, cluster: str | None = None
+) -> None:
+    from revealed.clusters import on_cluster
     from revealed.experiments.runner import run_plan
     from revealed.parallel import cores
 
@@ -147,8 +167,10 @@ def _run(plan: Mapping[str, Any], folder: Path, jobs: int | None, fresh: bool, s
     done, wanted = (0, _counts(plan, folder)[1]) if fresh else _counts(plan, folder)
     experiments = "1 experiment" if len(plan) == 1 else f"{len(plan)} experiments"
     _note_other_scale(folder, scale)
-    typer.echo(f"{experiments}, {wanted} cells ({done} done), {jobs} at a time, into {folder}")
-    run_plan(plan, folder, jobs, fresh=fresh, scale=scale)
+    with nullcontext(jobs) if cluster is None else on_cluster(cluster) as together:
+        where = "" if cluster is None else f" on {cluster}"
+        typer.echo(f"{experiments}, {wanted} cells ({done} done), {together} at a time{where}, into {folder}")
+        run_plan(plan, folder, jobs if cluster is None else None, fresh=fresh, scale=scale)
 
 
 def _note_other_scale(folder: Path, scale: str) -> None:
@@ -255,17 +277,15 @@ def _troubles(findings: Findings) -> list[str]:
 
 @contextmanager
 def _goes_on(plan: Mapping[str, Any], folder: Path) -> Iterator[None]:
-    """Ctrl-C, or a worker that was killed from outside: what was finished is kept, and one line says how to go on."""
-    from concurrent.futures.process import BrokenProcessPool
-
+    """Ctrl-C, or workers that were killed from outside: what was finished is kept, and one line says how to go on."""
     try:
         yield
     except KeyboardInterrupt:
         say(f"stopped: {_done(plan, folder)}; the same command goes on from there.")
         raise typer.Exit(130) from None
-    except BrokenProcessPool:
+    except WorkersLost:
         remedy = "Often memory ran out: run it again, it goes on from there, with fewer --jobs"
-        say(f"a worker process was killed from outside: {_done(plan, folder)}. {remedy}.")
+        say(f"workers were killed from outside, again and again: {_done(plan, folder)}. {remedy}.")
         raise typer.Exit(1) from None
 
 

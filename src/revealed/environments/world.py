@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from revealed.bellman import as_reward, solve, solve_hard
+from revealed.bellman import as_reward, solve
 from revealed.chain import Chain
 from revealed.checks import as_number, require_option, require_probability
 from revealed.demonstrations import Demonstrations
 from revealed.errors import InvalidInput, InvalidOption
+from revealed.hard_bellman import solve_hard
 from revealed.mdp import MDP, Floats
 from revealed.metrics import Truth, policy_of, policy_value
 from revealed.rewards.base import Reward

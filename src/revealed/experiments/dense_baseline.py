@@ -19,16 +19,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from revealed.bellman import log_sum_exp, soft_maximum
 from revealed.chain import Chain, expected_payoff
 from revealed.demonstrations import Demonstrations
 from revealed.estimation import Run
 from revealed.estimators import Estimator
 from revealed.fit import Fit
+from revealed.logit_rows import weighted_log
 from revealed.mdp import MDP, Floats
-from revealed.objective import Case, Evaluation, Objective, weighted_log
+from revealed.objective import Case, Evaluation, Objective
 from revealed.pi_tilde import PiTilde, SoftValue
 from revealed.rewards.base import Reward
+from revealed.sweeps import log_sum_exp, soft_maximum
 
 VALUE_TOL = 1e-6  # how close value iteration comes to the soft optimum
 

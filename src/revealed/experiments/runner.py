@@ -14,7 +14,7 @@ from revealed.experiments.catalogue import EXPERIMENTS
 from revealed.experiments.cells import Cell, Measured, Results, failed_row, fingerprint
 from revealed.experiments.machine import describe_machine, processor
 from revealed.experiments.store import Store
-from revealed.parallel import each, one_thread
+from revealed.parallel import each, one_thread, workers
 from revealed.progress import Progress
 
 Plan = Mapping[str, Any]  # a configuration for each experiment, by name
@@ -30,8 +30,8 @@ def run_plan(
 ) -> Store:
     """Compute the cells that `folder` lacks. Whatever stops it, what was finished is kept, and a new call goes on.
 
-    `jobs` workers share the cells; those of experiments that measure time run one at a time in this process. `fresh`
-    computes everything anew.
+    `jobs` workers share the cells, or those of the cluster that `on_cluster` or `joblib.parallel_config` names; cells
+    of experiments that measure time run one at a time in this process. `fresh` computes everything anew.
     """
     if jobs is not None:
         require_count("jobs", jobs)
@@ -46,7 +46,7 @@ def run_plan(
     together = [pair for pair in missing if not EXPERIMENTS[pair[1].experiment].ALONE]
     alone = [pair for pair in missing if EXPERIMENTS[pair[1].experiment].ALONE]
     with one_thread(), Progress("reproduce", progress, total=len(missing)) as bar:
-        clock = _Clock(together, alone, jobs or 1)
+        clock = _Clock(together, alone, workers(jobs))
         for config, cell, measured in chain(each(measure_cell, together, jobs), starmap(measure_cell, alone)):
             store.add(config, cell, measured)
             bar.update(clock.after(cell))

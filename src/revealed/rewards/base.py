@@ -11,7 +11,6 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 
 from revealed.checks import as_floats, as_list
 from revealed.errors import InvalidReward
@@ -43,12 +42,12 @@ def is_linear(reward: Reward) -> bool:
 
 
 class LiftedReward:
-    """A reward of the base MDP as a reward of the unrolled one: the same table at every time."""
+    """A reward of the base MDP as a reward of the unrolled one: the same table at every time, in the order in memory of
+    `layers.py`, where numbers of one action stand side by side."""
 
     def __init__(self, reward: Reward, index: npt.NDArray[np.intp], n_base: int) -> None:
         self.base = reward
-        self._index, self._n_base = index, n_base
-        self._sum = sp.csr_array((np.ones(index.size), index, np.arange(index.size + 1)), shape=(index.size, n_base))
+        self._index, self._n_base, self._layers = index, n_base, index.size // n_base
 
     @property
     def n_params(self) -> int:
@@ -70,10 +69,11 @@ class LiftedReward:
         return self.base.init(seed)
 
     def value(self, theta: Floats) -> Floats:
-        return self.base.value(theta)[self._index]
+        return np.tile(np.asarray(self.base.value(theta)).T, self._layers).T
 
     def vjp(self, theta: Floats, cotangent: Floats) -> Floats:
-        return self.base.vjp(theta, np.asarray(self._sum.T @ cotangent))
+        layered = cotangent.T.reshape(cotangent.shape[1], self._layers, self._n_base)
+        return self.base.vjp(theta, np.add.reduce(layered, axis=1).T)
 
 
 class LiftedWithJacobian(LiftedReward):
@@ -95,6 +95,11 @@ def require_reward(reward: Any) -> None:
         if callable(reward) and hasattr(reward, "__self__"):
             remedy = f"It is a method: call it, as in {reward.__name__}()."
         raise InvalidReward("reward", f"an object with {needed}", got, remedy=remedy)
+
+
+def has_features(reward: Any) -> bool:
+    """Whether a reward is linear in features that can be written down: not one weight per state, of which S×S would."""
+    return is_linear(reward) and not getattr(reward, "tabular", False)
 
 
 def of_trips(reward: Any) -> bool:

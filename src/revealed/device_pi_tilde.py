@@ -1,0 +1,119 @@
+"""π̃ on a device (theory E1–E3), in which the methods differ there as on the host.
+
+`DeviceOwn` is π̃ = π_θ: the soft optimum at every reward. `DeviceGiven` holds π̃ and its chain. What was found for the
+last θ, or under the last π̃, is where the next solves begin: `Warm`. This file loads JAX: import it inside functions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from revealed import device_kernels as kernels
+from revealed.device_bellman import soft_optimum
+from revealed.device_model import DeviceModel
+from revealed.linear_solvers import Work
+
+
+def limits_of(model: DeviceModel) -> tuple[Any, Any]:
+    """What the kernels ask to know what is offered."""
+    return model.mask, model.going
+
+
+@dataclass
+class Warm:
+    """Where the next solves begin: a value (S,), an adjoint (S,), and slopes of the value (K, S)."""
+
+    value: Any = None
+    adjoint: Any = None
+    slopes: Any = None
+
+    def slopes_like(self, columns: Any) -> Any:
+        """The last slopes, where they are those of as many parameters."""
+        return self.slopes if self.slopes is not None and self.slopes.shape == columns.shape else None
+
+
+@dataclass(frozen=True, eq=False)
+class DeviceSoft:
+    """Q = r + γTV and what follows from it, on the device and when asked for: (A, S), and (S,) for the value.
+
+    `given` is π̃ and its chain; None where π̃ is the policy that follows.
+    """
+
+    model: DeviceModel
+    table: Any
+    V: Any
+    given: DeviceGiven | None = None
+
+    @property
+    def _known(self) -> tuple[Any, ...]:
+        return self.model.transitions, self.model.gamma, limits_of(self.model), self.table, self.V
+
+    @cached_property
+    def all(self) -> tuple[Any, Any, Any, Any]:
+        """Q, its soft maximum, π_θ and log π_θ in all states."""
+        return kernels.soft_choices(*self._known)
+
+    @cached_property
+    def policy(self) -> Any:
+        return kernels.soft_policy(*self._known) if self.given is None else self.all[2]
+
+    def q_in(self, index: Any) -> Any:
+        """(A, R): Q in some rows."""
+        return kernels.rows_of_q(*self._known, index)
+
+    @property
+    def pi_tilde(self) -> Any:
+        return self.policy if self.given is None else self.given.pi_tilde
+
+    @cached_property
+    def chain(self) -> Any:
+        return self.model.chain(self.policy) if self.given is None else self.given.chain
+
+
+class DeviceOwn:
+    """π̃ = π_θ (theory E1): NFXP and MCE-IRL."""
+
+    moves = True
+
+    def __init__(self, model: DeviceModel, work: Work | None = None, warm: Warm | None = None) -> None:
+        self.model, self.work, self.warm = model, work or Work(), warm or Warm()
+
+    def soft_value(self, table: Any) -> DeviceSoft:
+        best = soft_optimum(self.model, table, self.warm.value)
+        self.warm.value = best.value
+        self.work.solves += best.newton_steps
+        return DeviceSoft(self.model, table, best.value)
+
+
+class DeviceGiven:
+    """π̃ given (theory E2, E3), (A, S) on the device; log π̃ comes along where tiny probabilities have underflowed."""
+
+    moves = False
+
+    def __init__(
+        self,
+        model: DeviceModel,
+        pi_tilde: Any,
+        log_pi_tilde: Any = None,
+        work: Work | None = None,
+        warm: Warm | None = None,
+    ) -> None:
+        self.model, self.pi_tilde, self._log = model, pi_tilde, log_pi_tilde
+        self.work, self.warm = work or Work(), warm or Warm()
+        self.chain = model.chain(pi_tilde)
+
+    def soft_value(self, table: Any) -> DeviceSoft:
+        """One solve."""
+        self.work.solves += 1
+        V = self.chain.solve(kernels.payoff(self.pi_tilde, self._log, table), start=self.warm.value)  # V1
+        self.warm.value = V
+        return DeviceSoft(self.model, table, V, self)
+
+    def affine(self, features: Any, offset: Any) -> Any:
+        """(K + 1, S): W and w₀ with V^π̃ = Wθ + w₀, by one batched solve; `offset` (1|A, S) does not depend on θ."""
+        columns = kernels.affine_sides(self.pi_tilde, self._log, features, offset)
+        self.work.solves += columns.shape[0]
+        self.warm.slopes = self.chain.solve(columns, start=self.warm.slopes_like(columns))
+        return self.warm.slopes
