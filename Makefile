@@ -9,12 +9,12 @@ ARGS ?=
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test lint types reproduce bench clean
+.PHONY: help setup test lint types reproduce bench bench-peers bench-scaling clean
 # The steps of a target run in the order written, also under `make -j`.
 .NOTPARALLEL:
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
 
 setup: ## make .venv and install the package with its development tools (PYTHON=... picks the interpreter)
 	@PYTHON="$(PYTHON)" sh tools/setup.sh
@@ -34,10 +34,18 @@ reproduce: setup ## the paper's experiments: figures, tables and verdicts in one
 
 bench: setup ## side-by-side measurements
 	$(BIN)/python benchmarks/bench_core.py
+	$(BIN)/python benchmarks/bench_kernels.py
 	$(BIN)/python benchmarks/bench_worlds.py
 	$(BIN)/python benchmarks/bench_inference.py
 	$(BIN)/python benchmarks/bench_panels.py
 	$(BIN)/python benchmarks/bench_routes.py
+
+bench-peers: setup ## econirl, imitation and QuantEcon beside this library, in an environment of their own (ARGS="--quick")
+	@sh benchmarks/peers/setup.sh
+	$(BIN)/python benchmarks/bench_peers.py $(ARGS)
+
+bench-scaling: setup ## how seconds and memory grow from 10³ to 10⁶ states; goes on where it was stopped (ARGS="--quick")
+	$(BIN)/python benchmarks/bench_scaling.py $(ARGS)
 
 clean: ## remove caches and build output (.venv and results stay)
 	rm -rf build dist .pytest_cache .ruff_cache .hypothesis *.egg-info src/*.egg-info
