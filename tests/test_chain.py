@@ -6,7 +6,8 @@ import pytest
 import revealed as rv
 from models import bus, corridor, dense_matrix, loop, random_graph, random_mdp, random_policy, random_reward
 from revealed.chain import expected_payoff
-from revealed.linear_solvers import KrylovSolver, LUSolver, Work
+from revealed.environments import grid_transitions
+from revealed.linear_solvers import HedgedSolver, KrylovSolver, LUSolver, Work, make_solver
 
 CASES = {
     "discounted": {},
@@ -217,3 +218,17 @@ def test_the_residual_of_a_solution_is_at_rounding_and_of_another_vector_is_not(
     b = np.random.default_rng(0).normal(size=30)
     assert chain.residual(chain.solve(b), b) < 1e-15
     assert chain.residual(b, b) > 1e-3
+
+
+def test_where_iterations_are_slow_a_factorisation_is_made_after_all():
+    mdp = rv.MDP(grid_transitions(60, 60, 0.1), discount=0.9999)
+    policy, b = random_policy(mdp), np.random.default_rng(0).normal(size=3_600)
+    A = mdp.transitions.identity_minus(mdp.discount, policy)
+    hedged = HedgedSolver(A, mdp.structure)
+    hedged.longest = 1
+    x = LUSolver(A, mdp.structure).solve(b)
+    np.testing.assert_allclose(hedged.solve(b), x, rtol=1e-10)
+    assert hedged.lu is not None
+    np.testing.assert_allclose(hedged.solve_transpose(b), hedged.lu.solve_transpose(b), rtol=0)
+    assert isinstance(make_solver(A, mdp.structure, "auto", 0.0, near=hedged), LUSolver)  # tried once, not again
+    assert isinstance(make_solver(A, mdp.structure, "krylov", near=hedged), KrylovSolver)

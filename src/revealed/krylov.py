@@ -33,12 +33,18 @@ Apply = Callable[[Floats], Floats]
 
 class KrylovSolver:
     """BiCGSTAB with a coarse chain where moves are local; GMRES where it stalls. `products` counts those with A;
-    `near` may hand over the solver of a nearby policy, whose coarse chain is then used again."""
+    `near` may hand over the solver of a nearby policy, whose coarse chain is then used again; `longest` is how many
+    iterations are tried where there is another way."""
 
     def __init__(
-        self, A: sp.csr_array, structure: Structure, rtol: float = 1e-13, near: KrylovSolver | None = None
+        self,
+        A: sp.csr_array,
+        structure: Structure,
+        rtol: float = 1e-13,
+        near: KrylovSolver | None = None,
+        longest: int | None = None,
     ) -> None:
-        self.A, self.structure, self.rtol, self.products = A, structure, rtol, 0
+        self.A, self.structure, self.rtol, self.longest, self.products = A, structure, rtol, longest, 0
         self._lent: Coarse | None = None if near is None else near.__dict__.get("coarse")
         self._diagonal: Floats = A.diagonal()
         if not np.all(self._diagonal > 0.0):
@@ -91,13 +97,15 @@ class KrylovSolver:
 
         def coarse(R: Floats, goal: Floats) -> Floats:
             assert self.coarse is not None
-            most = LONGEST if self._lent is None else TRIAL
+            most = TRIAL if self._lent is not None else self.longest or LONGEST
             return self._bicgstab(A, R, goal, self.coarse.preconditioner(A, self._diagonal, transpose), most)
 
         def renewed(R: Floats, goal: Floats) -> Floats:
             self._renew()
             return coarse(R, goal)
 
+        if self.longest is not None:
+            return [plain(self.longest)] if self.coarse is None else [coarse, renewed]
         first = [plain(1_000), plain(4_000)] if self.coarse is None else [coarse, renewed, renewed]
         return [*first, *[lambda R, goal: self._gmres(A, R, goal)] * 2]
 

@@ -20,6 +20,8 @@ from revealed.krylov import EPS, KrylovSolver
 from revealed.transitions import Structure
 
 SOLVERS = ("auto", "lu", "krylov")
+PATIENCE = 40, 600  # iterations of a Krylov method, at least and at most, before a factorisation is made after all
+AFFORDABLE = 300.0  # seconds that a factorisation may take for that
 MOST_STEPS = 1e12  # a chain that is expected to run longer than this does not end, for all that float64 can tell
 NEVER_ENDS = (
     "at discount 1 this policy is expected to go on for ever (I − T^π is singular for all that float64 can tell). "
@@ -66,15 +68,36 @@ class LUSolver:
         return self._lu.solve(b, trans="N")
 
 
+class HedgedSolver(KrylovSolver):
+    """Krylov while that is quick; where it is not, a factorisation after all, and from then on."""
+
+    def __init__(self, A: sp.csr_array, structure: Structure, near: KrylovSolver | None = None) -> None:
+        ratio = structure.lu_seconds / structure.krylov_seconds
+        super().__init__(A, structure, near=near, longest=int(np.clip(80.0 * ratio, *PATIENCE)))
+        self.lu: LUSolver | None = None
+
+    def _solve(self, A: sp.csr_array, b: Floats, start: Any, accuracy: float | None, transpose: bool) -> Floats:
+        if self.lu is None:
+            try:
+                return super()._solve(A, b, start, accuracy, transpose)
+            except SolverFailed:
+                self.lu = LUSolver(self.A, self.structure)
+        return self.lu.solve_transpose(b) if transpose else self.lu.solve(b)
+
+
 def make_solver(
     A: sp.csr_array, structure: Structure, choice: str = "auto", systems: float = 1.0, near: LinearSolver | None = None
 ) -> LinearSolver:
     """`choice` is "auto" (from the estimated fill, and how many systems are to be solved), "lu" or "krylov"; `near` is
     the solver of a nearby policy, of which an iterative one makes use."""
     require_option("solver", choice, SOLVERS)
-    if choice == "lu" or (choice == "auto" and structure.prefers_lu_for(systems)):
+    hopeless = isinstance(near, HedgedSolver) and near.lu is not None  # for Krylov, with a policy much like this one
+    if choice == "lu" or (choice == "auto" and (hopeless or structure.prefers_lu_for(systems))):
         return LUSolver(A, structure)
-    return KrylovSolver(A, structure, near=near if isinstance(near, KrylovSolver) else None)
+    before = near if isinstance(near, KrylovSolver) else None
+    if choice == "krylov" or structure.lu_seconds > AFFORDABLE:
+        return KrylovSolver(A, structure, near=before)
+    return HedgedSolver(A, structure, before)
 
 
 def refine(
