@@ -8,6 +8,15 @@ import scipy.sparse as sp
 import revealed as rv
 from revealed.mdp import Floats
 
+CASES = {  # of `random_mdp`, for optima
+    "discounted": {"discount": 0.9},
+    "near one": {"discount": 0.999},
+    "masked": {"discount": 0.95, "masked": True},
+    "ends": {"discount": 0.95, "masked": True, "terminal": 2},
+    "myopic": {"discount": 0.0},
+    "undiscounted": {"discount": 1.0, "terminal": 2},
+}
+
 
 def random_mdp(
     S: int = 12,

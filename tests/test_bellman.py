@@ -5,6 +5,7 @@ import pytest
 
 import revealed as rv
 from models import (
+    CASES,
     corridor,
     dense,
     loop,
@@ -20,14 +21,6 @@ from revealed.errors import InvalidOption, ValueDoesNotExist
 from revealed.sweeps import log_sum_exp, soft_maximum
 
 EPS = np.finfo(float).eps
-CASES = {
-    "discounted": {"discount": 0.9},
-    "near one": {"discount": 0.999},
-    "masked": {"discount": 0.95, "masked": True},
-    "ends": {"discount": 0.95, "masked": True, "terminal": 2},
-    "myopic": {"discount": 0.0},
-    "undiscounted": {"discount": 1.0, "terminal": 2},
-}
 
 
 def bellman_error(mdp, reward, solved) -> float:

@@ -4,22 +4,13 @@ import numpy as np
 import pytest
 
 import revealed as rv
-from models import dense, hard_value_iteration, loop, random_graph, random_mdp, random_reward
+from models import CASES, dense, hard_value_iteration, loop, random_graph, random_mdp, random_reward
 from revealed import hard_bellman
 from revealed.environments import grid_transitions
 from revealed.errors import SolverFailed, ValueDoesNotExist
 from revealed.hard_bellman import PolicyIteration
 from revealed.progress import Progress
 from revealed.sweeps import WORTH_BLOCKS, greedy, q_values
-
-CASES = {
-    "discounted": {"discount": 0.9},
-    "near one": {"discount": 0.999},
-    "masked": {"discount": 0.95, "masked": True},
-    "ends": {"discount": 0.95, "masked": True, "terminal": 2},
-    "myopic": {"discount": 0.0},
-    "undiscounted": {"discount": 1.0, "terminal": 2},
-}
 
 
 def exactly(mdp, reward, solver="auto"):

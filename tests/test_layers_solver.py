@@ -18,7 +18,7 @@ from revealed.sweeps import sweep
 from zoo import Problem, problem, problems, seeds
 
 
-def close(found: np.ndarray, expected: np.ndarray) -> None:
+def assert_close(found: np.ndarray, expected: np.ndarray) -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
 
 
@@ -41,10 +41,10 @@ def test_solves_are_those_of_the_dense_inverse_both_ways(made, seed):
     for order in ("C", "F"):
         first, second = (Chain(made.mdp, np.array(policy, order=order), check=False) for _ in range(2))
         for _ in range(2):  # through T itself, then through T^π of every layer
-            close(first.solve(b[:, 0]), inverse @ b[:, 0])
-            close(second.solve_transpose(b[:, 0]), inverse.T @ b[:, 0])
-        close(first.solve(b), inverse @ b)
-        close(first.solve_transpose(np.asfortranarray(b)), inverse.T @ b)
+            assert_close(first.solve(b[:, 0]), inverse @ b[:, 0])
+            assert_close(second.solve_transpose(b[:, 0]), inverse.T @ b[:, 0])
+        assert_close(first.solve(b), inverse @ b)
+        assert_close(first.solve_transpose(np.asfortranarray(b)), inverse.T @ b)
 
 
 @given(made=problems(("unrolled",)), seed=seeds)
@@ -53,36 +53,36 @@ def test_weights_of_pairs_pushed_on_and_solved_are_one_forward_pass(made, seed):
     pushed = made.dense.gamma * np.einsum("sat,sa->t", made.dense.T, D)
     expected = made.dense.inverse(policy).T @ pushed
     for solver in ("auto", "lu"):
-        close(Chain(made.mdp, policy, solver).solve_pairs(D), expected)
+        assert_close(Chain(made.mdp, policy, solver).solve_pairs(D), expected)
 
 
 @given(made=problems(("unrolled",)), seed=seeds)
 def test_the_soft_optimum_is_backward_induction_for_rewards_that_vary_in_time(made, seed):
     reward = varying_reward(made, seed)
     found, before = rv.solve(made.mdp, reward), rv.solve(made.mdp, reward, solver="lu")
-    close(found.value, made.dense.optimal_value(reward))
-    close(found.policy, made.dense.optimal_policy(reward))
+    assert_close(found.value, made.dense.optimal_value(reward))
+    assert_close(found.policy, made.dense.optimal_policy(reward))
     for name in ("value", "q", "policy", "log_policy"):
-        close(getattr(found, name), getattr(before, name))
+        assert_close(getattr(found, name), getattr(before, name))
     again = sweep(made.mdp, np.where(made.mdp.feasible, reward, 0.0), found.value)
     np.testing.assert_allclose(again, found.value, rtol=0.0, atol=1e-14 * (1.0 + np.abs(found.value).max()))
     assert found.newton_steps == 0
-    close(found.chain.soft_value(reward, found.log_policy), found.value)  # V4
+    assert_close(found.chain.soft_value(reward, found.log_policy), found.value)  # V4
 
 
 @given(made=problems(("unrolled",)), seed=seeds)
 def test_the_hard_optimum_is_backward_induction_too(made, seed):
     reward = varying_reward(made, seed)
     found, before = solve_hard(made.mdp, reward), solve_hard(made.mdp, reward, solver="lu")
-    close(found.value, made.dense.hard_value(reward))
-    close(found.q, before.q)
+    assert_close(found.value, made.dense.hard_value(reward))
+    assert_close(found.q, before.q)
     np.testing.assert_array_equal(found.policy, before.policy)
 
 
 def test_ties_are_split_on_a_horizon():
     mdp = random_mdp(5, 3, discount=1.0).unroll(4)
     found = solve_hard(mdp, np.ones(mdp.n_states))
-    close(found.value.reshape(5, 5), np.arange(4, -1, -1)[:, None] * np.ones(5))
+    assert_close(found.value.reshape(5, 5), np.arange(4, -1, -1)[:, None] * np.ones(5))
     np.testing.assert_array_equal(found.policy, mdp.uniform_policy())
 
 
@@ -96,16 +96,16 @@ def test_layers_may_offer_and_end_what_others_do_not():
     found, before = rv.solve(other, reward), rv.solve(other, reward, solver="lu")
     assert other.base is not None
     np.testing.assert_array_equal(found.value[6 * 3 : 6 * 4], 0.0)
-    close(found.value, before.value)
-    close(found.log_policy, before.log_policy)
+    assert_close(found.value, before.value)
+    assert_close(found.log_policy, before.log_policy)
     ones = np.ones(other.n_states)
-    close(found.chain.solve(ones), before.chain.solve(ones))
+    assert_close(found.chain.solve(ones), before.chain.solve(ones))
 
 
 def test_at_discount_one_behaviour_that_would_never_end_takes_as_many_steps_as_are_left():
     mdp = random_mdp(4, 2, discount=1.0).unroll(7)
     steps = Chain(mdp, random_policy(mdp)).solve(np.ones(mdp.n_states)).reshape(8, 4)
-    close(steps, np.arange(8, 0, -1)[:, None] * np.ones(4))
+    assert_close(steps, np.arange(8, 0, -1)[:, None] * np.ones(4))
 
 
 def test_probabilities_sum_to_one_where_values_are_large():
@@ -135,7 +135,7 @@ def test_a_lifted_reward_is_the_same_at_every_time_and_its_gradient_a_sum_over_t
     expected = reward.vjp(theta, weights.sum(axis=0))
     for order in ("C", "F"):
         found = lifted.vjp(theta, np.array(weights.reshape(20, 2), order=order))
-        close(found, expected)
+        assert_close(found, expected)
 
 
 def test_optima_of_a_horizon_travel():

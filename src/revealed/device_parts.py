@@ -10,6 +10,7 @@ functions.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -121,7 +122,7 @@ def covariances(model: DeviceModel, features: Any, W: Any, policy: Any, weights:
 
 
 @dataclass(frozen=True, eq=False)
-class DevicePart:
+class DevicePart(ABC):
     """What both kinds of parts share: behaviour as the host has it, and rows as those who judge a fit ask for them."""
 
     model: DeviceModel = field(repr=False)
@@ -133,17 +134,23 @@ class DevicePart:
 
     @cached_property
     def soft(self) -> DeviceSoft:
-        """All states."""
-        raise NotImplementedError
+        """All states: for those who ask, NPL's next π̃, a callback, the result."""
+        return self._find_soft()
+
+    @abstractmethod
+    def _find_soft(self) -> DeviceSoft: ...
 
     @cached_property
     def _in_rows(self) -> tuple[Any, ...]:
         """log π_θ and π_θ in the rows (A, R), and Σ ρ log π_θ."""
-        raise NotImplementedError
+        return self._find_rows()
+
+    @abstractmethod
+    def _find_rows(self) -> tuple[Any, ...]: ...
 
     @property
-    def device_slopes(self) -> Slopes:
-        raise NotImplementedError
+    @abstractmethod
+    def device_slopes(self) -> Slopes: ...
 
     @property
     def policy(self) -> Floats:
@@ -213,8 +220,7 @@ class AffinePart(DevicePart):
             self.kept["slopes"] = Slopes.of(self.model, self.rows, self.reward.features, self.columns)
         return self.kept["slopes"]
 
-    @cached_property
-    def _in_rows(self) -> tuple[Any, ...]:
+    def _find_rows(self) -> tuple[Any, ...]:
         if "q0" not in self.kept:
             known = self.model.transitions, self.model.gamma, limits_of(self.model)
             self.kept["q0"] = kernels.fixed_rows(*known, self._offset, self.columns, self.rows.index)
@@ -228,9 +234,7 @@ class AffinePart(DevicePart):
     def hessian(self) -> Floats:
         return -self.information
 
-    @cached_property
-    def soft(self) -> DeviceSoft:
-        """For those who ask: NPL's next π̃, a callback, the result."""
+    def _find_soft(self) -> DeviceSoft:
         table = kernels.feasible_table(limits_of(self.model), self.reward.value(self.theta))[0]
         return DeviceSoft(self.model, table, kernels.affine(self.columns, self.theta), self.choice)
 
@@ -241,12 +245,10 @@ class SolvedPart(DevicePart):
 
     solved: DeviceSoft = field(repr=False)
 
-    @cached_property
-    def soft(self) -> DeviceSoft:
+    def _find_soft(self) -> DeviceSoft:
         return self.solved
 
-    @cached_property
-    def _in_rows(self) -> tuple[Any, ...]:
+    def _find_rows(self) -> tuple[Any, ...]:
         return kernels.choices_in_rows(self.solved.q_in(self.rows.index), self.rows.rho)
 
     @cached_property

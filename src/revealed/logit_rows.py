@@ -30,8 +30,15 @@ class Choices:
 class InRows(ABC):
     """What follows from log π_θ (R, A) and ∂Q/∂θ (R, A, K) in rows with weights ρ and what is offered, both (R, A)."""
 
-    policy: Any = None  # of (S, A): where trips have goals there is one for each
-    log_policy: Any = None
+    @property
+    def policy(self) -> Any:
+        """None instead of (S, A): where trips have goals there is one for each."""
+        return None
+
+    @property
+    def log_policy(self) -> Any:
+        """None, likewise."""
+        return None
 
     @property
     @abstractmethod

@@ -85,7 +85,7 @@ class Case:
             F = slopes_of(self.mdp, J, kept["response"], self.rows)
             kept["rows"] = RowCases(self.rho[self.rows], self.mdp.feasible[self.rows], q, F, theta)
         logit = kept["rows"].at(reward, theta, kept)
-        return AffinePart(self, lambda: given.soft_value(table()), reward, theta, kept, logit)
+        return AffinePart(self, lambda: given.soft_value(table()), reward, theta, kept, logit.rows, logit.found)
 
     @cached_property
     def rows(self) -> npt.NDArray[np.intp]:
@@ -248,39 +248,17 @@ class PlainPart:
 
 
 @dataclass(frozen=True, eq=False)
-class AffinePart(PlainPart):
+class AffinePart(RowsPart, PlainPart):  # pyright: ignore[reportIncompatibleVariableOverride]
     """A case whose π̃ stays, under a reward linear in θ: a logit in the observed states (theory V6). What concerns all
     states is found where it is asked for."""
 
-    logit: RowsPart = field(repr=False)
+    @property
+    def policy(self) -> Floats:
+        return self.soft.policy
 
     @property
-    def log_likelihood(self) -> float:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return self.logit.log_likelihood
-
-    @property
-    def pull(self) -> Floats:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return self.logit.pull
-
-    @property
-    def slopes(self) -> Floats:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return self.logit.slopes
-
-    @property
-    def information(self) -> Floats:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return self.logit.information
-
-    @property
-    def hessian(self) -> Floats:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return self.logit.hessian
-
-    @property
-    def spread(self) -> tuple[Floats, Floats]:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return self.logit.spread
-
-    @property
-    def choices(self) -> Choices:
-        return self.logit.choices
+    def log_policy(self) -> Floats:
+        return self.soft.log_policy
 
 
 class Cases(Protocol):

@@ -26,12 +26,7 @@ WORTH_BLOCKS = 400_000  # pairs: below this handing blocks to threads costs what
 
 def q_values(mdp: MDP, reward: Floats, V: Floats) -> Floats:
     """Q = r + γ T V (theory V2), −∞ for infeasible actions."""
-    Q = mdp.transitions.expect(V)
-    Q *= mdp.discount
-    Q += reward
-    if mdp.masked:
-        Q += mdp.log_feasible
-    return Q
+    return _as_q(mdp, reward, slice(None), mdp.transitions.expect(V))
 
 
 def sweep(mdp: MDP, reward: Floats, V: Floats, times: int = 1) -> Floats:
