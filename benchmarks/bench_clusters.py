@@ -20,6 +20,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from typing import Any, cast
 
 import pandas as pd
@@ -131,6 +132,8 @@ def main() -> None:
     parser.add_argument("--on", choices=["dask", "ray"], default="dask")
     parser.add_argument("--markdown", action="store_true", help="print the table as Markdown")
     arguments = parser.parse_args()
+    if find_spec({"dask": "distributed", "ray": "ray"}[arguments.on]) is None:
+        parser.error(f"--on {arguments.on} needs it: pip install '.[{arguments.on}]'")
     with (on_ray if arguments.on == "ray" else on_dask)() as kill:
         rows = [[name, *measure(work, title, kill)] for name, (work, title) in WORK.items()]
     print(f"{machine()} On {arguments.on}.", end="\n\n")

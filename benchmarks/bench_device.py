@@ -1,6 +1,6 @@
 """The device backend on whatever device JAX finds here: sweeps, solves, the soft optimum, fits, memory.
 
-.venv/bin/python benchmarks/bench_device.py --quick       10⁴ and 10⁵ states: a minute on a CPU
+.venv/bin/python benchmarks/bench_device.py --quick       10⁴ and 10⁵ states: some minutes on a CPU
 .venv/bin/python benchmarks/bench_device.py               10⁶, 10⁷ and 5·10⁷ states: a card with 80 GB or more
 .venv/bin/python benchmarks/bench_device.py --markdown    the table as docs/performance.md holds it at the end
 .venv/bin/python benchmarks/bench_device.py --json FILE   also written to FILE, line after line
@@ -29,12 +29,22 @@ from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
-from bench_core import Row, best_of, in_words, machine, print_markdown, print_table  # first: it sets the thread counts
+from bench_core import (  # first: it sets the thread counts
+    Row,
+    best_of,
+    in_words,
+    machine,
+    print_markdown,
+    print_table,
+    time_steps,
+)
 
 # isort: split
 import jax
 import jax.numpy as jnp
 import numpy as np
+from peers.objectworlds import HORIZON
+from peers.objectworlds import World as Objectworld
 
 import revealed as rv
 from revealed.device_bellman import log_sum_exp, soft_optimum
@@ -272,6 +282,19 @@ def comparison_lines(S: int) -> Iterator[Line]:
         yield Line(what, seconds, note=f"{note}; on the host alone {in_words(host, 's')}")
 
 
+def horizon_line(size: int) -> Line:
+    """A step of MCE-IRL with a network on a horizon, from a model and a reward of the host, on the device and there."""
+    kind = jax.devices()[0].platform
+    there, here = Objectworld(size, HORIZON, kind), Objectworld(size, HORIZON)
+    start = here.network.init()
+    mine, first = clocked(lambda: there.objective().at(start).gradient)
+    wanted = here.objective().at(start).gradient
+    apart = np.abs(mine - wanted).max() / np.abs(wanted).max()
+    seconds, host = (time_steps(w.objective, start, repeats=2) for w in (there, here))
+    note = f"gradients {apart:.0e} apart; first {in_words(first, 's')}; on the host alone {in_words(host, 's')}"
+    return Line(f"MCE-IRL step, network, Objectworld {size}², horizon {HORIZON}", seconds, note=note)
+
+
 # ------------------------------------------------------------------------------------------------------- the table
 
 
@@ -341,6 +364,8 @@ def measure(report: Report, sizes: list[int], compared: int, quick: bool) -> Non
         del world
         gc.collect()
     report.measure(f"device against host, {words(compared)} states", lambda: comparison_lines(compared))
+    for size in (32,) if quick else (32, 100):
+        report.measure(f"horizon, {size}²", partial(horizon_line, size))
 
 
 def main() -> None:

@@ -154,6 +154,9 @@ def main(given: list[str] | None = None, tasks: list[Task] | None = None, python
     prepare_folder(path.parent, "--json")
     settings: dict[str, Any] = {"machine": machine(), "laps": laps}
     wanted = chosen_tasks(all_tasks() if tasks is None else tasks, chosen.quick, chosen.only)
+    if not wanted:
+        say(f"no row has a key with {' or '.join(chosen.only)}: " + ", ".join(t.row.key for t in tasks or all_tasks()))
+        return 2
     done, about = read_rows(path, settings)
     if not chosen.resume:  # rows that are not asked for stay as they are
         done = {key: row for key, row in done.items() if key not in {task.row.key for task in wanted}}

@@ -223,7 +223,14 @@ def read_arguments() -> argparse.Namespace:
     add("--markdown", action="store_true", help="print the tables as Markdown")
     add("--docs", action="store_true", help="write tables and picture into docs/")
     add("--bandwidth", action="store_true", help="bytes per second of each kernel instead")
-    return parser.parse_args()
+    given = parser.parse_args()
+    positive = {"--limit": [given.limit], "--memory": [given.memory], "--sizes": given.sizes or []}
+    for name, values in positive.items():
+        if not all(value > 0.0 for value in values):
+            parser.error(f"argument {name}: expected more than 0")
+    if not all(0.0 <= discount < 1.0 for discount in given.discounts or []):
+        parser.error("argument --discounts: expected 0 ≤ γ < 1")
+    return given
 
 
 def asked_for(given: argparse.Namespace) -> list[Point]:

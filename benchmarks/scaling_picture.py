@@ -104,12 +104,13 @@ def _column(records: Sequence[Record], name: str) -> Any:
 
 
 def print_tables(records: Sequence[Record]) -> None:
+    _console().print("\n".join(cautions(records)), highlight=False)
     for kind, words in KINDS.items():
         if any(r["kind"] == kind for r in records):
             print_table(size_table(records, kind), words)
     print_table(exponent_table(records), "Exponents of seconds in |S|")
     print_table(work_table(records), "What the solvers did at the largest size")
-    _console().print("\n".join([*cautions(records), *findings(records)]), highlight=False)
+    _console().print("\n".join(findings(records)), highlight=False)
 
 
 def print_table(table: Table, title: str) -> None:

@@ -15,6 +15,7 @@ from models import (
     random_reward,
     soft_value_iteration,
 )
+from revealed import bellman
 from revealed.bellman import SoftBellman
 from revealed.environments import grid_transitions
 from revealed.errors import InvalidOption, ValueDoesNotExist
@@ -109,6 +110,18 @@ def test_krylov_and_lu_find_the_same_optimum_on_a_graph_without_locality():
     reward = random_reward(mdp)
     krylov, lu = rv.solve(mdp, reward, solver="krylov").value, rv.solve(mdp, reward, solver="lu").value
     np.testing.assert_allclose(krylov, lu, rtol=1e-12)
+
+
+def test_steps_that_are_known_better_the_faster_they_get_are_fewer(monkeypatch):
+    def steps() -> int:
+        found = (SoftBellman(mdp, "krylov", start=np.zeros(800)).solve(reward) for mdp, reward in problems)
+        return sum(optimum.newton_steps for optimum in found)
+
+    graphs = [random_graph(800, discount=0.999, seed=seed) for seed in range(6)]
+    problems = [(mdp, random_reward(mdp, seed)) for seed, mdp in enumerate(graphs)]
+    adaptive = steps()
+    monkeypatch.setattr(bellman, "_accuracy", lambda *_: 1e-2)
+    assert adaptive < steps()
 
 
 # warm starts: the stale factorisation must never decide the answer

@@ -144,6 +144,6 @@ def test_what_was_finished_survives_an_interrupt_and_is_not_measured_again(
 
 def test_quick_and_only_choose_rows_by_their_keys(bench: ModuleType):
     keys = [task.row.key for task in bench.all_tasks()]
-    assert len(set(keys)) == len(keys) == 19
+    assert len(set(keys)) == len(keys) == 21
     chosen = bench.chosen_tasks(bench.all_tasks(), quick=True, only=["garnet", "NFXP"])
     assert [task.row.key for task in chosen] == ["hard garnet 1000", "soft garnet 1000"]

@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import revealed as rv
 from models import bus, corridor, dense_matrix, loop, random_graph, random_mdp, random_policy, random_reward
-from revealed.chain import expected_payoff
+from revealed.chain import expected_payoff, one_hot
 from revealed.environments import grid_transitions
 from revealed.linear_solvers import HedgedSolver, KrylovSolver, LUSolver, Work, make_solver
 
@@ -232,3 +233,22 @@ def test_where_iterations_are_slow_a_factorisation_is_made_after_all():
     np.testing.assert_allclose(hedged.solve_transpose(b), hedged.lu.solve_transpose(b), rtol=0)
     assert isinstance(make_solver(A, mdp.structure, "auto", 0.0, near=hedged), LUSolver)  # tried once, not again
     assert isinstance(make_solver(A, mdp.structure, "krylov", near=hedged), KrylovSolver)
+
+
+def test_a_long_cycle_in_a_tangled_graph_is_factored_after_all_and_so_is_the_next_policy_at_once():
+    """All actions together have no locality, so iterations are tried; one action alone is a cycle, on which they stall
+    and which is quick to factor. Along a cycle x(s) = Σ_k γᵏ b(s + k) / (1 − γ^S)."""
+    S, gamma, rng = 2_000, 0.999, np.random.default_rng(0)
+    cycles = [rng.permutation(S) for _ in range(3)]
+    rows = np.concatenate([3 * cycle + a for a, cycle in enumerate(cycles)])
+    after = np.concatenate([np.roll(cycle, -1) for cycle in cycles])
+    mdp = rv.MDP(sp.csr_array((np.ones(3 * S), (rows, after)), shape=(3 * S, S)), discount=gamma)
+    chain = rv.Chain(mdp, one_hot(mdp, np.zeros(S, dtype=int)))
+    assert isinstance(chain._solver, HedgedSolver)
+    b = rng.normal(size=S)
+    along = np.tile(b[cycles[0]], 2)
+    expected = [gamma ** np.arange(S) @ along[s : s + S] / (1.0 - gamma**S) for s in range(S)]
+    np.testing.assert_allclose(chain.solve(b)[cycles[0]], expected, rtol=0, atol=1e-11)
+    assert chain._solver.lu is not None
+    assert isinstance(rv.Chain(mdp, one_hot(mdp, np.ones(S, dtype=int)), near=chain)._solver, LUSolver)
+    assert isinstance(rv.Chain(mdp, mdp.uniform_policy())._solver, HedgedSolver)  # which it is by itself

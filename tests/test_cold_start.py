@@ -33,6 +33,12 @@ def test_on_a_graph_without_locality_the_start_is_the_optimum_and_nothing_is_fac
     np.testing.assert_allclose(found.policy, exact.policy, atol=1e-11)
 
 
+def test_where_nothing_lies_ahead_one_sweep_is_the_optimum_and_further_ones_change_nothing():
+    mdp = random_graph(1_500, discount=0.0)
+    reward = random_reward(mdp)
+    np.testing.assert_allclose(cold_start(mdp, reward), np.logaddexp.reduce(reward, axis=1), rtol=1e-14, atol=1e-15)
+
+
 def test_where_news_travels_slowly_the_start_is_ten_sweeps_and_the_optimum_is_found_all_the_same():
     mdp = rv.MDP(grid_transitions(25, 25, wind=0.1), discount=0.99)
     reward = random_reward(mdp)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import revealed as rv
-from models import corridor, loop, random_graph, random_mdp, random_reward
+from models import corridor, loop, loop_and_aside, random_graph, random_mdp, random_reward
 from revealed.bellman import SoftBellman
 from revealed.device_bellman import soft_optimum
 from revealed.environments import grid_transitions
@@ -95,6 +95,17 @@ def test_a_value_that_does_not_exist_is_said_and_earlier_ones_survive(a):
     with pytest.raises(ValueDoesNotExist, match="the soft value does not exist for this reward"):
         warm.solve(np.array([[a, 0.0], [0.0, 0.0]]))
     np.testing.assert_allclose(warm.solve(good).value, expected, rtol=1e-13)
+
+
+@pytest.mark.parametrize(("aside", "a"), [(1e9, 1e-4), (1e12, 1e-2), (1e12, 0.5)])
+def test_large_rewards_elsewhere_do_not_hide_that_a_value_does_not_exist(aside, a):
+    with pytest.raises(ValueDoesNotExist, match="the soft value does not exist for this reward"):
+        rv.solve(loop_and_aside().to("cpu"), np.array([[a, 0.0], [aside, aside], [0.0, 0.0]]))
+
+
+def test_large_rewards_elsewhere_do_not_spoil_a_value_that_exists():
+    found = rv.solve(loop_and_aside().to("cpu"), np.array([[-1.0, 0.0], [-1e6, -1e6], [0.0, 0.0]]))
+    assert found.value[0] == pytest.approx(-np.log(-np.expm1(-1.0)), abs=1e-8)
 
 
 def test_where_nothing_can_end_the_state_is_named():

@@ -7,7 +7,7 @@ import revealed as rv
 from revealed import device_parts
 from revealed.device_cases import DeviceCase
 from revealed.device_model import DeviceModel
-from revealed.device_parts import AffinePart, DeviceRows, SolvedPart
+from revealed.device_parts import AffinePart, DeviceRows, LayeredPart, SolvedPart
 from revealed.device_pi_tilde import DeviceGiven, DeviceOwn
 from revealed.device_rewards import DeviceLinear
 from revealed.linear_solvers import Work
@@ -54,7 +54,8 @@ def test_a_part_on_the_device_is_the_hosts(kind, own):
     reward, theta = rv.LinearReward(ring(kind).pairs), ring(kind).theta
     found = device_objective(kind, reward, own).at(theta).parts[0]
     wanted = host_objective(kind, reward, own).at(theta).parts[0]
-    assert type(found) is (SolvedPart if own else AffinePart)
+    moving = LayeredPart if kind == "unrolled" else SolvedPart
+    assert type(found) is (moving if own else AffinePart)
     assert_same_part(found, wanted)
     assert_same_curvature(found, wanted)
 
@@ -82,6 +83,17 @@ def test_the_gradient_is_the_slope_and_the_hessian_the_slope_of_the_gradient(own
         up, down = objective.at(theta + step), objective.at(theta - step)
         assert point.gradient[k] == pytest.approx((up.value - down.value) / (2 * h), abs=1e-8)
         np.testing.assert_allclose(point.hessian[k], (up.gradient - down.gradient) / (2 * h), atol=1e-6)
+
+
+@pytest.mark.parametrize(("kind", "part"), [("discounted", SolvedPart), ("unrolled", LayeredPart)])
+def test_a_network_has_the_slope_that_it_has_on_the_host(kind, part):
+    network = rv.NeuralReward(ring(kind).states, hidden=(4,))
+    theta = network.init(1)
+    found = device_objective(kind, network, own=True).at(theta)
+    wanted = host_objective(kind, network, own=True).at(theta)
+    assert type(found.parts[0]) is part
+    np.testing.assert_allclose(found.value, wanted.value, rtol=1e-12)
+    np.testing.assert_allclose(found.gradient, wanted.gradient, rtol=1e-10, atol=1e-12)
 
 
 def test_given_a_policy_features_are_solved_for_once():

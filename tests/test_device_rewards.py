@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 import revealed as rv
 from revealed import device_rewards
-from revealed.device_rewards import DeviceLinear, ThroughHost, on_device
+from revealed.device_rewards import DeviceLifted, DeviceLinear, ThroughHost, on_device
 from revealed.diagnosis import _Along
 from revealed.objective import Case, Objective
 from revealed.pi_tilde import GivenPolicy
@@ -50,7 +50,7 @@ def rewards():
         "a weight per state": (table, device_rewards.DeviceTable),
         "network of pairs": (rv.NeuralReward(here.pairs, hidden=(4,)), device_rewards.DeviceNetwork),
         "function": (rv.JaxReward(lambda p, x: x @ p**2, np.ones(3), here.states), device_rewards.DeviceFunction),
-        "lifted network": (lift_reward(network, unrolled.mdp), ThroughHost),
+        "lifted network": (lift_reward(network, unrolled.mdp), DeviceLifted),
         "own": (Squares(), ThroughHost),
     }
 

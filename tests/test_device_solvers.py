@@ -11,6 +11,7 @@ import revealed as rv
 from models import dense_matrix, loop, random_mdp, random_policy
 from revealed import device_solvers
 from revealed.device_model import DeviceModel, DeviceSolver, Placement
+from revealed.device_solvers import DeviceChain
 from revealed.errors import InvalidInput, InvalidOption, InvalidTransitions, SolverFailed, ValueDoesNotExist
 
 S = 15
@@ -67,13 +68,25 @@ def test_where_iterations_stall_the_host_factors(monkeypatch):
         np.testing.assert_array_equal(device.solve_transpose(x), host.solve_transpose(x))
 
 
+def test_where_bicgstab_stalls_sweeps_finish_without_the_host():
+    """One visit, on a long cycle: BiCGSTAB has no direction to go on from there. Sweeps shrink errors by γ each."""
+    n = 100
+    mdp = rv.MDP(np.roll(np.eye(n), 1, axis=1)[:, None], discount=0.99)
+    policy, b = mdp.uniform_policy(), np.eye(n)[:, :2]
+    A, model = dense_matrix(mdp, policy), mdp.to("cpu").on_device
+    chain = DeviceChain(model.transitions, model.gamma, model.put(policy), model.going, rescue=lambda: None)
+    for x, M in ((chain.solve(model.put(b)), A), (chain.solve_transpose(model.put(b)), A.T)):
+        np.testing.assert_allclose(model.get(x), np.linalg.solve(M, b), rtol=0, atol=1e-11)
+
+
 def test_without_a_host_a_stall_is_said():
     host = loop(1.0).to("cpu").on_device
     alone = replace(host, mdp=None)
     stays = alone.put(np.array([[1.0, 0.0], [0.0, 0.0]]))
     with pytest.raises(ValueDoesNotExist, match="expected to go on for ever"):
         alone.chain(stays)
-    chain = alone.with_discount(0.5).chain(stays)
+    chain = replace(alone, gamma=0.5 * alone.gamma).chain(stays)
+    assert isinstance(chain, DeviceChain)
     chain.gamma = alone.gamma  # singular, behind its back
     with pytest.raises(SolverFailed, match=r"stopped at a relative residual of 7\.1e-01\. Use mdp\.to\(\"host\"\)"):
         chain.solve(alone.put(np.ones(2)))  # the terminal state is solved, the other is not: √½ is left
@@ -109,7 +122,7 @@ def test_what_cannot_be_placed_is_named():
     mdp = model_of("discounted")
     model = mdp.to("cpu").on_device
     index, p = model.transitions.index, model.transitions.p
-    with pytest.raises(InvalidOption, match=r"`device`: expected one of .*cpu.*, host on this machine; got 'abacus'"):
+    with pytest.raises(InvalidOption, match=r"`kind`: expected one of .*cpu.*, host on this machine; got 'abacus'"):
         mdp.to("abacus")
     with pytest.raises(InvalidOption, match=r"`dtype`: expected one of float64, float32; got 'float16'"):
         mdp.to("cpu", dtype="float16")

@@ -7,7 +7,7 @@ import revealed as rv
 from models import CASES, dense, hard_value_iteration, loop, random_graph, random_mdp, random_reward
 from revealed import hard_bellman
 from revealed.environments import grid_transitions
-from revealed.errors import SolverFailed, ValueDoesNotExist
+from revealed.errors import InvalidInput, SolverFailed, ValueDoesNotExist
 from revealed.hard_bellman import PolicyIteration
 from revealed.progress import Progress
 from revealed.sweeps import WORTH_BLOCKS, greedy, q_values
@@ -144,6 +144,64 @@ def test_costly_walks_at_discount_one_are_those_of_exact_policy_iteration():
     found, exact = rv.solve_hard(mdp, reward), exactly(mdp, reward)
     np.testing.assert_allclose(found.value, exact.value, rtol=1e-12, atol=1e-12)
     np.testing.assert_array_equal(found.policy, exact.policy)
+
+
+def slow_walk(seed: int) -> tuple[rv.MDP, np.ndarray]:
+    """A way to the end, 100 tries a step under the seeds below, with shortcuts and loops, many of which are free."""
+    S, A, rng = 230, 3, np.random.default_rng(seed)
+    T, here = np.zeros((S, A, S)), np.arange(S)
+    for s, a in np.ndindex(S, A):
+        p = rng.random()
+        T[s, a, rng.integers(max(0, s - 4), min(S, s + 5))] += p
+        T[s, a, rng.integers(max(0, s - 2), min(S, s + 4))] += 1.0 - p
+        if rng.random() < 0.3:
+            T[s, a] = here == s
+    T[:, 0] = 0.0
+    T[here, 0, np.minimum(here + 1, S - 1)] = rng.choice([1.0, 0.01])
+    T[here, 0, here] += 1.0 - T[:, 0].sum(axis=1)
+    reward = -1.0 * (rng.random((S, A)) < 0.6) * rng.random((S, A))
+    reward *= 10.0 ** rng.integers(-3, 4)
+    return rv.MDP(T, 1.0, terminal=here == S - 1), reward
+
+
+@pytest.mark.parametrize("seed", [138, 306, 318])
+def test_a_free_loop_that_looks_better_by_rounding_alone_is_a_tie(seed):
+    """Values are known to rounding times the length of the walk, some 10⁴, and loops are as good as going on."""
+    mdp, reward = slow_walk(seed)
+    best = rv.solve_hard(mdp, reward)
+    stays = np.where(mdp.terminal, best.value, q_values(mdp, reward, best.value).max(axis=1))
+    scale = np.abs(best.value).max()
+    np.testing.assert_allclose(stays, best.value, rtol=0.0, atol=1e-11 * scale)
+    chain, payoff = rv.Chain(mdp, best.policy), (best.policy * reward).sum(axis=1)
+    np.testing.assert_allclose(
+        chain.solve(payoff), best.value, atol=1e-9 * scale
+    )  # it is reached, by a policy that ends
+
+
+@pytest.mark.parametrize("count", [0, -1, 1.5, "a", None])
+def test_a_number_of_iterations_that_is_none_is_refused(count):
+    with pytest.raises(InvalidInput, match="`max_iter`: expected a whole number, at least 1; got"):
+        rv.solve_hard(random_mdp(), random_reward(random_mdp()), max_iter=count)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_rounding_in_long_free_waits_is_not_taken_for_a_loop_that_pays(seed):
+    """Ten rooms that are left seldom, but for free, or surely backwards; then a walk that costs. All rooms are worth
+    what the walk is. A wait of thousands of steps gathers rounding, so that the room before may look better."""
+    S, rooms, rng = 220, 10, np.random.default_rng(seed)
+    room, step, chance = np.arange(rooms), np.arange(rooms, S - 1), 1e-4 * (1.0 + rng.random(rooms))
+    T = np.zeros((S, 2, S))
+    T[room, 0, room], T[room, 0, room + 1] = 1.0 - chance, chance
+    T[room, 1, np.maximum(room - 1, 0)] = 1.0
+    T[step, :, step + 1] = 1.0
+    mdp = rv.MDP(T, discount=1.0, terminal=np.arange(S) == S - 1)
+    reward = np.zeros((S, 2))
+    reward[step] = -rng.random((step.size, 1))
+    V = rv.solve_hard(mdp, reward).value
+    np.testing.assert_allclose(V, reward[::-1, 0].cumsum()[::-1], rtol=1e-10, atol=1e-12)
+    reward[0, 1] = 1e-3  # now waiting does pay
+    with pytest.raises(ValueDoesNotExist):
+        rv.solve_hard(mdp, reward)
 
 
 def test_on_a_horizon_backward_induction_is_policy_iteration_on_the_unrolled_model():

@@ -9,7 +9,7 @@ import revealed as rv
 from models import dense_matrix, random_policy
 from revealed.environments import grid_transitions
 from revealed.errors import SolverFailed
-from revealed.krylov import Coarse, KrylovSolver
+from revealed.krylov import TRIAL, Coarse, KrylovSolver
 from zoo import Problem, problems
 
 EPS = np.finfo(float).eps
@@ -81,6 +81,28 @@ def test_the_coarse_chain_is_the_chain_on_groups():
     np.testing.assert_allclose(coarse._lu.solve(b), np.linalg.solve(small, b), rtol=1e-10)
     assert np.all(small - np.diag(np.diag(small)) <= 0.0)
     assert np.all(small.sum(axis=1) >= 0.0)
+
+
+def test_the_preconditioner_of_the_transpose_is_the_transpose_of_the_preconditioner():
+    mdp, A = grid(20, 0.999)
+    solver, (x, y) = KrylovSolver(A, mdp.structure), np.random.default_rng(0).normal(size=(2, 400, 1))
+    assert solver.coarse is not None
+    onwards = solver.coarse.preconditioner(A, A.diagonal(), transpose=False)
+    back = solver.coarse.preconditioner(solver.At, A.diagonal(), transpose=True)
+    assert np.vdot(onwards(x), y) == pytest.approx(np.vdot(x, back(y)), rel=1e-11)
+
+
+def test_the_coarse_chain_of_a_far_policy_costs_a_trial_and_is_then_replaced():
+    mdp = rv.MDP(grid_transitions(40, 40, 0.05), discount=0.9999)
+    up, right = (0.02 * mdp.uniform_policy() + 0.98 * (np.arange(4) == a) for a in (0, 3))
+    A, b = mdp.transitions.identity_minus(mdp.discount, right), np.random.default_rng(0).normal(size=1_600)
+    far = KrylovSolver(mdp.transitions.identity_minus(mdp.discount, up), mdp.structure)
+    alone = KrylovSolver(A, mdp.structure)
+    assert far.coarse is not None
+    lent = KrylovSolver(A, mdp.structure, near=far)
+    np.testing.assert_allclose(lent.solve(b), alone.solve(b), rtol=0, atol=1e-7)
+    assert lent.coarse is not far.coarse
+    assert lent.products <= 1.2 * alone.products + 2 * TRIAL
 
 
 def test_quick_chains_need_no_coarse_one():

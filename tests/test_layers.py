@@ -19,7 +19,7 @@ ORDER: list[str] = [
     "labels", "naming", "files", "archive", "frames", "numeric_columns", "bins",
     "progress", "parallel", "clusters", "latex", "page", "sheet",
     "transitions.aggregates", "transitions.pattern", "transitions.csr", "transitions.graph", "transitions.estimated",
-    "transitions.padding", "transitions.padded", "transitions",
+    "transitions.padding", "transitions.padded", "transitions.layered", "transitions",
     "krylov", "linear_solvers", "gymnasium_trial", "gymnasium_table", "transition_tables", "model_checks",
     "device_solvers", "device_model", "placed", "mdp",
     "sweeps", "cold_start", "layers", "chain", "device_bellman", "bellman", "hard_bellman", "paths", "goal_values",

@@ -8,10 +8,11 @@ from hypothesis import given
 
 import revealed as rv
 from models import corridor, random_mdp, random_policy, random_reward
+from revealed.bellman import SoftBellman
 from revealed.chain import Chain
-from revealed.errors import SolverFailed, ValueDoesNotExist
+from revealed.errors import InvalidReward, SolverFailed, ValueDoesNotExist
 from revealed.hard_bellman import solve_hard
-from revealed.layers import LayerSolver
+from revealed.layers import BackwardInduction, LayerSolver
 from revealed.linear_solvers import LUSolver
 from revealed.rewards.base import lift_reward
 from revealed.sweeps import sweep
@@ -116,11 +117,18 @@ def test_probabilities_sum_to_one_where_values_are_large():
     np.testing.assert_allclose(sums, 1.0, rtol=0.0, atol=4e-16)
 
 
-@pytest.mark.parametrize(("act", "error"), [(rv.solve, ValueDoesNotExist), (solve_hard, SolverFailed)])
-def test_values_that_overflow_are_an_error(act, error):
-    mdp = corridor(4).unroll(3)
-    with pytest.raises(error):
-        act(mdp, np.full(mdp.n_states, 1e308))
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+@pytest.mark.parametrize("end", [False, True])
+def test_values_that_overflow_are_an_error(sign, end):
+    mdp = corridor(4, end=end).unroll(3)
+    table = np.full(mdp.feasible.shape, sign * 1e308)
+    with pytest.raises(ValueDoesNotExist):
+        SoftBellman(mdp).solve(table)
+    with pytest.raises(SolverFailed, match="too large for float64"):
+        BackwardInduction(mdp).hard(table)
+    for act in (rv.solve, solve_hard):
+        with pytest.raises(InvalidReward, match="expected rewards of at most 1e\\+100 for feasible pairs"):
+            act(mdp, table)
 
 
 @pytest.mark.parametrize("kind", [rv.LinearReward, rv.TabularReward, rv.NeuralReward])

@@ -9,7 +9,8 @@ import pytest
 import revealed as rv
 from models import corridor, random_mdp, random_policy
 from revealed.environments import grid_transitions
-from revealed.transitions.padded import FEW, PaddedTransitions
+from revealed.errors import InvalidTransitions
+from revealed.transitions.padded import FEW, PaddedTransitions, require_positions
 
 
 def hub_and_wide_rows(S: int = 80) -> rv.MDP:
@@ -73,3 +74,10 @@ def test_tables_of_the_device_find_the_predecessors_that_the_host_finds():
         there = PaddedTransitions.from_tables(here.index, here.p, 5, lambda x: x)
     np.testing.assert_array_equal(there.back.place, here.back.place)
     np.testing.assert_array_equal(there.back.index, here.back.index)
+
+
+def test_more_places_than_four_bytes_can_number_are_refused():
+    """Read from shapes alone: a table of that size would take gigabytes."""
+    with pytest.raises(InvalidTransitions, match="at most 2,147,483,647 places, successors × states; got 25 × 90,"):
+        require_positions((25, 90_000_000))
+    require_positions((25, 85_000_000))

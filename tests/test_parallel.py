@@ -10,7 +10,7 @@ from joblib import parallel_config, register_parallel_backend
 from joblib._parallel_backends import ThreadingBackend
 
 from revealed import parallel
-from revealed.errors import WorkersLost
+from revealed.errors import InvalidInput, WorkersLost
 from revealed.parallel import cores, each, elsewhere, in_order, in_worker, one_thread, side_by_side
 
 
@@ -110,10 +110,23 @@ def test_a_piece_that_kills_whoever_takes_it_is_given_up_in_words(monkeypatch):
     assert str(pickle.loads(pickle.dumps(found.value))) == str(found.value)
 
 
+@pytest.mark.parametrize("jobs", [0, -1, 1.5, "two"])
+def test_a_number_of_workers_that_is_none_is_refused(jobs):
+    with pytest.raises(InvalidInput, match="`jobs`: expected a whole number, at least 1; got"):
+        list(each(pow, [(2, 2)], jobs))
+
+
+class Rounds(ThreadingBackend):
+    @property
+    def supports_return_generator(self) -> bool:
+        return False
+
+
 def test_a_backend_that_works_in_rounds_does_every_piece_once(monkeypatch):
     """Ray's is of this kind; several rounds."""
     monkeypatch.setattr(parallel, "AT_ONCE", 2)
-    with parallel_config(backend="multiprocessing", n_jobs=2):
+    register_parallel_backend("rounds", Rounds)
+    with parallel_config(backend="rounds", n_jobs=2):
         assert sorted(each(pow, [(n, 2) for n in range(11)])) == [n * n for n in range(11)]
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import revealed as rv
-from revealed.device_model import DeviceModel
+from revealed.device_model import SPLIT, DeviceModel, Placement
 from rings import ring
 
 
@@ -53,20 +53,38 @@ def test_pickles_know_where_to_go_but_carry_no_arrays():
     np.testing.assert_array_equal(again.on_device.going, placed.on_device.going)
 
 
+NOT_HERE = "`kind`: expected one of {kinds}, host on this machine; got "
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("abacus",), "`device`: expected one of {kinds}, host on this machine; got 'abacus'."),
+        (("abacus",), NOT_HERE + "'abacus'."),
+        (("CPU",), NOT_HERE + "'CPU'. It is written \"cpu\"."),
+        (("cuda:0",), NOT_HERE + "'cuda:0'. A graphics card is called \"gpu\"."),
+        (("host", "float32"), "`kind`: expected a device beside `devices` or `dtype`; got 'host' with {host}."),
         (("cpu", "float16"), "`dtype`: expected one of float64, float32; got 'float16'."),
-        (("cpu", "float64", 0), "`devices`: expected a whole number, 1 to {n} (cpu); got 0."),
-        (("cpu", "float64", 10_000), "`devices`: expected a whole number, 1 to {n} (cpu); got 10000."),
+        (("cpu", "float64", 0), "`devices`: expected a whole number, 1 to {n} (cpu); got 0. {split}"),
+        (("cpu", "float64", 10_000), "`devices`: expected a whole number, 1 to {n} (cpu); got 10000. {split}"),
     ],
 )
 def test_what_this_machine_does_not_have_is_an_error_that_tells_what_it_has(arguments, message):
     kinds = [kind for kind in ("cpu", "gpu", "tpu") if _there(kind)]
     with pytest.raises(rv.errors.InvalidOption) as caught:
         ring("discounted").mdp.to(*arguments)
-    assert str(caught.value) == message.format(kinds=", ".join(kinds), n=len(jax.devices("cpu")))
+    told = {"kinds": ", ".join(kinds), "n": len(jax.devices("cpu")), "split": SPLIT}
+    assert str(caught.value) == message.format(host="devices=None, dtype='float32'", **told)
+
+
+@pytest.mark.skipif("_there('gpu')", reason="there is a GPU here")
+def test_a_card_that_jax_does_not_see_is_told_how_to_be_seen():
+    with pytest.raises(rv.errors.InvalidOption, match=r'JAX sees no GPU here: pip install "jax\[cuda12\]", or'):
+        ring("discounted").mdp.to("gpu")
+
+
+def test_a_placed_model_says_where_it_is():
+    assert repr(ring("discounted").mdp.to("cpu", devices=1)).endswith("discount 0.95, 4 terminal, on cpu)")
+    assert str(Placement("gpu", 2)) == "2 × gpu"
 
 
 def _there(kind: str) -> bool:

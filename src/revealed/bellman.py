@@ -29,6 +29,7 @@ from revealed.transitions.pattern import ROUGH
 
 MOST_SWEEPS = 200
 MAX_NEWTON = 80
+LARGEST = 1e100  # rewards that may be asked about: sums of larger ones overflow
 CHORD_STEPS = 8  # a factorisation costs about as much as so many chord steps, each of which an adjoint repeats
 
 
@@ -297,9 +298,10 @@ def as_reward(mdp: MDP, reward: Any, name: str = "reward") -> Floats:
             f"shape {array.shape}",
             remedy="Rewards of a base MDP go through mdp.lift(reward)." if mdp.base is not None else None,
         )
-    bad = ~np.isfinite(array) & mdp.feasible
+    bad = ~(np.abs(array) <= LARGEST) & mdp.feasible
     if bad.any():
         s, a = (int(i) for i in np.argwhere(bad)[0])
         got = np.broadcast_to(array, mdp.feasible.shape)[s, a]
-        raise InvalidReward(name, "finite rewards for feasible pairs", got, pair_in_words(mdp, s, a))
+        expected = f"rewards of at most {LARGEST:g}" if np.isfinite(got) else "finite rewards"
+        raise InvalidReward(name, f"{expected} for feasible pairs", got, pair_in_words(mdp, s, a))
     return np.where(mdp.feasible, array, 0.0)

@@ -18,9 +18,10 @@ import numpy as np
 
 from revealed.chain import NO_PROGRESS, NO_VALUE, goals_missing, one_hot, towards_the_end
 from revealed.device_model import DeviceModel
-from revealed.device_solvers import DeviceChain
+from revealed.device_solvers import DeviceChain, LayerChain
 from revealed.errors import InvalidInput, SolverFailed, ValueDoesNotExist
 from revealed.linear_solvers import EPS
+from revealed.transitions.layered import LayeredTransitions
 from revealed.transitions.padded import PaddedTransitions
 
 SWEEPS = 10  # between two looks at the span
@@ -121,6 +122,7 @@ class DeviceOptimum:
     newton_steps: int
     model: DeviceModel = field(repr=False)
     reward: jax.Array = field(repr=False)
+    decisions: tuple[jax.Array, jax.Array] | None = field(default=None, repr=False)  # Q and π of a horizon's layers
 
     @cached_property
     def _all(self) -> tuple[jax.Array, ...]:
@@ -145,7 +147,7 @@ class DeviceOptimum:
             return _policy(*_given(self.model, self.reward), self.at)
 
     @cached_property
-    def chain(self) -> DeviceChain:
+    def chain(self) -> DeviceChain | LayerChain:
         """The chain of the optimal policy."""
         return self.model.chain(self.policy)
 
@@ -176,6 +178,8 @@ def soft_optimum(model: DeviceModel, reward: jax.Array, start: jax.Array | None 
     Raises `ValueDoesNotExist` where γ = 1 and the value is infinite, `SolverFailed` where float64 does not suffice.
     """
     with jax.enable_x64(True):
+        if isinstance(model.transitions, LayeredTransitions):
+            return _backwards(model, reward)
         if model.discount == 1.0 and model.mdp is not None and model.mdp.cannot_end.any():
             towards_the_end(model.mdp)  # raises: no reward would help, and the message names a state
         search = _Search(model, reward)
@@ -188,6 +192,37 @@ def soft_optimum(model: DeviceModel, reward: jax.Array, start: jax.Array | None 
             return search.run(search.cold_start())
         except ValueDoesNotExist as problem:
             raise ValueDoesNotExist(NO_VALUE + ("" if model.mdp is None else goals_missing(model.mdp))) from problem
+
+
+@jax.jit
+def _induction(
+    T: LayeredTransitions, gamma: jax.Array, mask: Any, going: jax.Array, reward: jax.Array
+) -> tuple[jax.Array, jax.Array, tuple[jax.Array, jax.Array]]:
+    """V (L·S,) by one sweep a layer, from the last decision to the first (theory F2), whether it is finite, and Q and π
+    by decisions."""
+    masks = None if mask is None else T.by_decision(mask)
+
+    def one(V: jax.Array, layer: tuple[Any, ...]) -> tuple[jax.Array, tuple[jax.Array, ...]]:
+        reward, going, mask = layer
+        Q = q_rows(T.step, gamma, mask, reward, V)
+        top, rest, odds = soft_rows(Q, going)
+        scale = jnp.exp(-rest)
+        V = top + rest
+        Q = jnp.stack([jnp.where(going, q, -jnp.inf) for q in Q])
+        return V, (V, Q, jnp.stack([o * scale for o in odds]))
+
+    last = jnp.zeros(T.step.n_states)
+    layers = T.by_decision(reward), T.by_layer(going)[:-1], masks
+    V, Q, policy = jax.lax.scan(one, last, layers, reverse=True)[1]
+    return jnp.concatenate([V, last[None]]).reshape(-1), jnp.isfinite(V).all(), (Q, policy)
+
+
+def _backwards(model: DeviceModel, reward: jax.Array) -> DeviceOptimum:
+    """On a horizon the residual is nothing: the next sweep would repeat the last."""
+    V, finite, decisions = _induction(*_given(model, reward))
+    if not bool(finite):
+        raise ValueDoesNotExist(NO_VALUE)
+    return DeviceOptimum(V, V, 0.0, 0, 0, model, reward, decisions)
 
 
 class _Search:

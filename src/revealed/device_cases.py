@@ -8,12 +8,13 @@ functions.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from revealed import device_kernels as kernels
 from revealed.checks import Floats
 from revealed.device_model import DeviceModel
-from revealed.device_parts import AffinePart, DevicePart, DeviceRows, SolvedPart
+from revealed.device_parts import AffinePart, DevicePart, DeviceRows, LayeredPart, SolvedPart
 from revealed.device_pi_tilde import DeviceGiven, DeviceOwn, limits_of
 from revealed.device_rewards import MOST_COLUMNS, on_device
 from revealed.errors import ValueDoesNotExist
@@ -53,7 +54,15 @@ class DeviceCase:
         known = self.model, self.rows, self.pi_tilde, there, theta, kept
         if isinstance(self.pi_tilde, DeviceGiven) and there.features is not None and theta.size <= MOST_COLUMNS:
             return AffinePart(*known)
-        return SolvedPart(*known, self.pi_tilde.soft_value(self._table(there.value(theta))))
+        solved = self.pi_tilde.soft_value(self._table(there.value(theta)))
+        if solved.decisions is not None:
+            return LayeredPart(*known, solved, self._weights)
+        return SolvedPart(*known, solved)
+
+    @cached_property
+    def _weights(self) -> Any:
+        """ρ by decisions, where the model is a horizon."""
+        return kernels.by_decision(self.model.transitions, self.rows.rho, self.rows.slot)
 
     def there(self, reward: Any) -> Any:
         """The reward on the device. The first is kept, and beside it one that was asked about in between."""

@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 
 from revealed.device_bellman import q_rows, soft_rows
+from revealed.transitions.layered import adjoint
 
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -133,10 +134,34 @@ def _choices(Q: Any, rho: Any) -> tuple[Any, Any, Any]:
 
 
 @compiled
-def adjoint_side(T: Any, gamma: Any, rho: Any, policy: Any, slot: Any) -> tuple[Any, Any]:
-    """D = ρ − ρ(s)π_θ (theory G1) of all states (A, S), zero where `slot` says R, and γTᵀD (theory G2)."""
-    D = jnp.pad(rho - rho.sum(axis=0) * policy, ((0, 0), (0, 1)))[:, slot]
-    return D, gamma * T.push(D)
+def by_decision(T: Any, rho: Any, slot: Any) -> Any:
+    """ρ of rows (A, R) by the decisions of a horizon (L − 1, A, S)."""
+    return T.by_decision(jnp.pad(rho, ((0, 0), (0, 1)))[:, slot])
+
+
+@compiled
+def by_state(T: Any, decisions: Any) -> Any:
+    """(A, S) of what is given by decisions, zero in the last layer."""
+    return T.by_state(decisions, 0.0)
+
+
+@compiled
+def layered_likelihood(Q: Any, V: Any, rho: Any) -> Any:
+    """Σ ρ log π_θ with log π_θ = Q − V (theory P1, O1); Q and ρ by decisions, V (L·S,)."""
+    log_policy = Q - V.reshape(-1, 1, Q.shape[-1])[:-1]
+    return jnp.where(rho != 0.0, rho * log_policy, 0.0).sum()
+
+
+@compiled
+def layered_adjoint(T: Any, gamma: Any, rho: Any, policy: Any) -> tuple[Any, Any]:
+    """λ and ∂g/∂r by decisions."""
+    return adjoint(T, gamma, rho, policy)
+
+
+@compiled
+def unlike(rho: Any, policy: Any, slot: Any) -> Any:
+    """D = ρ − ρ(s)π_θ (theory G1) of all states (A, S), zero where `slot` says R."""
+    return jnp.pad(rho - rho.sum(axis=0) * policy, ((0, 0), (0, 1)))[:, slot]
 
 
 @compiled

@@ -8,7 +8,7 @@ have value 0 and no weight. This file loads JAX: import it inside functions.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
@@ -17,13 +17,16 @@ import jax.numpy as jnp
 import numpy as np
 
 from revealed.checks import Floats, is_count, require_option
-from revealed.device_solvers import DeviceChain
+from revealed.device_solvers import DeviceChain, LayerChain
 from revealed.errors import InvalidInput, InvalidOption, InvalidTransitions
 from revealed.linear_solvers import make_solver
+from revealed.transitions.layered import LayeredTransitions
 from revealed.transitions.padded import PaddedTransitions
 
 KINDS = ("cpu", "gpu", "tpu")
 DTYPES = ("float64", "float32")
+CARDS = ("cuda", "rocm", "nvidia", "amd", "metal")  # what others call a GPU
+SPLIT = "XLA_FLAGS=--xla_force_host_platform_device_count=4, set before JAX is loaded, makes four of the CPU."
 
 
 def devices_of(kind: str) -> list[Any]:
@@ -48,13 +51,21 @@ class Placement:
         there = {k: len(devices_of(k)) for k in KINDS}
         offered = [k for k, n in there.items() if n]
         if not isinstance(kind, str) or kind not in (*offered, "host"):
-            raise InvalidOption("device", f"one of {', '.join(offered)}, host on this machine", repr(kind))
+            expected = f"one of {', '.join(offered)}, host on this machine"
+            raise InvalidOption("kind", expected, repr(kind), remedy=_instead_of(kind))
         require_option("dtype", dtype, DTYPES)
         if kind == "host":
+            if devices is not None or dtype != "float64":
+                given = f"devices={devices!r}, dtype={dtype!r}"
+                raise InvalidOption("kind", "a device beside `devices` or `dtype`", f"'host' with {given}")
             return None
         if devices is not None and (not is_count(devices) or devices > there[kind]):
-            raise InvalidOption("devices", f"a whole number, 1 to {there[kind]} ({kind})", repr(devices))
+            expected = f"a whole number, 1 to {there[kind]} ({kind})"
+            raise InvalidOption("devices", expected, repr(devices), remedy=SPLIT if kind == "cpu" else None)
         return cls(kind, there[kind] if devices is None else int(devices), dtype)
+
+    def __str__(self) -> str:
+        return self.kind if self.devices == 1 else f"{self.devices} × {self.kind}"
 
     @cached_property
     def where(self) -> list[Any]:
@@ -85,6 +96,17 @@ class Placement:
             return jax.device_put(x, jax.sharding.NamedSharding(self.sharding.mesh, spec))
 
 
+def _instead_of(kind: Any) -> str | None:
+    """The remedy for a kind of device that is not there."""
+    word = kind.lower() if isinstance(kind, str) else ""
+    if word in KINDS and kind in KINDS:
+        cuda = ' pip install "jax[cuda12]", or another of' if kind == "gpu" else ""
+        return f"JAX sees no {kind.upper()} here:{cuda} https://docs.jax.dev/en/latest/installation.html."
+    if word.startswith(CARDS):
+        return 'A graphics card is called "gpu".'
+    return f'It is written "{word}".' if word in (*KINDS, "host") else None
+
+
 def place(mdp: Any, kind: Any, devices: Any = None, dtype: Any = "float64") -> Any:
     """The same MDP on a device: `kind` is "gpu", "tpu", "cpu" (JAX on the CPU) or "host" (back to SciPy)."""
     base = None if mdp.base is None else place(mdp.base, kind, devices, dtype)
@@ -101,7 +123,7 @@ class DeviceModel:
 
     placement: Placement
     n_states: int
-    transitions: PaddedTransitions
+    transitions: Any  # PaddedTransitions; LayeredTransitions where the model is a horizon on one device
     gamma: jax.Array
     mask: jax.Array | None
     going: jax.Array
@@ -113,9 +135,7 @@ class DeviceModel:
         there: Placement = mdp.device
         size = -(-mdp.n_states // there.devices) * there.devices
         with jax.enable_x64(True):
-            transitions = PaddedTransitions.from_csr(
-                mdp.transitions.matrix, mdp.n_actions, size, there.put, there.sharding
-            )
+            transitions = _transitions(mdp, size)
             going = np.append(~mdp.terminal, np.zeros(size - mdp.n_states, dtype=bool))
             mask = None
             if not mdp.feasible[~mdp.terminal].all():
@@ -172,11 +192,6 @@ class DeviceModel:
         """Whether any state is terminal; padding does not count."""
         return int(self.going.sum()) < self.n_states
 
-    def with_discount(self, discount: float) -> DeviceModel:
-        """The same model with another γ: everything else is shared."""
-        with jax.enable_x64(True):
-            return replace(self, gamma=jnp.asarray(discount, dtype=jnp.float64))
-
     def put(self, array: Any) -> jax.Array:
         """An array of the library's layout, states first, as (…, S) on the device: (S, A) becomes (A, S)."""
         host = np.moveaxis(np.asarray(array), 0, -1)
@@ -190,10 +205,20 @@ class DeviceModel:
         """The way back: NumPy, states first, without padding."""
         return np.ascontiguousarray(np.moveaxis(np.asarray(x)[..., : self.n_states], -1, 0))
 
-    def chain(self, policy: jax.Array) -> DeviceChain:
+    def chain(self, policy: jax.Array) -> DeviceChain | LayerChain:
         """The Markov chain of a policy (A, S), ready to solve with I − γT^π and its transpose."""
+        if isinstance(self.transitions, LayeredTransitions):
+            return LayerChain(self.transitions, self.gamma, policy)
         rescue = partial(_by_the_host, self, policy)
         return DeviceChain(self.transitions, self.gamma, policy, self.going, self.placement.dtype, rescue)
+
+
+def _transitions(mdp: Any, size: int) -> PaddedTransitions | LayeredTransitions:
+    """A horizon on one device needs the base model's alone; several devices share its states as those of any model."""
+    there: Placement = mdp.device
+    if mdp.base is not None and there.devices == 1:
+        return LayeredTransitions.of(mdp.base.on_device.transitions, mdp.n_states // mdp.base.n_states)
+    return PaddedTransitions.from_csr(mdp.transitions.matrix, mdp.n_actions, size, there.put, there.sharding)
 
 
 def _actions(index: jax.Array, p: jax.Array | None, n_actions: int | None) -> int:

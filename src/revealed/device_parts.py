@@ -23,7 +23,7 @@ from revealed import device_kernels as kernels
 from revealed.checks import Bools, Floats, Ints
 from revealed.device_model import DeviceModel
 from revealed.device_pi_tilde import DeviceGiven, DeviceSoft, Warm, limits_of
-from revealed.device_rewards import DeviceLinear
+from revealed.device_rewards import DeviceLifted, DeviceLinear
 from revealed.objective import Choices
 
 MOST_STORED = 250_000_000  # numbers of ∂Q/∂θ that are held at a time: 2 GB
@@ -251,14 +251,17 @@ class SolvedPart(DevicePart):
     def _find_rows(self) -> tuple[Any, ...]:
         return kernels.choices_in_rows(self.solved.q_in(self.rows.index), self.rows.rho)
 
+    @property
+    def _lam(self) -> Any:
+        return self._adjoint[1]
+
     @cached_property
     def _adjoint(self) -> tuple[Any, Any]:
         """D (A, S) and λ (S,) (theory G1, G2): one solve with the transpose."""
-        known = self.model.transitions, self.model.gamma, self.rows.rho, self._in_rows[1], self.rows.slot
-        D, right = kernels.adjoint_side(*known)
+        D = kernels.unlike(self.rows.rho, self._in_rows[1], self.rows.slot)
         warm: Warm = self.choice.warm
         self.choice.work.solves += 1
-        warm.adjoint = self.solved.chain.solve_transpose(right, start=warm.adjoint)
+        warm.adjoint = self.solved.chain.solve_pairs(D, start=warm.adjoint)
         return D, warm.adjoint
 
     @cached_property
@@ -292,5 +295,35 @@ class SolvedPart(DevicePart):
     def hessian(self) -> Floats:
         if not self.choice.moves:
             return -self.information
-        here = covariances(self.model, self._features, self._moved, self.solved.policy, self._adjoint[1])
+        here = covariances(self.model, self._features, self._moved, self.solved.policy, self._lam)
         return here - self.information
+
+
+@dataclass(frozen=True, eq=False)
+class LayeredPart(SolvedPart):
+    """The same on a horizon, whose layers are gone through once for the value and once for the slope (theory F2).
+    `weights` is ρ by decisions."""
+
+    weights: Any = field(repr=False)
+
+    @cached_property
+    def log_likelihood(self) -> float:
+        Q, _ = self.solved.decisions
+        return float(kernels.layered_likelihood(Q, self.solved.V, self.weights))
+
+    @cached_property
+    def _pass(self) -> tuple[Any, Any]:
+        """λ and ∂g/∂r by decisions."""
+        self.choice.work.solves += 1
+        return kernels.layered_adjoint(self.model.transitions, self.model.gamma, self.weights, self.solved.decisions[1])
+
+    @property
+    def _lam(self) -> Any:
+        return self._pass[0]
+
+    @cached_property
+    def pull(self) -> Floats:
+        decisions = self._pass[1]
+        if isinstance(self.reward, DeviceLifted):
+            return self.reward.vjp_of_decisions(self.theta, decisions)
+        return self.reward.vjp(self.theta, kernels.by_state(self.model.transitions, decisions))

@@ -45,6 +45,7 @@ class DeviceSoft:
     table: Any
     V: Any
     given: DeviceGiven | None = None
+    decisions: Any = None  # Q and π_θ of the layers of a horizon
 
     @property
     def _known(self) -> tuple[Any, ...]:
@@ -84,7 +85,7 @@ class DeviceOwn:
         best = soft_optimum(self.model, table, self.warm.value)
         self.warm.value = best.value
         self.work.solves += best.newton_steps
-        return DeviceSoft(self.model, table, best.value)
+        return DeviceSoft(self.model, table, best.value, decisions=best.decisions)
 
 
 class DeviceGiven:

@@ -15,11 +15,12 @@ import numpy as np
 from revealed.checks import Floats
 from revealed.device_kernels import compiled
 from revealed.device_model import DeviceModel
-from revealed.rewards.base import Reward, is_linear
+from revealed.rewards.base import LiftedReward, Reward, is_linear
 from revealed.rewards.linear import LinearReward
 from revealed.rewards.neural import JaxReward, NeuralReward
 from revealed.rewards.tabular import TabularReward
 from revealed.transitions import is_sparse
+from revealed.transitions.layered import LayeredTransitions
 
 MOST_COLUMNS = 400  # of features for which ∂Q/∂θ is held, and of sparse ones that are written out
 MOST_WRITTEN_OUT = 500_000_000  # numbers of sparse features on the device: 4 GB
@@ -135,6 +136,26 @@ class DeviceFunction:
             return np.asarray(self.reward._pull(theta, self._features, rows))
 
 
+class DeviceLifted:
+    """A reward of the base model on a horizon: the same table in every layer, cotangents added over them."""
+
+    features, offset = None, None
+
+    def __init__(self, model: DeviceModel, transitions: LayeredTransitions, reward: LiftedReward) -> None:
+        self._base, self._T = on_device(reward.base, model.mdp.base.on_device), transitions
+        self.linear = reward.linear
+
+    def value(self, theta: Floats) -> Any:
+        return _in_every_layer(self._T, self._base.value(theta))
+
+    def vjp(self, theta: Floats, cotangent: Any) -> Floats:
+        return self._base.vjp(theta, _over_layers(self._T, cotangent))
+
+    def vjp_of_decisions(self, theta: Floats, cotangent: Any) -> Floats:
+        """The same for a cotangent by decisions (L − 1, A, S)."""
+        return self._base.vjp(theta, _summed(cotangent))
+
+
 class ThroughHost:
     """A reward that only the host can compute."""
 
@@ -163,6 +184,8 @@ def on_device(reward: Any, model: DeviceModel) -> Any:
         return DeviceFunction(model, reward)
     if is_linear(reward) and not getattr(reward, "tabular", False) and _fits(reward, model):
         return DeviceLinear.of(model, reward)
+    if isinstance(reward, LiftedReward) and isinstance(model.transitions, LayeredTransitions):
+        return DeviceLifted(model, model.transitions, reward)
     return ThroughHost(model, reward)
 
 
@@ -186,6 +209,16 @@ def _weighted(features: Any, theta: Any) -> Any:
 @compiled
 def _add(table: Any, offset: Any) -> Any:
     return table + offset
+
+
+@compiled
+def _in_every_layer(T: LayeredTransitions, table: Any) -> Any:
+    return jnp.tile(table, (1, T.layers))
+
+
+@compiled
+def _over_layers(T: LayeredTransitions, cotangent: Any) -> Any:
+    return T.by_layer(cotangent).sum(axis=-2)
 
 
 @compiled

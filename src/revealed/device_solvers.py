@@ -20,6 +20,7 @@ import numpy as np
 
 from revealed.errors import SolverFailed, ValueDoesNotExist
 from revealed.linear_solvers import EPS, MOST_STEPS, NEVER_ENDS
+from revealed.transitions.layered import LayeredTransitions, solve_back, solve_onwards
 from revealed.transitions.padded import PaddedTransitions, Rows
 
 _Iteration = tuple[jax.Array, ...]
@@ -36,6 +37,11 @@ def _norm(x: jax.Array) -> jax.Array:
 
 
 _norms = jax.jit(_norm)
+
+
+@jax.jit
+def _pushed(T: PaddedTransitions | LayeredTransitions, gamma: jax.Array, D: jax.Array) -> jax.Array:
+    return gamma * T.push(D)
 
 
 @jax.jit
@@ -210,6 +216,11 @@ class DeviceChain:
         with jax.enable_x64(True):
             return self._apply("solve_transpose", b, start, rtol)
 
+    def solve_pairs(self, D: jax.Array, start: jax.Array | None = None) -> jax.Array:
+        """(I − γT^π)^{-T} γTᵀD for weights D (A, S) of pairs (theory G2)."""
+        with jax.enable_x64(True):
+            return self._apply("solve_transpose", _pushed(self._transitions, self.gamma, D), start, RTOL)
+
     def _apply(self, way: str, b: jax.Array, start: jax.Array | None, rtol: float) -> jax.Array:
         """In blocks of columns: vectors of an iteration are many, and long columns fill the device one by one."""
         if b.ndim == 1:
@@ -238,3 +249,25 @@ class DeviceChain:
         most, least = float(steps.max()), float(jnp.where(self.going, steps, 1.0).min())
         if not (np.isfinite(most) and least > 0.0 and most < MOST_STEPS):
             raise ValueDoesNotExist(NEVER_ENDS)
+
+
+class LayerChain:
+    """The same for a policy on an unrolled horizon: passes over the layers, exact to rounding wherever they start."""
+
+    def __init__(self, transitions: LayeredTransitions, gamma: jax.Array, policy: jax.Array) -> None:
+        self._known = transitions, gamma, policy
+
+    def solve(self, b: jax.Array, start: Any = None, rtol: float = RTOL) -> jax.Array:
+        return self._apply(solve_back, b)
+
+    def solve_transpose(self, b: jax.Array, start: Any = None, rtol: float = RTOL) -> jax.Array:
+        return self._apply(solve_onwards, b)
+
+    def solve_pairs(self, D: jax.Array, start: Any = None) -> jax.Array:
+        T, gamma, _ = self._known
+        with jax.enable_x64(True):
+            return self.solve_transpose(_pushed(T, gamma, D))
+
+    def _apply(self, way: Callable[..., jax.Array], b: jax.Array) -> jax.Array:
+        with jax.enable_x64(True):
+            return way(*self._known, b[None])[0] if b.ndim == 1 else way(*self._known, b)

@@ -19,13 +19,14 @@ import numpy as np
 
 from revealed.bellman import as_reward
 from revealed.chain import Chain, one_hot, towards_the_end
-from revealed.checks import require_option
+from revealed.checks import require_count, require_option
 from revealed.errors import SolverFailed, ValueDoesNotExist
 from revealed.layers import BackwardInduction, in_layers
 from revealed.linear_solvers import EPS, SOLVERS
 from revealed.mdp import MDP, Floats, require_mdp
 from revealed.progress import Progress
 from revealed.sweeps import Choice, centred, greedy, q_values
+from revealed.transitions import can_reach
 
 # Multiples of rounding, relative to the size of values and rewards: what sweeps may leave, what counts as better, and
 # what counts as a tie.
@@ -58,6 +59,7 @@ def solve_hard(
     """The hard optimum (theory B4) by policy iteration; ties are split evenly in the policy returned."""
     require_mdp(mdp)
     require_option("solver", solver, SOLVERS)
+    require_count("max_iter", max_iter)
     table = as_reward(mdp, reward)
     if in_layers(mdp, solver):
         return _backwards(mdp, table)
@@ -67,7 +69,7 @@ def solve_hard(
         except ValueDoesNotExist:
             if mdp.discount < 1.0 or mdp.cannot_end.any():
                 raise
-            # a value that is not yet known may make a free loop look good: exact values never do
+            # a value that is not yet known may make a free loop look good: exact values tell it from a tie
             return PolicyIteration(mdp, table, solver, max_iter, bar, sweeps=False).solve()
 
 
@@ -132,12 +134,25 @@ class PolicyIteration:
         for iteration in range(1, self.max_iter + 1):
             unit = EPS * (float(np.abs(V).max(initial=0.0)) + self.reward_size)
             # strictly better: equal actions must not make it cycle
+            before = choice
             top, choice, gains = greedy(self.mdp, self.r, V, choice, GAIN * unit)
+            if self.mdp.discount == 1.0 and gains and not self.sweeps:
+                choice, gains = self._that_ends(V, before, choice, TIES * unit)
             self.bar.update(f"{gains} states improve")
             if not gains and (exact or self._settled(V, top, SETTLED * unit)):
                 return self._optimum(V, TIES * unit, iteration)
             V, exact, rate = self._evaluate(V, choice, top, SETTLED * unit, None if gains else rate)
         raise SolverFailed(f"policy iteration did not settle within {self.max_iter} iterations. Raise `max_iter`.")
+
+    def _that_ends(self, V: Floats, before: Choice, choice: Choice, tie: float) -> tuple[Choice, int]:
+        """The better policy, and in how many states it is. Where it would never end, a loop that costs nothing looked
+        better by rounding alone, of which a long walk gathers much: there the old choice stays, as in a tie."""
+        stuck = np.flatnonzero(~can_reach(self.mdp.transitions.mix(one_hot(self.mdp, choice)), self.mdp.terminal))
+        if stuck.size:
+            Q = q_values(self.mdp, self.r, V)
+            tied = stuck[Q[stuck, choice[stuck]] <= Q[stuck, before[stuck]] + tie]
+            choice[tied] = before[tied]
+        return choice, int(np.count_nonzero(choice != before))
 
     def _settled(self, V: Floats, top: Floats, rounding: float) -> bool:
         """Whether V is a fixed point to rounding; at γ = 1 only an exact evaluation can tell."""

@@ -137,6 +137,8 @@ class BackwardInduction:
         offered, usual = by_layer(mdp, mdp.feasible), mdp.base.feasible.T
         self._usual = np.where(usual, 0.0, -np.inf)
         self._masks = [self._mask(offered[:, t], usual) for t in range(offered.shape[1] - 1)]
+        ends = [None if mask is None else np.isneginf(mask).all(axis=0) for mask in self._masks]
+        self._ends = [None if end is None or not end.any() else end for end in ends]
 
     def _mask(self, offered: Bools, usual: Bools) -> Floats | None:
         """(A, S) to add to Q: −∞ for what a layer does not offer; None where it offers everything."""
@@ -165,15 +167,14 @@ class BackwardInduction:
     def _odds(self, t: int, Q: Floats, above: Floats, odds: Floats, total: Floats) -> Floats:
         """The largest Q of each state; into their places go Q less it, the exponentials of that, and their sum. As in
         `soft_maximum` the largest is taken off before anything is summed."""
-        top = np.maximum.reduce(Q, axis=0)
-        masked = self._masks[t] is not None
-        if masked:
-            top[np.isneginf(top)] = 0.0  # terminal
+        top, ends = np.maximum.reduce(Q, axis=0), self._ends[t]
+        if ends is not None:
+            top[ends] = 0.0
         np.subtract(Q, top, out=above)
         np.exp(above, out=odds)
         np.add.reduce(odds, axis=0, out=total)
-        if masked:
-            total[total == 0.0] = 1.0
+        if ends is not None:
+            total[ends] = 1.0
         return top
 
     def hard(self, reward: Floats) -> tuple[Floats, Floats]:
@@ -184,8 +185,9 @@ class BackwardInduction:
         with np.errstate(over="ignore", invalid="ignore"):
             for t in range(len(V) - 2, -1, -1):
                 Q[:, t] = self._look(t, V[t + 1], R[:, t])
-                best = np.maximum.reduce(Q[:, t], axis=0)
-                V[t] = np.where(np.isneginf(best), 0.0, best)  # terminal
+                V[t] = np.maximum.reduce(Q[:, t], axis=0)
+                if self._ends[t] is not None:
+                    V[t][self._ends[t]] = 0.0
         if not np.isfinite(V).all():
             raise SolverFailed("the reward is too large for float64: values overflow within the horizon.")
         return V.reshape(-1), q

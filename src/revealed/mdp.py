@@ -191,6 +191,8 @@ class MDP(Placed):
             extras.append(f"horizon {self.horizon}")
         if self.goal is not None:
             extras.append(f"toward {state_in_words(self, self.goal)}")
+        if self.device is not None:
+            extras.append(f"on {self.device}")
         return (
             f"MDP({self.n_states} states, {self.n_actions} actions, {self.transitions.matrix.nnz} transitions, "
             f"discount {self.discount:g}" + "".join(f", {e}" for e in extras) + ")"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -19,6 +20,7 @@ from threading import Lock
 from typing import Any
 from uuid import uuid4
 
+from revealed.checks import require_count
 from revealed.errors import WorkersLost
 
 MOST_LOSSES = 3  # workers lost in a row, with no piece finished in between, after which we give up
@@ -38,9 +40,13 @@ def each(function: Callable[..., Any], items: Iterable[tuple[Any, ...]], jobs: i
     what it says (1 where it says nothing). Workers share the cores: joblib allows each so many threads for linear
     algebra that they do not fight over them. Pieces whose worker dies are handed out again.
     """
+    if jobs is not None:
+        require_count("jobs", jobs)
     if jobs == 1:
         for item in items:
-            yield function(*item)
+            with one_thread():  # as a worker does it, so that sums are taken in the same order
+                result = function(*item)
+            yield result
         return
     left, losses = dict(enumerate(items)), 0
     while left:
@@ -71,7 +77,8 @@ class Piece:
     def __call__(self) -> tuple[int, Any]:
         before = _SHARES.set(self.shares or _SHARES.get())
         try:
-            return self.number, self.function(*self.item)
+            with one_thread():
+                return self.number, self.function(*self.item)
         finally:
             _SHARES.reset(before)
 
@@ -82,6 +89,8 @@ def _finished(
     """Numbers and results, as they finish."""
     from joblib import Parallel, delayed
 
+    # loky replaces a worker that has grown too large, and warns; pieces that are lost are handed out again here
+    warnings.filterwarnings("ignore", "A worker stopped while some jobs were given", UserWarning)
     together = workers(jobs)
     pieces = [Piece(function, number, item, together > 1) for number, item in items.items()]
     client = dask_client()

@@ -21,10 +21,12 @@ import jax.numpy as jnp
 import numpy as np
 import scipy.sparse as sp
 
+from revealed.errors import InvalidTransitions
 from revealed.transitions.padding import pad_rows, table_width, tree_of_sums
 
 FEW = 64  # sums of more terms than this are loops: compiling a longer expression takes too long
 SMALL = 1 << 11  # states up to which sums are one gather and one reduction: quick to compile, slow to run
+MOST_PLACES = 2**31 - 1
 STATIC = {"static": True}  # part of what is compiled, not an array
 Sharding = Any
 Put = Callable[[Any], Any]
@@ -267,6 +269,7 @@ def _turn(back: Predecessors, table: jax.Array, long: jax.Array | None, sharding
 
 def find_predecessors(index: Any, p: Any, long: LongEntries | None, put: Put) -> Predecessors:
     """The table of predecessors; those of hubs and those of long entries are long entries themselves."""
+    require_positions(index.shape)
     host = isinstance(index, np.ndarray)  # tables of the host are sorted there: nothing has to be compiled
     order, count, start = by_target(np, index, p) if host else _by_target(index, p)
     lengths = np.asarray(count)
@@ -275,6 +278,14 @@ def find_predecessors(index: Any, p: Any, long: LongEntries | None, put: Put) ->
     place, source = (put(x) for x in tables)
     entries, position = _long_predecessors(order, lengths, np.asarray(start), width, index.shape, long)
     return Predecessors(place, source, entries, position)
+
+
+def require_positions(shape: tuple[int, ...]) -> None:
+    """Places of the table of successors are known by numbers of four bytes."""
+    if shape[0] * shape[1] > MOST_PLACES:
+        got = f"{shape[0]} × {shape[1]:,}"
+        remedy = "Share the states among more models, or leave out successors without probability."
+        raise InvalidTransitions("index", f"at most {MOST_PLACES:,} places, successors × states", got, remedy=remedy)
 
 
 def by_target(xp: Any, index: Any, p: Any) -> tuple[Any, Any, Any]:
