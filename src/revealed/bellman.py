@@ -9,6 +9,7 @@ factorisation is made. Convergence is judged by the residual Λ(V) − V alone, 
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -71,7 +72,7 @@ def solve(mdp: MDP, reward: Any, solver: str = "auto", progress: bool | None = N
     """
     require_mdp(mdp)
     require_option("solver", solver, SOLVERS)
-    table = as_reward(mdp, reward)
+    table = as_reward(mdp, reward, largest=LARGEST)
     with Progress("soft optimum", progress) as bar:
         return SoftBellman(mdp, solver, bar=bar).solve(table)
 
@@ -283,7 +284,7 @@ def _steps_to_rounding(point: _Point, trial: _Point) -> float:
     return float(np.log(trial.size / (4 * EPS * trial.scale)) / np.log(point.size / trial.size))
 
 
-def as_reward(mdp: MDP, reward: Any, name: str = "reward") -> Floats:
+def as_reward(mdp: MDP, reward: Any, name: str = "reward", largest: float = sys.float_info.max) -> Floats:
     """Check a reward of shape (S, A), (S, 1) or (S,); entries of infeasible pairs are ignored and become zero."""
     array = as_floats(reward)
     if array is None:
@@ -298,10 +299,10 @@ def as_reward(mdp: MDP, reward: Any, name: str = "reward") -> Floats:
             f"shape {array.shape}",
             remedy="Rewards of a base MDP go through mdp.lift(reward)." if mdp.base is not None else None,
         )
-    bad = ~(np.abs(array) <= LARGEST) & mdp.feasible
+    bad = ~(np.abs(array) <= largest) & mdp.feasible
     if bad.any():
         s, a = (int(i) for i in np.argwhere(bad)[0])
         got = np.broadcast_to(array, mdp.feasible.shape)[s, a]
-        expected = f"rewards of at most {LARGEST:g}" if np.isfinite(got) else "finite rewards"
+        expected = f"rewards of at most {largest:g}" if np.isfinite(got) else "finite rewards"
         raise InvalidReward(name, f"{expected} for feasible pairs", got, pair_in_words(mdp, s, a))
     return np.where(mdp.feasible, array, 0.0)

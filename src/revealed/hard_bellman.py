@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from revealed.bellman import as_reward
+from revealed.bellman import LARGEST, as_reward
 from revealed.chain import Chain, one_hot, towards_the_end
 from revealed.checks import require_count, require_option
 from revealed.errors import SolverFailed, ValueDoesNotExist
@@ -60,7 +60,7 @@ def solve_hard(
     require_mdp(mdp)
     require_option("solver", solver, SOLVERS)
     require_count("max_iter", max_iter)
-    table = as_reward(mdp, reward)
+    table = as_reward(mdp, reward, largest=LARGEST)
     if in_layers(mdp, solver):
         return _backwards(mdp, table)
     with Progress("optimum", progress) as bar:
