@@ -60,7 +60,7 @@ def _draw_lines(ax: Axes, lines: Sequence[Line], what: str) -> None:
         color, mark = SHADE[line.task], MARKS[TASKS.index(line.task)]
         ax.loglog(states, heights, color=color, linewidth=1.6)
         for direct in (True, False):
-            chosen = np.array([("Krylov" not in solver_of(r)) == direct for r in line.records])
+            chosen = np.array([(solver_of(r) == "LU") == direct for r in line.records])
             face = color if direct else "white"
             ax.loglog(states[chosen], heights[chosen], mark, color=color, markerfacecolor=face, markersize=5.5)
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import revealed as rv
 from models import (
@@ -15,10 +16,10 @@ from models import (
     random_reward,
     soft_value_iteration,
 )
-from revealed import bellman
+from revealed import bellman, chain
 from revealed.bellman import SoftBellman
 from revealed.environments import grid_transitions
-from revealed.errors import InvalidOption, ValueDoesNotExist
+from revealed.errors import InvalidOption, SolverFailed, ValueDoesNotExist
 from revealed.sweeps import log_sum_exp, soft_maximum
 
 EPS = np.finfo(float).eps
@@ -264,3 +265,21 @@ def test_log_sum_exp_and_soft_maximum_do_not_overflow():
 def test_an_unknown_solver_is_told_at_the_door(solve, mdp):
     with pytest.raises(InvalidOption, match="`solver`: expected one of auto, lu, krylov; got 'magic'"):
         solve(mdp, np.zeros(mdp.n_states), solver="magic")
+
+
+def test_on_a_long_ring_near_one_newton_goes_on_until_the_news_has_been_all_around(monkeypatch):
+    """One good spot among many states: its news passes by a part of the ring with every step."""
+    S = 1_500
+    here, rng = np.arange(S), np.random.default_rng(0)
+    back, on = (sp.csr_array((np.ones(S), (here, (here + d) % S)), shape=(S, S)) for d in (-1, 1))
+    rows = sp.csr_array(sp.vstack([back, on]))[np.arange(2 * S).reshape(2, S).T.reshape(-1)]
+    mdp, reward = rv.MDP(rows, 0.9999), rng.normal(size=S) + 20.0 * (here == 0)
+    monkeypatch.setattr(SoftBellman, "_between", 1)
+    monkeypatch.setattr(chain, "MAX_NEWTON", 3)
+    monkeypatch.setattr(chain, "PASSED", 1)
+    found = rv.solve(mdp, reward)
+    assert found.newton_steps > 3
+    assert found.residual < 1e-14
+    monkeypatch.setattr(chain, "PASSED", 10**9)
+    with pytest.raises(SolverFailed, match="made no progress"):
+        rv.solve(mdp, reward)

@@ -16,7 +16,17 @@ from typing import Any
 
 import numpy as np
 
-from revealed.chain import MANY, NO_PROGRESS, NO_VALUE, Chain, goals_missing, one_hot, towards_the_end
+from revealed.chain import (
+    MANY,
+    MAX_NEWTON,
+    NO_PROGRESS,
+    NO_VALUE,
+    Chain,
+    goals_missing,
+    most_steps,
+    one_hot,
+    towards_the_end,
+)
 from revealed.checks import as_floats, pass_instead, require_option
 from revealed.cold_start import SWEEPS, cold_start
 from revealed.errors import InvalidReward, SolverFailed, ValueDoesNotExist
@@ -29,7 +39,6 @@ from revealed.sweeps import log_sum_exp, q_values, soft_maximum, sweep
 from revealed.transitions.pattern import ROUGH
 
 MOST_SWEEPS = 200
-MAX_NEWTON = 80
 LARGEST = 1e100  # rewards that may be asked about: sums of larger ones overflow
 CHORD_STEPS = 8  # a factorisation costs about as much as so many chord steps, each of which an adjoint repeats
 
@@ -220,7 +229,7 @@ class SoftBellman:
                 if quick or trial.size < 0.9 * point.size:
                     point, chain = trial, chain if quick else None
                     continue
-            if newton == MAX_NEWTON:
+            if newton == most_steps(self.mdp.n_states, self.mdp.discount):
                 raise ValueDoesNotExist(NO_VALUE) if self.mdp.discount == 1.0 else SolverFailed(NO_PROGRESS)
             if newton:  # sweeps carry news one move each, a Newton step carries it only to where it changes the policy
                 point = self._look(reward, sweep(self.mdp, reward, point.LV, self._between))

@@ -254,4 +254,13 @@ NO_VALUE = (
     "rather go on for ever than end. "
     'Make rewards more negative (in a fit: start= with such parameters, or start="ccp"), or use a discount below 1.'
 )
-NO_PROGRESS = "Newton's method for the soft value made no progress: the reward is too large for float64."
+MAX_NEWTON, PASSED = 80, 100
+NO_PROGRESS = (
+    "Newton's method for the soft value made no progress: the reward is too large for float64, or γ too close to 1."
+)
+
+
+def most_steps(n_states: int, discount: float) -> int:
+    """Newton steps before we give up. For γ < 1 they always arrive (policies only become better), but on a large model
+    near γ = 1 news may have to pass by all states, some hundred of them a step."""
+    return MAX_NEWTON + (n_states // PASSED if discount < 1.0 else 0)

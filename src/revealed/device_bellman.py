@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from revealed.chain import NO_PROGRESS, NO_VALUE, goals_missing, one_hot, towards_the_end
+from revealed.chain import NO_PROGRESS, NO_VALUE, goals_missing, most_steps, one_hot, towards_the_end
 from revealed.device_model import DeviceModel
 from revealed.device_solvers import DeviceChain, LayerChain
 from revealed.errors import InvalidInput, SolverFailed, ValueDoesNotExist
@@ -26,7 +26,6 @@ from revealed.transitions.padded import PaddedTransitions
 
 SWEEPS = 10  # between two looks at the span
 MOST_SWEEPS = 100  # a Newton step costs about as much as so many
-MAX_NEWTON = 80
 
 
 def q_rows(T: PaddedTransitions, gamma: jax.Array, mask: Any, reward: jax.Array, V: jax.Array) -> list[jax.Array]:
@@ -248,7 +247,7 @@ class _Search:
     def run(self, V: jax.Array) -> DeviceOptimum:
         point = self._sweep_while_quick(self._look(V))
         while not self._at_rounding(point):
-            if self.newton == MAX_NEWTON:
+            if self.newton == most_steps(self.model.n_states, self.model.discount):
                 raise ValueDoesNotExist(NO_VALUE) if self.model.discount == 1.0 else SolverFailed(NO_PROGRESS)
             trial = self._newton_step(point)
             if trial.size >= 0.5 * point.size and point.size <= 1e3 * EPS * point.scale:
