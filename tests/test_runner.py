@@ -259,7 +259,7 @@ def test_fresh_computes_everything_anew(measure, tmp_path):
     measure.since()
     after = run(tmp_path, fresh=True)
     assert measure.since() == CELLS
-    assert (after.frame["cell_seconds"] != before.frame["cell_seconds"]).all()
+    assert (after.frame["cell_seconds"] != before.frame["cell_seconds"]).any()  # two of them may tick alike
     pd.testing.assert_frame_equal(after.frame, run(tmp_path).frame)  # and it is the new rows that are found later
 
 

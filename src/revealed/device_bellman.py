@@ -64,22 +64,28 @@ def sweep(T: PaddedTransitions, gamma: jax.Array, mask: Any, going: Any, reward:
     return log_sum_exp(T, gamma, mask, going, reward, V)
 
 
-@jax.jit
-def _choices(T: Any, gamma: Any, mask: Any, going: Any, reward: Any, V: jax.Array) -> tuple[jax.Array, ...]:
-    """Λ(V), Q(V), π and log π (theory P1); the largest Q is taken off first, as on the host."""
+def soft_choices(T: Any, gamma: Any, mask: Any, going: Any, reward: Any, V: jax.Array) -> tuple[jax.Array, ...]:
+    """Λ(V), Q(V), π and log π (theory V2, P1), zero, −∞, zero and −∞ where nothing is offered; the largest Q is taken
+    off first, as on the host."""
     Q = q_rows(T, gamma, mask, reward, V)
     top, rest, odds = soft_rows(Q, going)
-    scale = jnp.exp(-rest)
     log_policy = [jnp.where(going, q - top - rest, -jnp.inf) for q in Q]
     Q = [jnp.where(going, q, -jnp.inf) for q in Q]
-    return top + rest, jnp.stack(Q), jnp.stack([o * scale for o in odds]), jnp.stack(log_policy)
+    return top + rest, jnp.stack(Q), _shares(odds, rest), jnp.stack(log_policy)
 
 
-@jax.jit
-def _policy(T: Any, gamma: Any, mask: Any, going: Any, reward: Any, V: jax.Array) -> jax.Array:
+def soft_policy(T: Any, gamma: Any, mask: Any, going: Any, reward: Any, V: jax.Array) -> jax.Array:
+    """π alone."""
     _, rest, odds = soft_rows(q_rows(T, gamma, mask, reward, V), going)
+    return _shares(odds, rest)
+
+
+def _shares(odds: list[jax.Array], rest: jax.Array) -> jax.Array:
     scale = jnp.exp(-rest)
     return jnp.stack([o * scale for o in odds])
+
+
+_choices, _policy = jax.jit(soft_choices), jax.jit(soft_policy)
 
 
 @jax.jit
@@ -203,12 +209,8 @@ def _induction(
 
     def one(V: jax.Array, layer: tuple[Any, ...]) -> tuple[jax.Array, tuple[jax.Array, ...]]:
         reward, going, mask = layer
-        Q = q_rows(T.step, gamma, mask, reward, V)
-        top, rest, odds = soft_rows(Q, going)
-        scale = jnp.exp(-rest)
-        V = top + rest
-        Q = jnp.stack([jnp.where(going, q, -jnp.inf) for q in Q])
-        return V, (V, Q, jnp.stack([o * scale for o in odds]))
+        V, Q, policy, _ = soft_choices(T.step, gamma, mask, going, reward, V)
+        return V, (V, Q, policy)
 
     last = jnp.zeros(T.step.n_states)
     layers = T.by_decision(reward), T.by_layer(going)[:-1], masks

@@ -14,7 +14,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from revealed.device_bellman import q_rows, soft_rows
+from revealed.device_bellman import q_rows, soft_choices, soft_policy
 from revealed.transitions.layered import adjoint
 
 
@@ -50,24 +50,17 @@ def feasible_table(limits: Any, table: Any) -> tuple[Any, Any]:
 
 
 @compiled
-def soft_choices(T: Any, gamma: Any, limits: Any, table: Any, V: Any) -> tuple[Any, Any, Any, Any]:
-    """Q = r + γTV (theory V2), log Σ_a exp Q, π_θ and log π_θ (theory P1); −∞, 0, 0 and −∞ where nothing is offered."""
+def choices(T: Any, gamma: Any, limits: Any, table: Any, V: Any) -> tuple[Any, ...]:
+    """Λ(V), Q = r + γTV, π_θ and log π_θ in all states."""
     mask, going = limits
-    Q = q_rows(T, gamma, mask, table, V)
-    top, rest, odds = soft_rows(Q, going)
-    log_policy = [jnp.where(going, q - top - rest, -jnp.inf) for q in Q]
-    Q = [jnp.where(going, q, -jnp.inf) for q in Q]
-    scale = jnp.exp(-rest)
-    return jnp.stack(Q), top + rest, jnp.stack([o * scale for o in odds]), jnp.stack(log_policy)
+    return soft_choices(T, gamma, mask, going, table, V)
 
 
 @compiled
-def soft_policy(T: Any, gamma: Any, limits: Any, table: Any, V: Any) -> Any:
-    """π_θ alone."""
+def policy_alone(T: Any, gamma: Any, limits: Any, table: Any, V: Any) -> Any:
+    """π_θ without the rest."""
     mask, going = limits
-    _, rest, odds = soft_rows(q_rows(T, gamma, mask, table, V), going)
-    scale = jnp.exp(-rest)
-    return jnp.stack([o * scale for o in odds])
+    return soft_policy(T, gamma, mask, going, table, V)
 
 
 @compiled
@@ -152,10 +145,7 @@ def layered_likelihood(Q: Any, V: Any, rho: Any) -> Any:
     return jnp.where(rho != 0.0, rho * log_policy, 0.0).sum()
 
 
-@compiled
-def layered_adjoint(T: Any, gamma: Any, rho: Any, policy: Any) -> tuple[Any, Any]:
-    """λ and ∂g/∂r by decisions."""
-    return adjoint(T, gamma, rho, policy)
+layered_adjoint = compiled(adjoint)
 
 
 @compiled

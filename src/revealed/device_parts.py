@@ -162,11 +162,11 @@ class DevicePart(ABC):
 
     @property
     def value(self) -> Floats:
-        return self.model.get(self.soft.all[1])
+        return self.model.get(self.soft.all[0])
 
     @property
     def q(self) -> Floats:
-        return self.model.get(self.soft.all[0])
+        return self.model.get(self.soft.all[1])
 
     @property
     def pi_tilde(self) -> Floats:

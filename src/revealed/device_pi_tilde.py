@@ -53,12 +53,12 @@ class DeviceSoft:
 
     @cached_property
     def all(self) -> tuple[Any, Any, Any, Any]:
-        """Q, its soft maximum, π_θ and log π_θ in all states."""
-        return kernels.soft_choices(*self._known)
+        """The soft maximum of Q, Q, π_θ and log π_θ in all states."""
+        return kernels.choices(*self._known)
 
     @cached_property
     def policy(self) -> Any:
-        return kernels.soft_policy(*self._known) if self.given is None else self.all[2]
+        return kernels.policy_alone(*self._known) if self.given is None else self.all[2]
 
     def q_in(self, index: Any) -> Any:
         """(A, R): Q in some rows."""

@@ -175,8 +175,7 @@ def _chunks(numbers: list[int], jobs: int | None) -> Iterator[list[int]]:
 
 def replicate(study: Study, numbers: list[int]) -> list[dict[str, Any]]:
     """Some replications, wherever they run, as plain numbers and words."""
-    with one_thread():
-        return [_one(study, number) for number in numbers]
+    return [_one(study, number) for number in numbers]
 
 
 def _one(study: Study, number: int) -> dict[str, Any]:

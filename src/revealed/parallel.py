@@ -173,8 +173,7 @@ def in_order(function: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[A
 
 
 def _some(number: int, function: Callable[[Any], Any], items: Sequence[Any]) -> tuple[int, list[Any]]:
-    with one_thread():
-        return number, [function(item) for item in items]
+    return number, [function(item) for item in items]
 
 
 def in_worker() -> bool:

@@ -57,8 +57,7 @@ def measure_cell(config: Any, cell: Cell) -> tuple[Any, Cell, Measured]:
     """One cell, wherever it runs; a failure is a result with its reason."""
     born = time.perf_counter()
     try:
-        with one_thread():
-            measured = EXPERIMENTS[cell.experiment].measure(config, cell)
+        measured = EXPERIMENTS[cell.experiment].measure(config, cell)
     except Exception as error:
         measured = Measured(failed_row(error))
     measured.row.update(cell_seconds=time.perf_counter() - born, processor=processor())

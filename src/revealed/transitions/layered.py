@@ -92,7 +92,6 @@ def solve_onwards(T: LayeredTransitions, gamma: jax.Array, policy: jax.Array, b:
     return jax.lax.fori_loop(0, T.layers - 1, one, T.by_layer(b)).reshape(b.shape)
 
 
-@jax.jit
 def adjoint(T: LayeredTransitions, gamma: jax.Array, rho: jax.Array, policy: jax.Array) -> tuple[jax.Array, jax.Array]:
     """λ (L·S,) and ∂g/∂r by decisions (theory G1–G3), for weights ρ and a policy by decisions, in one pass:
     D_t = ρ_t − ρ_t(s)π_t, λ_{t+1} = γTᵀ(D_t + π_t ⊙ λ_t)."""
