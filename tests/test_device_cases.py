@@ -5,6 +5,7 @@ import pytest
 
 import revealed as rv
 from revealed import device_parts
+from revealed.curvature import can_use_hessian
 from revealed.device_cases import DeviceCase
 from revealed.device_model import DeviceModel
 from revealed.device_parts import AffinePart, DeviceRows, LayeredPart, SolvedPart
@@ -12,7 +13,7 @@ from revealed.device_pi_tilde import DeviceGiven, DeviceOwn
 from revealed.device_rewards import DeviceLinear
 from revealed.linear_solvers import Work
 from revealed.objective import Case, Objective
-from revealed.optimize import Settings, Trace, can_use_hessian, maximise
+from revealed.optimize import Settings, Trace, maximise
 from revealed.pi_tilde import GivenPolicy, OwnPolicy
 from revealed.progress import Progress
 from revealed.rewards.base import lift_reward

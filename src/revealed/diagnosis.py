@@ -9,16 +9,19 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from revealed.checks import Ints
+from revealed.checks import Bools, Ints
+from revealed.curvature import MOST_DIFFERENCED, Curvature, can_use_hessian, difference_hessian, eigen, shift, units_of
 from revealed.logit_rows import widest_gap
 from revealed.mdp import Floats
-from revealed.objective import Evaluation, Objective
-from revealed.optimize import Curvature, can_use_hessian
+from revealed.objective import MOST_FEATURES, Evaluation, Objective
+from revealed.optimize import Search
+from revealed.rewards.base import is_linear
 
 NULL_EIGENVALUE = 1e-10  # of the information, scaled to unit diagonal; collinear features give some 1e-16
 NULL_COLUMN = 1e-9  # standard deviation of ∂Q/∂θ_k across actions, relative to its size
 RUN_AWAY = 15.0  # log-odds: odds of three million to one
 CLEAR, MOST_NAMED = 0.1, 3  # share of the largest move from which a weight counts as run away; named at most
+TELLING = 1e-6  # share of the most that an observed state tells about a direction, from which it counts
 STAND_OUT = 16  # weights among which run-away ones are looked for, where there are very many
 
 
@@ -46,37 +49,48 @@ def nobody_chose(point: Evaluation) -> bool:
 
 
 def invisible_directions(point: Evaluation) -> Floats:
-    """Orthonormal rows (n, K) along which the observed choices do not change; n = 0 where θ is identified.
+    """Independent rows (n, K) along which the observed choices do not change; n = 0 where θ is identified.
 
-    Read off the information Σρ(s)Cov_s(∂Q/∂θ), scaled to unit diagonal so that units of features do not matter.
+    Read off the information Σρ(s)Cov_s(∂Q/∂θ), scaled to unit diagonal so that units of features do not matter. Rows
+    are shifts of θ; in the units of the features (`point.size`) their entries compare.
     """
-    information = point.information
+    return null_directions(point.information, point.size)
+
+
+def null_directions(information: Floats, size: Floats) -> Floats:
+    """The same of any information matrix (K, K) whose parameters have these sizes (K,)."""
     K = information.shape[0]
     spread = np.sqrt(np.maximum(np.diag(information), 0.0))
-    constant = spread <= NULL_COLUMN * point.size
+    constant = spread <= NULL_COLUMN * size
     live = np.flatnonzero(~constant)
-    rows = list(np.eye(K)[constant])
-    if live.size:
-        scaled = information[np.ix_(live, live)] / np.outer(spread[live], spread[live])
-        values, vectors = np.linalg.eigh(scaled)
-        for vector in vectors[:, values < NULL_EIGENVALUE * live.size].T:
-            direction = np.zeros(K)
-            direction[live] = vector / spread[live]
-            rows.append(direction / np.linalg.norm(direction))
-    if not rows:
-        return np.zeros((0, K))
-    return np.linalg.svd(np.array(rows), full_matrices=False)[2]
+    alone = np.eye(K)[constant] / np.where(size > 0.0, size, 1.0)
+    scaled = information[np.ix_(live, live)] / np.outer(spread[live], spread[live])
+    values, vectors = eigen(scaled)
+    null = np.flatnonzero(values < NULL_EIGENVALUE * live.size)
+    together = np.zeros((null.size, K))
+    together[:, live] = (vectors[:, null] / spread[live, None]).T
+    return np.vstack([alone, together])
+
+
+def parts_along(theta: Floats, directions: Floats) -> Floats:
+    """(n, K): what θ has of each direction, so that θ less their sum is as small as can be."""
+    if not len(directions):
+        return np.zeros((0, theta.size))
+    rows = directions / np.linalg.norm(directions, axis=1, keepdims=True)
+    return np.linalg.lstsq(rows.T, theta, rcond=None)[0][:, None] * rows
 
 
 def without(theta: Floats, directions: Floats) -> Floats:
-    """θ with its part along the (orthonormal) directions taken off: the minimum-norm choice among equals."""
-    return theta - directions.T @ (directions @ theta)
+    """θ with its part along the directions taken off: the minimum-norm choice among equals."""
+    return theta - parts_along(theta, directions).sum(axis=0)
 
 
-def describe_directions(directions: Floats, names: Iterable[str]) -> str:
-    """In words: "a + b − 2·c" for each direction, features that do not take part left out."""
+def describe_directions(directions: Floats, names: Iterable[str], size: Floats | None = None) -> str:
+    """In words: "a + b − 2·c" for each direction. Features that do not take part, judged by `size` (K,), the size of
+    each, are left out."""
     names = list(names)
-    return "; ".join(_in_words(row, names) for row in _reduced(directions))
+    size = np.ones(len(names)) if size is None else np.where(size > 0.0, size, 1.0)
+    return "; ".join(_in_words(row, size, names) for row in _reduced(directions * size))
 
 
 def _reduced(rows: Floats) -> Floats:
@@ -97,13 +111,45 @@ def _largest(row: Floats) -> int:
     return int(np.argmax(size >= (1.0 - 1e-9) * size.max()))
 
 
-def _in_words(row: Floats, names: list[str]) -> str:
-    row = row / row[_largest(row)]
+def _in_words(row: Floats, size: Floats, names: list[str]) -> str:
+    """A row in units of the features, as weights of the parameters."""
+    top = _largest(row)
+    weights = row / size / (row[top] / size[top])
     parts = []
-    for k in np.flatnonzero(np.abs(row) > 1e-6):
-        weight = f"{abs(row[k]):.3g}·" if abs(abs(row[k]) - 1.0) > 1e-6 else ""
-        parts.append(("− " if row[k] < 0 else "+ " if parts else "") + f"{weight}`{names[k]}`")
+    for k in np.flatnonzero(np.abs(row) > 1e-6 * abs(row[top])):
+        weight = f"{abs(weights[k]):.3g}·" if abs(abs(weights[k]) - 1.0) > 1e-6 else ""
+        parts.append(("− " if weights[k] < 0 else "+ " if parts else "") + f"{weight}`{names[k]}`")
     return " ".join(parts)
+
+
+def unseen_in_words(found: Search) -> list[str]:
+    """What choices cannot see of a reward without features, as notes: directions where there are few parameters."""
+    if not found.reached:
+        return [_UNSEEN.format(which="what choices cannot see of this reward")]
+    point = found.best
+    K, tabular = point.theta.size, is_linear(point.objective.reward)
+    if tabular and K <= MOST_FEATURES:
+        spot = Objective(_Along(point, np.arange(K)), point.objective.cases).at(np.zeros(K))
+        return _as_note(invisible_directions(spot), point, spot.size)
+    if not tabular and K <= MOST_DIFFERENCED:
+        units = units_of(point)
+        return _as_note(null_directions(-difference_hessian(point), units), point, units)
+    return [_UNSEEN.format(which="what choices cannot see of this reward")]
+
+
+def _as_note(directions: Floats, point: Evaluation, size: Floats) -> list[str]:
+    n = len(directions)
+    if n == 0:
+        return []
+    if n == 1 and np.allclose(directions[0], directions[0, 0], rtol=1e-6, atol=0.0):
+        return [_UNSEEN.format(which="choices do not change if every weight moves by the same amount: that constant")]
+    words = describe_directions(directions[:MOST_NAMED], point.objective.reward.names, size)
+    if n > MOST_NAMED or len(words) > 300:
+        words = f"{n} directions of the {point.theta.size} weights"
+    return [_UNSEEN.format(which=f"choices do not change along {words}: that part")]
+
+
+_UNSEEN = "{which} stays where the search started."
 
 
 def suspects(best: Evaluation, travel: list[Floats]) -> list[Floats]:
@@ -143,19 +189,32 @@ def _few_that_stand_out(best: Evaluation) -> Ints:
 def _telling_step(point: Evaluation) -> Floats | None:
     """Newton's next step, if it would move the log-odds of any choice by a hundredth or more."""
     step = Curvature(point, floor=0.0).step(np.inf)[0]
-    return step if _gap(point, step) >= 1e-2 else None
+    return step if _gap(point, step, _telling_rows(point, step)) >= 1e-2 else None
+
+
+def _telling_rows(point: Evaluation, direction: Floats) -> list[Bools]:
+    """(R,) for each part: the observed states that tell anything about a direction. Where a feature is huge in one
+    state, say, choices there are sure at once, and how far their log-odds move says nothing about a maximum."""
+    told = []
+    for part in point.parts:
+        moved, policy = part.slopes @ direction, np.exp(part.choices.log_policy)
+        mean = (policy * moved).sum(axis=1, keepdims=True)
+        told.append(part.choices.rho.sum(axis=1) * (policy * (moved - mean) ** 2).sum(axis=1))
+    most = max(float(row.max(initial=0.0)) for row in told)
+    return [row >= TELLING * most for row in told]
 
 
 def _faded(best: Evaluation) -> list[Floats]:
     """θ's part along directions in which choices are so sure that they no longer change, although they could."""
-    far = [(row @ best.theta) * row for row in invisible_directions(best)]
+    far = parts_along(best.theta, invisible_directions(best))
     return [direction for direction in far if _gap(best, direction) >= RUN_AWAY]
 
 
-def _gap(point: Evaluation, direction: Floats) -> float:
-    """The most that a step moves the log-odds of two actions in an observed state."""
-    gaps = (widest_gap((part.slopes @ direction)[:, :, None], part.choices.feasible) for part in point.parts)
-    return max(float(gap[0]) for gap in gaps)
+def _gap(point: Evaluation, direction: Floats, rows: list[Bools] | None = None) -> float:
+    """The most that a step moves the log-odds of two actions in an observed state, or in one of these rows."""
+    picked = [np.ones(len(part.choices.rho), dtype=bool) for part in point.parts] if rows is None else rows
+    moved = ((part.slopes @ direction, part.choices.feasible, of) for part, of in zip(point.parts, picked, strict=True))
+    return max(float(widest_gap(F[of][:, :, None], offered[of])[0]) if of.any() else 0.0 for F, offered, of in moved)
 
 
 class _Along:
@@ -189,14 +248,19 @@ def way_out(objective: Objective, best: Evaluation, directions: Iterable[Floats]
     """The first of the directions along which the likelihood keeps rising for ever (theory I2); None where none is.
 
     From the end of the search go on along each direction, doubling the distance, until the log-odds of observed
-    choices have moved by 15. At a maximum, however flat, some observed choice becomes a surprise on the way and the
-    log likelihood falls by several nats; where it loses less than one observation's weight, there is no maximum. (With
-    a penalty there always is one.)
+    choices have moved by 15 and nothing more is gained. At a maximum, however flat or far, some observed choice becomes
+    a surprise on the way and the log likelihood falls by several nats; where it loses less than one observation's
+    weight, there is no maximum. (With a penalty there always is one.)
     """
     weights = np.concatenate([part.choices.rho[part.choices.rho > 0.0] for part in best.parts])
     allowance = min(1.0, float(weights.min())) / objective.total
     tried = (d for d in directions if np.linalg.norm(d) > 0.0)
     return next((d for d in tried if _runs_away(objective, best, d, allowance)), None)
+
+
+def still_moving(point: Evaluation) -> bool:
+    """Whether Newton's next step would move log-odds by a hundredth or more: the penalty has not stopped it yet."""
+    return can_use_hessian(point.objective) and _telling_step(point) is not None
 
 
 def runaways(best: Evaluation, direction: Floats) -> tuple[str, ...]:
@@ -210,22 +274,17 @@ def runaways(best: Evaluation, direction: Floats) -> tuple[str, ...]:
 
 
 def _runs_away(objective: Objective, best: Evaluation, direction: Floats, allowance: float) -> bool:
-    length, before, peak = 1.0, best.value, best.value
+    length, before, peak, flat = 1.0, best.value, best.value, 0
+    rows = _telling_rows(best, direction) if can_use_hessian(best.objective) else None
     while length < 1e9:
         trial = objective.at(best.theta + length * direction)
         if not trial.value > peak - allowance:  # of a search that was stopped early, the best may lie on the way
             return False
-        if _shift(best, trial) >= RUN_AWAY:
-            return trial.value > before - 0.25 * allowance  # else a maximum lies behind, not ahead
+        far = shift(best, trial, rows) >= RUN_AWAY
+        if far and trial.value <= before - 0.25 * allowance:
+            return False  # a maximum lies behind, not ahead
+        flat = flat + 1 if far and trial.value <= before + allowance else 0  # else one may lie far ahead
+        if flat == 2:  # twice, since between two points alike there may be a maximum
+            return True
         length, before, peak = 2.0 * length, trial.value, max(peak, trial.value)
     return False  # nothing moves at all: a direction that choices cannot see, not one that runs away
-
-
-def _shift(best: Evaluation, trial: Evaluation) -> float:
-    """The largest change of a log choice probability in an observed state."""
-    most = 0.0
-    for old, new in zip(best.parts, trial.parts, strict=True):
-        offered = old.choices.feasible
-        shift = new.choices.log_policy[offered] - old.choices.log_policy[offered]
-        most = max(most, float(np.abs(shift).max(initial=0.0)))
-    return most

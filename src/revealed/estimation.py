@@ -8,12 +8,15 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from revealed.chain import Chain
 from revealed.checks import as_floats, as_number, require_count, require_flag, require_option
+from revealed.curvature import can_use_hessian
 from revealed.demonstrations import Demonstrations
 from revealed.diagnosis import (
     Status,
@@ -21,7 +24,9 @@ from revealed.diagnosis import (
     invisible_directions,
     nobody_chose,
     runaways,
+    still_moving,
     suspects,
+    unseen_in_words,
     way_out,
     without,
 )
@@ -33,12 +38,13 @@ from revealed.logit_rows import weighted_log
 from revealed.matching import impossible_moves, match_labels, name_alike, require_fit
 from revealed.mdp import MDP, Floats, require_mdp
 from revealed.objective import Case, Evaluation, Objective
-from revealed.optimize import OPTIMIZERS, Iterate, Search, Settings, Trace, can_use_hessian, maximise
+from revealed.optimize import OPTIMIZERS, Iterate, Search, Settings, Trace, maximise
 from revealed.pi_tilde import GivenPolicy, OwnPolicy
 from revealed.progress import Progress
 from revealed.rewards.base import Reward, align_reward, lift_reward
 
-SETTLED = 1e-9  # largest change of a choice probability between two updates of NPL that counts as none
+AT_REST, SETTLED = 1e-9, 1e-7  # changes of choice probabilities: at which NPL stops, and which count as settled
+HARDLY = 1e-2  # standard errors that estimates may have left to go once the updates are used up
 
 
 @dataclass(frozen=True)
@@ -97,6 +103,8 @@ class Run:
         self.work = Work()
         self._born = time.perf_counter()
         self.moves: list[float] = []
+        self.paths: list[Floats] = []  # θ after each update of NPL
+        self.asked_updates = False  # whether the user chose how many
         self.earlier: list[Floats] = []
         self.iterations = 0
         self._expert: Any = None
@@ -181,23 +189,45 @@ class Run:
         """π_θ and log π_θ: the next π̃ of NPL."""
         return best.parts[0].policy, best.parts[0].log_policy
 
-    def note_update(self, before: Any, after: Any, reached: bool) -> None:
+    def note_update(self, before: Any, after: Any, search: Search) -> None:
         """How far π̃ moved in this update of NPL; a maximisation that did not get to its end does not count as rest."""
-        self.moves.append(self._distance(before, after) if reached else np.inf)
+        self.moves.append(self._distance(before, after) if search.reached else np.inf)
+        self.paths.append(search.best.theta)
 
     def _distance(self, before: Any, after: Any) -> float:
         return float(np.abs(after - before).max(initial=0.0))
 
     def runs_away(self, best: Evaluation) -> bool:
-        """Whether weights run away (theory I2); with a penalty they cannot."""
+        """Whether weights run away (theory I2), or would but for the penalty: judged without it."""
         travel = [best.theta - earlier for earlier in self.earlier[-3:]] + [best.theta]
-        if self.options.l2 == 0.0:
-            self.way_out = way_out(self.objective, best, suspects(best, travel))
+        plain = self.objective if self.options.l2 == 0.0 else Objective(self.reward, self.objective.cases)
+        point = best if plain is self.objective else plain.at(best.theta)
+        self.way_out = way_out(plain, point, suspects(point, travel))
         return self.way_out is not None
 
     @property
+    def resting(self) -> bool:
+        """Whether π̃ no longer moves: there is nothing left to update."""
+        return bool(self.moves) and self.moves[-1] <= AT_REST
+
+    @cached_property
     def settled(self) -> bool:
-        return bool(self.moves) and self.moves[-1] <= SETTLED
+        """Whether NPL has settled: π̃ hardly moves, or the estimates have but a small part of a standard error to go."""
+        return bool(self.moves) and (self.moves[-1] <= SETTLED or self._left_to_go() <= HARDLY)
+
+    def _left_to_go(self) -> float:
+        """How far the estimates are from where the updates lead, in standard errors; ∞ where that cannot be told.
+
+        Updates shrink the distance by a constant rate in the end, so that moves d and then rd leave r²d/(1 − r) to go.
+        A step Δθ is √(Δθ'IΔθ) standard errors long at least, with I the information of all decisions.
+        """
+        if len(self.paths) < 3 or not np.isfinite(self.moves[-1]) or not can_use_hessian(self.objective):
+            return np.inf
+        information = self.objective.at(self.paths[-1]).information * self.demos.counts.sum()
+        before, last = (b - a for a, b in pairwise(self.paths[-3:]))
+        first, second = (float(np.sqrt(max(d @ information @ d, 0.0))) for d in (before, last))
+        rate = second / first if first > 0.0 else 0.0
+        return second * rate / (1.0 - rate) if rate < 1.0 else np.inf
 
     @property
     def cycling(self) -> bool:
@@ -211,19 +241,27 @@ class Run:
         notes = [_NO_CHOICE] if nobody_chose(found.best) else []
         notes += [note for note in told if note]
         notes += [*self._transition_notes(), *self.demos.notes]
+        if found.departures:
+            notes.append(_LEFT)
         if found.interrupted:
             message = f"{found.reason}; what was reached is kept."
             return found.best, Status("iteration_limit", message, tuple(notes), interrupted=True)
         if self.runs_away(found.best):
-            return found.best, Status("separated", self._separated(found.best), tuple(notes))
+            if self.options.l2 == 0.0 or still_moving(found.best):
+                return found.best, Status("separated", self._separated(found.best), tuple(notes))
+            notes.append(_HELD.format(which=self._which(found.best), l2=self.options.l2))
         best, hidden = self._without_invisible(found, notes)
         code, message = self._verdict(found, hidden, notes)
         return best, Status(code, message, tuple(notes))
 
     def _separated(self, best: Evaluation) -> str:
+        text = _SEPARATED if self.options.l2 == 0.0 else _NOT_HELD.format(l2=self.options.l2)
+        return text.format(which=self._which(best)) + ("" if self.moves_with_theta else _PSEUDO)
+
+    def _which(self, best: Evaluation) -> str:
+        """The weights that run away, where they can be named."""
         names = () if self.way_out is None else runaways(best, self.way_out)
-        which = f" ({', '.join(names)})" if names else ""
-        return _SEPARATED.format(which=which) + ("" if self.moves_with_theta else _PSEUDO)
+        return f" ({', '.join(names)})" if names else ""
 
     def _transition_notes(self) -> tuple[str, ...]:
         """What to know of transitions that were estimated: the pairs never seen, and the rule for them."""
@@ -234,10 +272,10 @@ class Run:
         """The estimate less what choices cannot see of a linear reward, and that in words; empty where they see all."""
         if not found.reached or not can_use_hessian(self.objective):
             if self.options.l2 == 0.0:
-                notes.append(_UNSEEN)
+                notes += unseen_in_words(found)
             return found.best, ""
         directions = invisible_directions(found.best)
-        words = describe_directions(directions, self.reward.names)
+        words = describe_directions(directions, self.reward.names, found.best.size)
         if not words or self.options.l2 > 0.0:
             return found.best, words
         smaller = self.objective.at(without(found.best.theta, directions))
@@ -254,7 +292,7 @@ class Run:
             return "iteration_limit", f"{found.reason}. Raise max_iter, loosen tol, or set l2=1e-4."
         if self.cycling:
             return "cycling", _CYCLING.format(move=self.moves[-1])
-        if len(self.moves) > 1 and not self.settled:
+        if self.moves and not self.settled and not self.asked_updates:
             return "iteration_limit", _UNSETTLED.format(move=self.moves[-1], k=len(self.moves))
         if hidden and self.options.l2 == 0.0:
             return "unidentified", _UNIDENTIFIED.format(words=hidden)
@@ -269,7 +307,13 @@ class Run:
         return all(case.moves for case in self.objective.cases)
 
     def _settled_words(self) -> str:
-        return f"; π̃ settled after {len(self.moves)} updates" if len(self.moves) > 1 and self.settled else ""
+        k = len(self.moves)
+        if k > 1 and self.moves[-1] <= SETTLED:
+            return f"; π̃ settled after {k} updates"
+        if self.moves and not self.settled:
+            return f"; {k}-step NPL, as asked: π̃ moved by {self.moves[-1]:.1e} in the last update"
+        left = f"; estimates have less than {HARDLY:g} standard errors left to go after {k} updates"
+        return left if k > 1 else ""
 
     def _result(self, best: Evaluation, status: Status) -> Any:
         part = best.parts[0]
@@ -331,19 +375,29 @@ def _as_start(start: Any, reward: Reward) -> Floats:
 
 
 _SEPARATED = (
-    "the likelihood has no maximum: some weights run away{which} because they explain the few choices perfectly. "
-    "Add a penalty (l2=1e-3), more data, or fewer features."
+    "the likelihood has no maximum: it rises for ever as some weights grow{which}, because all observed choices that "
+    "depend on them go one way. Add a penalty (l2=1e-3), more data, or fewer features."
+)
+_NOT_HELD = (
+    "the likelihood has no maximum: it rises for ever as some weights grow{{which}}, and the penalty l2={l2:g} is too "
+    "small to hold them. Use a larger one (l2=1e-3), more data, or fewer features."
+)
+_HELD = (
+    "without the penalty the likelihood has no maximum: some weights{which} are held by l2={l2:g} alone. They and "
+    "their standard errors follow from the penalty more than from the data."
+)
+_LEFT = (
+    "the search met a stationary point that is not a maximum and left it uphill; the estimate is the maximum beyond."
 )
 _NO_CHOICE = (
     "nobody had a choice: every state in which decisions count offers a single action, so that they tell nothing of "
     "the reward. Is `feasible` right, and were other actions seen (unseen=)?"
 )
-_UNSEEN = "what choices cannot see of this reward stays where the search started."
 _NEARLY = "features all but move together along {words}: read these weights with care."
 _PSEUDO = " It is the likelihood under the estimated π̃ that has none; NFXP's may have one."
 _UNIDENTIFIED = (
     "choices do not change along {words}; the estimate of smallest norm is reported. "
     "Drop a feature, or read only differences."
 )
-_UNSETTLED = "π̃ still moved by {move:.1e} in update {k}. Raise updates=, or take the estimate as {k}-step NPL."
+_UNSETTLED = "π̃ still moved by {move:.1e} in update {k}. Set updates= to a larger number, or use NFXP."
 _CYCLING = "π̃ does not come to rest (it moved by {move:.1e} in the last update). Use NFXP, or another first_step."

@@ -4,7 +4,7 @@
 |---|---|
 | NFXP = MCE-IRL | π_θ, the soft optimum at every θ |
 | CCP | π̂_E, estimated from the data once |
-| NPL | π̂_E first, then π_θ of the last maximisation, `updates` times |
+| NPL | π̂_E first, then π_θ of the last maximisation, until it settles or `updates` times |
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ from revealed.estimation import Options, Run
 from revealed.goal_estimation import run_for
 from revealed.mdp import MDP, Floats
 from revealed.optimize import Search
-from revealed.rewards.base import Reward, is_linear, require_reward
+from revealed.rewards.base import Reward, has_features, is_linear, require_reward
 
+MOST_UPDATES, FEW_UPDATES = 30, 10  # of NPL, unless told: with features, and where each maximisation is long
 NEAR = 1e-7  # tolerance of a refit by Newton: its last step, once the rule is met, squares the error
 
 
@@ -82,8 +83,9 @@ class NFXP(Estimator):
     l2 : weight of the penalty (l2/2)‖θ‖² on the mean log likelihood.
     optimizer : "auto", "newton" (linear rewards), "lbfgs", "adam".
     tol, patience : stop when the gradient's 2-norm is at most `tol` for `patience` iterations in a row
-        (newton 1e-9, lbfgs 1e-6, adam 1e-4 five times).
-    max_iter, learning_rate : iterations at most, Adam's step.
+        (newton 1e-9, lbfgs 1e-6, adam 1e-4 five times). Each parameter is measured by what it does to log-odds, so that
+        the units of features do not matter.
+    max_iter, learning_rate : iterations at most, Adam's step in those units.
     start : θ to start from (K,), or "ccp" for the CCP estimate (at γ = 1 there may be no value at zero; CCP and NPL
         begin there anyway).
     solver : "auto", "lu" or "krylov" for the linear systems.
@@ -115,25 +117,29 @@ class CCP(Estimator):
 
 
 class NPL(Estimator):
-    """Nested pseudo-likelihood (Aguirregabiria and Mira 2002): CCP, then π̃ ← π_θ, `updates` (10) maximisations in all.
+    """Nested pseudo-likelihood (Aguirregabiria and Mira 2002): CCP, then π̃ ← π_θ after each maximisation (theory E3).
 
-    It stops early once π̃ no longer moves (`fit.settled`). Options as for `NFXP` (theory E3).
+    `updates` is the number of maximisations: K asks for the K-step estimator. By default they go on until π̃ no longer
+    moves (`fit.settled`), at most 30 times for rewards with features and 10 for others. Options as for `NFXP`.
     """
 
     method = "NPL"
 
-    def __init__(self, reward: Reward, updates: int = 10, **options: Any) -> None:
+    def __init__(self, reward: Reward, updates: int | None = None, **options: Any) -> None:
         super().__init__(reward, **options)
-        require_count("updates", updates, error=InvalidOption)
+        if updates is not None:
+            require_count("updates", updates, error=InvalidOption)
         self.updates = updates
 
     def _search(self, run: Run) -> Search:
         pi_tilde, log_pi_tilde, theta = run.expert, None, run.start
+        run.asked_updates = self.updates is not None
+        most = self.updates or (MOST_UPDATES if has_features(self.reward) else FEW_UPDATES)
         while True:
             search = run.maximise(run.given(pi_tilde, log_pi_tilde), theta)
             policy, log_policy = run.improved(search.best)
-            run.note_update(pi_tilde, policy, search.reached)
-            if run.trace.update >= self.updates or run.settled or run.cycling or search.interrupted:
+            run.note_update(pi_tilde, policy, search)
+            if run.trace.update >= most or run.resting or run.cycling or search.interrupted:
                 return search
             if run.runs_away(search.best):
                 return search

@@ -16,8 +16,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from revealed.checks import Bools, require_flag, require_option
+from revealed.curvature import difference_hessian
 from revealed.diagnosis import invisible_directions
-from revealed.errors import InvalidInput, InvalidOption
+from revealed.errors import InvalidOption
 from revealed.mdp import Floats
 from revealed.objective import Case, Evaluation, adjoint, reward_gradient
 from revealed.pi_tilde import SoftValue
@@ -166,7 +167,7 @@ class Evidence:
     def bread(self) -> Floats:
         """(K, K): minus the Hessian of the log likelihood (theory H1), the penalty included."""
         objective = self.point.objective
-        H = self.point.hessian if objective.has_hessian else difference_gradient(self.point)
+        H = self.point.hessian if objective.has_hessian else difference_hessian(self.point)
         return -objective.total * H
 
     @cached_property
@@ -288,45 +289,35 @@ def clustered(scores: Floats) -> Floats:
     return scores.T @ scores * (N / (N - 1.0))
 
 
-def difference_gradient(point: Evaluation) -> Floats:
-    """The Hessian by central differences of the analytic gradient, made symmetric."""
-    K = point.theta.size
-    H = np.empty((K, K))
-    for k in range(K):
-        h = 1e-5 * max(1.0, abs(point.theta[k]))
-        step = np.zeros(K)
-        step[k] = h
-        up, down = point.objective.at(point.theta + step), point.objective.at(point.theta - step)
-        if up.problem or down.problem:
-            raise InvalidInput("theta", "a value in the neighbourhood of the estimate", str(up.problem or down.problem))
-        H[k] = (up.gradient - down.gradient) / (2.0 * h)
-    return (H + H.T) / 2.0
-
-
 def invert(matrix: Floats, blind: Floats | None = None) -> tuple[Floats, Bools]:
     """The inverse of an information matrix, and which parameters it says nothing about.
 
-    Directions that choices cannot see (`blind`, orthonormal rows; theory I1) are left out, and so are those without
-    information once units are alike; parameters that take part in the latter are lost. All are where the matrix is
-    not positive: the point is no maximum.
+    Everything is judged with parameters scaled to unit information, whatever their units. Directions that choices
+    cannot see (`blind`, independent rows; theory I1) are left out, and so are those without information; parameters
+    that take part in the latter are lost. All are where the matrix is not positive: the point is no maximum.
     """
     n = len(matrix)
-    Z = np.eye(n)
-    if blind is not None and len(blind):
-        Z = np.linalg.svd(blind)[2][len(blind) :].T  # an orthonormal basis of what is left
-    seen = Z.T @ matrix @ Z
-    d = np.sqrt(np.maximum(np.diag(seen), 0.0))
+    d = np.sqrt(np.maximum(np.diag(matrix), 0.0))
     d = np.where(d > 0.0, d, 1.0)
-    scaled = seen / np.outer(d, d)
+    scaled = matrix / np.outer(d, d)
     if not np.isfinite(scaled).all():
         return np.full_like(matrix, np.nan), np.ones(n, dtype=bool)
-    values, vectors = np.linalg.eigh((scaled + scaled.T) / 2.0)
+    Z = _complement(np.zeros((0, n)) if blind is None else blind * d)
+    seen = Z.T @ scaled @ Z
+    values, vectors = np.linalg.eigh((seen + seen.T) / 2.0)
     if values.min(initial=1.0) < -1e-7 * n:
         return np.full_like(matrix, np.nan), np.ones(n, dtype=bool)
     null = values < NULL * n
-    half = (Z / d) @ vectors  # columns: shifts of the parameters, one per eigenvalue
-    lost = np.asarray((np.abs(Z @ vectors[:, null]) > TAKES_PART).any(axis=1))
+    half = Z @ vectors  # columns: shifts of the scaled parameters, one per eigenvalue
+    lost = np.asarray((np.abs(half[:, null]) > TAKES_PART).any(axis=1))
+    half /= d[:, None]
     return (half[:, ~null] / values[~null]) @ half[:, ~null].T, lost
+
+
+def _complement(rows: Floats) -> Floats:
+    """(n, n − m): an orthonormal basis of what is orthogonal to independent rows (m, n)."""
+    size = np.linalg.norm(rows, axis=1, keepdims=True)
+    return np.linalg.svd(rows / size)[2][len(rows) :].T if len(rows) else np.eye(rows.shape[1])
 
 
 _BOOTSTRAP = "fit.bootstrap() resamples agents instead; read functions of the reward, not single weights."

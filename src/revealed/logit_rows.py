@@ -93,6 +93,10 @@ class RowCases:
         """That of every θ: slopes stay."""
         return widest_gap(self.slopes, self.feasible), np.abs(self.slopes).max(axis=(0, 1))
 
+    def holds(self, K: int) -> bool:
+        """Slopes are held already."""
+        return True
+
     def at(self, reward: Any, theta: Floats, kept: dict[str, Any]) -> RowsPart:
         Q = np.where(self.feasible, self.q + self.slopes @ (theta - self.start), -np.inf)
         return RowsPart(self, soft_maximum(Q)[2])

@@ -283,6 +283,7 @@ class Objective:
         self.reward, self.l2 = reward, float(l2)
         self.cases: tuple[Any, ...] = tuple(cases)
         self.total = float(sum(case.total for case in self.cases))
+        self.units: Floats | None = None  # of the parameters, in which a search judges gradients (theory O5)
         self._kept: list[dict[str, Any]] = [{} for _ in self.cases]
 
     @property
@@ -332,7 +333,8 @@ class Evaluation:
 
     @property
     def gradient_norm(self) -> float:
-        return float(np.linalg.norm(self.gradient))
+        """The 2-norm of the gradient, each parameter in the objective's units (theory O5)."""
+        return float(np.linalg.norm(self.gradient / (1.0 if self.objective.units is None else self.objective.units)))
 
     @cached_property
     def hessian(self) -> Floats:

@@ -1,9 +1,10 @@
 """Maximise an objective: trust-region Newton, L-BFGS, Adam. One stopping rule, reported the same way by all.
 
-The rule: the 2-norm of the gradient of g/Σρ − (l2/2)‖θ‖² is at most `tol`, for `patience` iterations in a row. A θ at
-which the value does not exist is a rejected trial, never an exception; only a start at such a θ is an error. (Features
-in very large units may keep the gradient above any `tol`; Newton's method then stops, and says so, where its next step
-could gain less than rounding.)
+The rule (theory O5): the 2-norm of the gradient of g/Σρ − (l2/2)‖θ‖², each parameter in units of log-odds, is at most
+`tol` for `patience` iterations in a row. L-BFGS and Adam search in these units, too, so that rescaling a feature
+changes nothing. Where the rule is met the point is looked at once more: a stationary point that is no maximum is left
+uphill, and a gradient that is small only in the units of the start is no reason to stop. A θ at which the value does
+not exist is a rejected trial, never an exception; only a start at such a θ is an error.
 """
 
 from __future__ import annotations
@@ -15,14 +16,17 @@ from typing import Any
 
 import numpy as np
 
+from revealed.curvature import Curvature, can_use_hessian, units_at_end, units_of, way_up
 from revealed.errors import InvalidOption, SolverFailed, ValueDoesNotExist
 from revealed.linear_solvers import EPS, Work
 from revealed.mdp import Floats
-from revealed.objective import MOST_FEATURES, Evaluation, Objective
+from revealed.objective import Evaluation, Objective
 from revealed.progress import Progress
 
 OPTIMIZERS = ("auto", "newton", "lbfgs", "adam")
-MOST_NEWTON_ENTRIES = 40_000_000  # of the value Jacobian (S, A, K): 320 MB
+MOST_DEPARTURES, MOST_ROUNDS = 5, 5  # from stationary points that are no maximum; in new units
+NEAR, SLACK = 1e-3, 100.0  # from the maximum, in standard errors; and times `tol`, in the units of the last point
+ROUNDED = 1e-6  # gradient norm above which rounding is no excuse for stopping
 
 
 @dataclass(frozen=True)
@@ -108,13 +112,15 @@ class Trace:
 
 @dataclass(frozen=True, eq=False)
 class Search:
-    """Where a search ended. `reached` is the stopping rule; `earlier` an iterate from its second half."""
+    """Where a search ended. `reached` is the stopping rule; `earlier` an iterate from its second half; `departures`
+    counts stationary points that were left uphill."""
 
     best: Evaluation
     reached: bool
     reason: str
     iterations: int
     earlier: Floats
+    departures: int = 0
     failed: bool = False
     interrupted: bool = False
 
@@ -126,33 +132,48 @@ def choose_optimizer(objective: Objective) -> str:
     return "newton" if can_use_hessian(objective) else "lbfgs"
 
 
-def can_use_hessian(objective: Objective) -> bool:
-    """Whether second derivatives are exact and small enough to be held: K² and the value Jacobian (S, A, K)."""
-    K = objective.reward.n_params
-    return objective.has_hessian and K <= MOST_FEATURES and all(_holds(case, K) for case in objective.cases)
-
-
-def _holds(case: Any, K: int) -> bool:
-    """Cases on a device, which hold the Jacobian in parts, say so themselves."""
-    return case.holds(K) if hasattr(case, "holds") else K * case.mdp.feasible.size <= MOST_NEWTON_ENTRIES
-
-
 def maximise(objective: Objective, start: Floats, settings: Settings, trace: Trace) -> Search:
     """Search from `start`. An interrupt (Ctrl-C) ends the search and keeps the best point so far."""
     settings = settings.resolved(objective)
     first = objective.at(start)
     if not np.isfinite(first.value):
         raise _bad_start(first)
+    objective.units = units_of(first)
     walk = _Walk(first, settings, trace)
     try:
         _METHODS[settings.optimizer](objective, walk)
+        while walk.reached and _goes_on(objective, walk):
+            _METHODS[settings.optimizer](objective, walk)
     except KeyboardInterrupt:
         walk.stop("interrupted by the user", interrupted=True)
-    except SolverFailed as problem:
+    except (SolverFailed, ValueDoesNotExist) as problem:
         if trace.calling:
             raise
         walk.stall(problem)
     return walk.result()
+
+
+def _goes_on(objective: Objective, walk: _Walk) -> bool:
+    """Whether there is more to find where the rule was met: uphill, or in the units of this point."""
+    higher = way_up(walk.point) if walk.departures < MOST_DEPARTURES else None
+    if higher is not None:
+        walk.leave(higher)
+        return True
+    if walk.rounds == MOST_ROUNDS or _is_near(walk):
+        return False
+    objective.units = units_at_end(walk.point)
+    walk.resume()
+    return True
+
+
+def _is_near(walk: _Walk) -> bool:
+    """Whether the end is near enough: by what Newton's next step would gain where second derivatives exist, else by the
+    gradient in the units of this point."""
+    point, objective, tol = walk.point, walk.point.objective, walk.settings.tol or 0.0
+    if can_use_hessian(objective):
+        left = (2.0 * Curvature(point, floor=0.0).step(np.inf)[1]) ** 0.5  # standard errors of one decision
+        return left <= SLACK * tol or left * objective.total**0.5 <= NEAR
+    return float(np.linalg.norm(point.gradient / units_at_end(point))) <= SLACK * tol
 
 
 class _Walk:
@@ -161,6 +182,7 @@ class _Walk:
     def __init__(self, first: Evaluation, settings: Settings, trace: Trace) -> None:
         self.point, self.settings, self.trace = first, settings, trace
         self.iterations, self._quiet = 0, 0
+        self.departures, self.rounds = 0, 0
         self.trail: list[Floats] = [first.theta]
         self._stop: dict[str, Any] | None = None
         self._judge(0.0)
@@ -168,6 +190,20 @@ class _Walk:
     @property
     def running(self) -> bool:
         return self._stop is None
+
+    @property
+    def reached(self) -> bool:
+        return self._stop is not None and bool(self._stop.get("reached"))
+
+    def leave(self, higher: Evaluation) -> None:
+        """Go on from a higher point near one that was stationary, but no maximum."""
+        self.departures += 1
+        self.resume()
+        self.move(higher)
+
+    def resume(self) -> None:
+        self.rounds += 1
+        self._stop, self._quiet = None, 0
 
     def move(self, point: Evaluation) -> None:
         _ = point.gradient  # a solve that fails here leaves the walk where it was
@@ -183,7 +219,8 @@ class _Walk:
         norm, tol = self.point.gradient_norm, self.settings.tol
         self.trace.add(self.point, step)
         self._quiet = self._quiet + 1 if tol is not None and norm <= tol else 0
-        if self._quiet >= (self.settings.patience or 1):
+        patience = (self.settings.patience or 1) if self.iterations else 1  # a start at a maximum need not be left
+        if self._quiet >= patience:
             self.stop(f"gradient norm {norm:.1e} <= tol {tol:.1e}", reached=True)
         elif self.iterations >= (self.settings.max_iter or 1):
             self.stop(f"{self.iterations} iterations, gradient norm {norm:.1e} > tol {tol:.1e}")
@@ -201,7 +238,8 @@ class _Walk:
     def result(self) -> Search:
         stop: dict[str, Any] = {"reached": False} | (self._stop or {"reason": "not finished"})
         earlier = self.trail[len(self.trail) // 2] if len(self.trail) > 1 else np.zeros_like(self.point.theta)
-        return Search(best=self.point, iterations=self.iterations, earlier=earlier, **stop)
+        told = {"iterations": self.iterations, "departures": self.departures}
+        return Search(best=self.point, earlier=earlier, **told, **stop)
 
 
 def _newton(objective: Objective, walk: _Walk) -> None:
@@ -221,8 +259,8 @@ def _newton(objective: Objective, walk: _Walk) -> None:
             radius = max(radius, 2.5 * length) if gain > 0.7 * predicted else radius
             spectrum = Curvature(trial)
             walk.move(trial)
-        elif 0.0 < predicted <= 16 * EPS * abs(point.value):  # nothing left to gain: features may have large units
-            walk.stop(f"gradient norm {point.gradient_norm:.1e} is what rounding leaves of it", reached=True)
+        elif 0.0 < predicted <= 16 * EPS * abs(point.value) and point.gradient_norm <= ROUNDED:
+            walk.stop(f"gradient norm {point.gradient_norm:.1e}, as small as rounding allows", reached=True)
         else:
             radius = 0.25 * min(radius, length)
             if radius < 1e-12:
@@ -231,7 +269,7 @@ def _newton(objective: Objective, walk: _Walk) -> None:
 
 
 def _polish(objective: Objective, walk: _Walk) -> None:
-    if walk.point.gradient_norm == 0.0 or not walk._stop or not walk._stop.get("reached"):
+    if walk.point.gradient_norm == 0.0 or not walk.reached:
         return
     step, _ = Curvature(walk.point).step(np.inf)
     trial = objective.at(walk.point.theta + step)
@@ -246,74 +284,16 @@ def _better_at_rounding(point: Evaluation, trial: Evaluation, predicted: float) 
     return trial.gradient_norm < 0.9 * point.gradient_norm
 
 
-class Curvature:
-    """Eigenvalues of the scaled curvature −H; the trust-region step for any radius is then a one-dimensional search.
-
-    Parameters are scaled to unit curvature, but not below `floor` of what they can do to log-odds: far out, where
-    choices are all but certain, curvature says nothing about how far to go. Where −H is indefinite (NFXP far from its
-    maximum) the information takes its place: always positive, and equal to −H on average over data from the model.
-    """
-
-    def __init__(self, point: Evaluation, floor: float = 0.05) -> None:
-        blind = (point.spread == 0.0) & (point.objective.l2 == 0.0)
-        self._decompose(np.where(blind[:, None] | blind, 0.0, -point.hessian), floor * point.spread)
-        if self.values.min(initial=0.0) < -1e-8 and floor > 0.0:
-            expected = point.information + point.objective.l2 * np.eye(blind.size)
-            self._decompose(np.where(blind[:, None] | blind, 0.0, expected), floor * point.spread)
-        self.slope = self.vectors.T @ (np.where(blind, 0.0, point.gradient) / self.scale)
-        self.dead = (np.abs(self.values) < 1e-12) & (np.abs(self.slope) <= 1e-12 * np.abs(self.slope).max(initial=0.0))
-
-    def _decompose(self, curvature: Floats, least: Floats) -> None:
-        scale = np.sqrt(np.maximum(np.abs(np.diag(curvature)), least**2))
-        self.scale = np.where(scale > 0.0, scale, 1.0)
-        scaled = curvature / np.outer(self.scale, self.scale)
-        self.values, self.vectors = np.linalg.eigh(0.5 * (scaled + scaled.T))
-
-    def length(self, step: Floats) -> float:
-        return float(np.linalg.norm(self.scale * step))
-
-    def step(self, radius: float) -> tuple[Floats, float]:
-        """The maximiser of the quadratic model within `radius`, and the gain it predicts."""
-        slope = np.where(self.dead, 0.0, self.slope)
-        lowest = float(self.values[~self.dead].min(initial=np.inf))
-        if np.isinf(lowest):
-            return np.zeros_like(slope), 0.0
-
-        def at(shift: float) -> Floats:
-            return np.where(self.dead, 0.0, slope / np.where(self.dead, 1.0, self.values + shift))
-
-        low = max(0.0, -lowest) + 1e-14 * max(1.0, abs(lowest))
-        shift = 0.0 if lowest > 1e-14 and np.linalg.norm(at(0.0)) <= radius else _shift_for(at, low, radius)
-        u = at(shift)
-        predicted = float(slope @ u - 0.5 * u @ (self.values * u))
-        return (self.vectors @ u) / self.scale, predicted
-
-
-def _shift_for(at: Callable[[float], Floats], low: float, radius: float) -> float:
-    """The shift at which the step is as long as the radius: Newton on 1/‖u‖, which is nearly linear in the shift."""
-    length = float(np.linalg.norm(at(low)))
-    high, shift = np.inf, low
-    for _ in range(60):
-        if abs(length - radius) <= 1e-3 * radius or (shift == low and length <= radius):
-            return shift
-        low, high = (shift, high) if length > radius else (low, shift)
-        ahead = max(1e-6 * shift, 1e-12)
-        slope = (1.0 / float(np.linalg.norm(at(shift + ahead))) - 1.0 / length) / ahead
-        guess = shift + (1.0 / radius - 1.0 / length) / slope if slope > 0.0 else np.inf
-        inside = low < guess < high
-        shift = guess if inside else (0.5 * (low + high) if np.isfinite(high) else max(2.0 * low, 1e-8))
-        length = float(np.linalg.norm(at(shift)))
-    return shift
-
-
 def _lbfgs(objective: Objective, walk: _Walk, memory: int = 20) -> None:
-    """Limited-memory BFGS with a bisection for the weak Wolfe conditions; trials without a value count as too long."""
+    """Limited-memory BFGS with a bisection for the weak Wolfe conditions, in the objective's units; trials without a
+    value count as too long."""
     pairs: list[tuple[Floats, Floats]] = []
+    units = _units(objective)
     while walk.running:
         point = walk.point
-        direction = _two_loop(point.gradient, pairs)
+        direction = _two_loop(point.gradient / units, pairs) / units
         if direction @ point.gradient <= 0.0:
-            pairs, direction = [], point.gradient
+            pairs, direction = [], point.gradient / units**2
         first = 1.0 if pairs else min(1.0, 1.0 / point.gradient_norm)
         trial, problem = _wolfe(objective, point, direction, first)
         if trial is None and pairs:
@@ -321,11 +301,16 @@ def _lbfgs(objective: Objective, walk: _Walk, memory: int = 20) -> None:
             continue
         if trial is None:
             return walk.stall(problem)
-        s, y = trial.theta - point.theta, point.gradient - trial.gradient
+        s, y = (trial.theta - point.theta) * units, (point.gradient - trial.gradient) / units
         if s @ y > 1e-12 * np.linalg.norm(s) * np.linalg.norm(y):
             pairs = [*pairs[1 - memory :], (s, y)]
         walk.move(trial)
     return None
+
+
+def _units(objective: Objective) -> Floats:
+    assert objective.units is not None  # `maximise` sets them
+    return objective.units
 
 
 def _two_loop(gradient: Floats, pairs: list[tuple[Floats, Floats]]) -> Floats:
@@ -364,22 +349,22 @@ def _wolfe(
 
 
 def _adam(objective: Objective, walk: _Walk) -> None:
-    """Adam, as in the paper; a trial without a value is undone and the learning rate halved."""
-    rate = walk.settings.learning_rate
+    """Adam, as in the paper, in the objective's units; a trial without a value is undone, the learning rate halved."""
+    rate, units = walk.settings.learning_rate, _units(objective)
     mean, square = np.zeros_like(walk.point.theta), np.zeros_like(walk.point.theta)
     k = 0
     while walk.running:
         k += 1
-        gradient = walk.point.gradient
+        gradient = walk.point.gradient / units
         mean = 0.9 * mean + 0.1 * gradient
         square = 0.999 * square + 0.001 * gradient**2
         step = (mean / (1 - 0.9**k)) / (np.sqrt(square / (1 - 0.999**k)) + 1e-8)
-        trial = objective.at(walk.point.theta + rate * step)
+        trial = objective.at(walk.point.theta + rate * step / units)
         while not np.isfinite(trial.value):
             rate *= 0.5
             if rate < 1e-12:
                 return walk.stall(trial.problem)
-            trial = objective.at(walk.point.theta + rate * step)
+            trial = objective.at(walk.point.theta + rate * step / units)
         walk.move(trial)
     return None
 

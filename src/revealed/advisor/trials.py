@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 
 from revealed.advisor.data import Units
+from revealed.curvature import can_use_hessian
 from revealed.errors import RevealedError, ValueDoesNotExist
 from revealed.estimation import Options, Run
 from revealed.estimators import CCP, NFXP, NPL, Estimator
 from revealed.fit import Fit
 from revealed.mdp import MDP, Floats
-from revealed.optimize import Settings, can_use_hessian
+from revealed.optimize import Settings
 from revealed.parallel import each, workers
 from revealed.pi_tilde import PiTilde
 from revealed.progress import Progress

@@ -86,6 +86,11 @@ class LiftedWithJacobian(LiftedReward):
         return J[rows]
 
 
+def plain(reward: Any) -> Any:
+    """The reward of the base MDP behind one that was lifted to a horizon; any other as it is."""
+    return reward.base if isinstance(reward, LiftedReward) else reward
+
+
 def require_reward(reward: Any) -> None:
     """The protocol's methods are there, and it is an object, not a class."""
     if isinstance(reward, type) or not isinstance(reward, Reward):
