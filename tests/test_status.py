@@ -116,3 +116,119 @@ def test_a_search_that_was_stopped_early_is_not_called_separated(seed):
     demos = world.demonstrate(37, 116, seed)
     assert rv.NFXP(world.reward_model()).fit(world.mdp, demos).converged
     assert rv.NFXP(world.reward_model(), max_iter=2).fit(world.mdp, demos).status.code == "iteration_limit"
+
+
+# a penalty that alone holds the weights
+
+SEPARATED = rv.Demonstrations.from_counts(np.array([[0.0, 5], [0, 9], [7, 0], [3, 0]]))
+ONE_WAY = rv.LinearReward(np.stack([np.zeros((4, 1)), np.array([[1.0], [2.0], [-1.0], [-0.5]])], axis=1), ["x"])
+EVENLY = rv.MDP(np.full((4, 2, 4), 0.25), discount=0.5)
+
+
+@pytest.mark.parametrize("method", [rv.NFXP, rv.CCP, rv.NPL])
+@pytest.mark.parametrize("l2", [1e-300, 1e-20, 1e-12, 1e-6, 1e-3])
+def test_a_penalty_that_alone_holds_the_weights_is_told(method, l2):
+    """However small: either it has not stopped them yet, or it is said what holds them."""
+    fit = method(ONE_WAY, l2=l2).fit(EVENLY, SEPARATED)
+    held = [note for note in fit.status.notes if "without the penalty the likelihood has no maximum" in note]
+    assert fit.status.code == ("converged" if held else "separated")
+    assert np.isfinite(fit.bse["x"]) == bool(held)
+    assert f"l2={l2:g}" in (held[0] if held else fit.status.message)
+    assert "(x)" in (held[0] if held else fit.status.message)
+    if l2 <= 1e-20:
+        assert fit.status.code == "separated"
+    if l2 >= 1e-6:
+        assert fit.status.code == "converged"
+
+
+@pytest.mark.parametrize("method", [rv.NFXP, rv.CCP])
+def test_a_penalty_beside_a_maximum_is_not_blamed(method):
+    demos = rv.Demonstrations.from_counts(np.array([[1.0, 5], [2, 9], [7, 1], [3, 1]]))
+    for l2 in (1e-12, 1e-3):
+        assert not method(ONE_WAY, l2=l2).fit(EVENLY, demos).status.notes
+
+
+# a far start
+
+
+@pytest.mark.parametrize("method", [rv.NFXP, rv.CCP])
+@pytest.mark.parametrize("far", [50.0, 500.0, 5000.0])
+def test_a_far_start_under_adam_is_neither_separated_nor_unidentified(method, far):
+    """Its steps are too short to arrive; that says nothing about the data."""
+    rng = np.random.default_rng(8)
+    mdp = rv.MDP(rng.dirichlet(np.full(8, 0.3), size=(8, 3)), discount=0.9)
+    F = rng.normal(size=(8, 3, 2))
+    demos = rv.simulate(mdp, rv.solve(mdp, F @ [1.0, -0.5]).policy, n=60, length=20, seed=0)
+    assert method(rv.LinearReward(F)).fit(mdp, demos).converged
+    for way in ([1.0, 1.0], [-1.0, 1.0], [1.0, -1.0], [0.0, 1.0]):
+        options = {"optimizer": "adam", "start": far * np.array(way), "max_iter": 200}
+        assert method(rv.LinearReward(F), **options).fit(mdp, demos).status.code == "iteration_limit"
+
+
+# NPL: a number of updates that was asked for, and what counts as settled
+
+
+def test_a_number_of_updates_that_was_asked_for_is_an_estimator():
+    bus = rv.datasets.rust_bus(groups=4)
+    full = rv.NPL(bus.reward).fit(bus.mdp, bus.demonstrations)
+    assert full.converged
+    assert full.settled
+    for k in (1, 2, 3):
+        fit = rv.NPL(bus.reward, updates=k).fit(bus.mdp, bus.demonstrations)
+        assert fit.converged
+        assert fit.updates == k
+        assert np.isfinite(fit.bse).all()
+        if not fit.settled:
+            assert f"{k}-step NPL, as asked" in fit.status.message
+    ccp = rv.CCP(bus.reward).fit(bus.mdp, bus.demonstrations)
+    one = rv.NPL(bus.reward, updates=1).fit(bus.mdp, bus.demonstrations)
+    np.testing.assert_allclose(one.theta, ccp.theta, rtol=1e-9)
+
+
+@pytest.mark.parametrize("optimizer", ["auto", "lbfgs", "adam"])
+def test_npl_settles_however_it_searches(optimizer):
+    """Within a hundredth of a standard error of the maximum likelihood, and then called settled."""
+    bus = rv.datasets.rust_bus(groups=4)
+    npl = rv.NPL(bus.reward, optimizer=optimizer, learning_rate=0.1).fit(bus.mdp, bus.demonstrations)
+    nfxp = rv.NFXP(bus.reward).fit(bus.mdp, bus.demonstrations)
+    assert npl.converged
+    assert npl.settled
+    assert np.all(np.abs(npl.theta - nfxp.theta) <= 0.05 * nfxp.bse.to_numpy())
+
+
+def test_npl_that_has_not_settled_by_itself_says_so(monkeypatch):
+    from revealed import estimators
+
+    monkeypatch.setattr(estimators, "MOST_UPDATES", 2)
+    mdp, reward, demos = small(134)  # which settles slowly
+    fit = rv.NPL(reward).fit(mdp, demos)
+    assert fit.status.code == "iteration_limit"
+    assert not fit.settled
+    assert "updates=" in fit.status.message
+
+
+# what a reward without features cannot tell
+
+
+@pytest.mark.parametrize("method", [rv.NFXP, rv.CCP])
+def test_a_feature_that_stands_twice_in_a_function_is_named(method):
+    mdp, _, demos = small(3)
+    x = np.random.default_rng(0).normal(size=(4, 2))
+    reward = rv.JaxReward(lambda p, x: (p[0] + p[1]) * x, np.zeros(2), x, names=["a", "b"])
+    fit = method(reward, optimizer="lbfgs").fit(mdp, demos)
+    assert fit.converged
+    assert any("along `a` − `b`" in note for note in fit.status.notes)
+    alone = rv.JaxReward(lambda p, x: p[0] * x, np.zeros(1), x, names=["a"])
+    assert not method(alone, optimizer="lbfgs").fit(mdp, demos).status.notes
+
+
+def test_states_that_no_choice_tells_apart_are_named():
+    """States 2 and 3 are reached together or not at all: choices see the sum of their weights."""
+    T = np.zeros((4, 2, 4))
+    T[0, 0, 1] = T[1, 0, 0] = T[1, 1, 1] = T[2, :, 0] = T[3, :, 0] = 1.0
+    T[0, 1, [2, 3]] = 0.5
+    demos = rv.Demonstrations.from_counts(np.array([[30.0, 20.0], [10.0, 30.0], [5, 5], [5, 5]]))
+    fit = rv.CCP(rv.TabularReward(4)).fit(rv.MDP(T, discount=0.9), demos)
+    assert fit.converged
+    note = next(note for note in fit.status.notes if "choices do not change along" in note)
+    assert "`state2` − `state3`" in note

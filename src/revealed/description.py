@@ -147,7 +147,7 @@ class Description:
     horizon: int | None = _option("count", None, "Decisions per trajectory, where time runs out.", least=1)
     # the method
     method: str = _option("text", "nfxp", "The estimator.", METHODS)
-    updates: int = _option("count", 10, "Maximisations of NPL, at most.", least=1)
+    updates: int | None = _option("count", None, "Maximisations of NPL; by default until it settles.", least=1)
     first_step: str = _option(
         "text",
         "auto",

@@ -198,8 +198,9 @@ def _telling_rows(point: Evaluation, direction: Floats) -> list[Bools]:
     told = []
     for part in point.parts:
         moved, policy = part.slopes @ direction, np.exp(part.choices.log_policy)
-        mean = (policy * moved).sum(axis=1, keepdims=True)
-        told.append(part.choices.rho.sum(axis=1) * (policy * (moved - mean) ** 2).sum(axis=1))
+        with np.errstate(over="ignore", invalid="ignore"):  # a step without end
+            mean = (policy * moved).sum(axis=1, keepdims=True)
+            told.append(part.choices.rho.sum(axis=1) * (policy * (moved - mean) ** 2).sum(axis=1))
     most = max(float(row.max(initial=0.0)) for row in told)
     return [row >= TELLING * most for row in told]
 

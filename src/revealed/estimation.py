@@ -30,7 +30,7 @@ from revealed.diagnosis import (
     way_out,
     without,
 )
-from revealed.errors import InvalidDemonstrations, InvalidInput, InvalidOption, SolverFailed
+from revealed.errors import InvalidDemonstrations, InvalidInput, InvalidOption, SolverFailed, ValueDoesNotExist
 from revealed.first_step import estimate_policy, require_first_step
 from revealed.fit import Fit
 from revealed.linear_solvers import SOLVERS, Work
@@ -177,7 +177,7 @@ class Run:
             found = search(self)
             try:
                 best, status = self._diagnose(found)
-            except SolverFailed as problem:
+            except (SolverFailed, ValueDoesNotExist) as problem:
                 best, status = found.best, Status("inner_solve_failed", str(problem))
         return self._result(best, status)
 
@@ -204,6 +204,10 @@ class Run:
         point = best if plain is self.objective else plain.at(best.theta)
         self.way_out = way_out(plain, point, suspects(point, travel))
         return self.way_out is not None
+
+    def has_no_maximum(self, best: Evaluation) -> bool:
+        """Whether weights run away and no penalty stops them, or one that is too small to have done so yet."""
+        return (self.options.l2 == 0.0 or still_moving(best)) and self.runs_away(best)
 
     @property
     def resting(self) -> bool:
@@ -246,9 +250,9 @@ class Run:
         if found.interrupted:
             message = f"{found.reason}; what was reached is kept."
             return found.best, Status("iteration_limit", message, tuple(notes), interrupted=True)
-        if self.runs_away(found.best):
-            if self.options.l2 == 0.0 or still_moving(found.best):
-                return found.best, Status("separated", self._separated(found.best), tuple(notes))
+        if self.has_no_maximum(found.best):
+            return found.best, Status("separated", self._separated(found.best), tuple(notes))
+        if self.options.l2 > 0.0 and self.runs_away(found.best):
             notes.append(_HELD.format(which=self._which(found.best), l2=self.options.l2))
         best, hidden = self._without_invisible(found, notes)
         code, message = self._verdict(found, hidden, notes)

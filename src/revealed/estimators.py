@@ -23,7 +23,7 @@ from revealed.mdp import MDP, Floats
 from revealed.optimize import Search
 from revealed.rewards.base import Reward, has_features, is_linear, require_reward
 
-MOST_UPDATES, FEW_UPDATES = 30, 10  # of NPL, unless told: with features, and where each maximisation is long
+MOST_UPDATES, FEW_UPDATES = 100, 10  # of NPL, unless told: with features, and where each maximisation is long
 NEAR = 1e-7  # tolerance of a refit by Newton: its last step, once the rule is met, squares the error
 
 
@@ -120,7 +120,7 @@ class NPL(Estimator):
     """Nested pseudo-likelihood (Aguirregabiria and Mira 2002): CCP, then π̃ ← π_θ after each maximisation (theory E3).
 
     `updates` is the number of maximisations: K asks for the K-step estimator. By default they go on until π̃ no longer
-    moves (`fit.settled`), at most 30 times for rewards with features and 10 for others. Options as for `NFXP`.
+    moves (`fit.settled`), at most 100 times for rewards with features and 10 for others. Options as for `NFXP`.
     """
 
     method = "NPL"
@@ -141,7 +141,7 @@ class NPL(Estimator):
             run.note_update(pi_tilde, policy, search)
             if run.trace.update >= most or run.resting or run.cycling or search.interrupted:
                 return search
-            if run.runs_away(search.best):
+            if run.has_no_maximum(search.best):
                 return search
             pi_tilde, log_pi_tilde, theta = policy, log_policy, search.best.theta
             run.trace.update += 1

@@ -280,7 +280,7 @@ def _require_estimator(key: Any, method: Any) -> None:
 
 def name_of(method: Any) -> str:
     """`NFXP`, `NPL(updates=2)`, `CCP(first_step=kernel)`: the method and the options that were chosen."""
-    given = [f"updates={method.updates}"] if hasattr(method, "updates") else []
+    given = [f"updates={method.updates}"] if getattr(method, "updates", None) is not None else []
     if isinstance(method, Estimator):
         default = Options()
         chosen = {k: v for k, v in vars(method.options).items() if v is not getattr(default, k) and k != "progress"}

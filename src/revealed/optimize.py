@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,7 @@ from revealed.progress import Progress
 
 OPTIMIZERS = ("auto", "newton", "lbfgs", "adam")
 MOST_DEPARTURES, MOST_ROUNDS = 5, 5  # from stationary points that are no maximum; in new units
-NEAR, SLACK = 1e-3, 100.0  # from the maximum, in standard errors; and times `tol`, in the units of the last point
+SLACK = 100.0  # times `tol`: the gradient in the units of the last point
 ROUNDED = 1e-6  # gradient norm above which rounding is no excuse for stopping
 
 
@@ -38,6 +38,7 @@ class Settings:
     max_iter: int | None = None
     patience: int | None = None
     learning_rate: float = 0.01
+    near: float | None = None  # standard errors from the maximum; None where `tol` was given, which is taken as meant
 
     def resolved(self, objective: Objective) -> Settings:
         name = choose_optimizer(objective) if self.optimizer == "auto" else self.optimizer
@@ -50,13 +51,14 @@ class Settings:
             default.max_iter if self.max_iter is None else self.max_iter,
             default.patience if self.patience is None else self.patience,
             self.learning_rate,
+            near=default.near if self.tol is None else None,
         )
 
 
 _DEFAULTS = {
-    "newton": Settings("newton", tol=1e-9, max_iter=200, patience=1),
-    "lbfgs": Settings("lbfgs", tol=1e-6, max_iter=2_000, patience=1),
-    "adam": Settings("adam", tol=1e-4, max_iter=5_000, patience=5),
+    "newton": Settings("newton", tol=1e-9, max_iter=200, patience=1, near=1e-4),
+    "lbfgs": Settings("lbfgs", tol=1e-6, max_iter=2_000, patience=1, near=1e-4),
+    "adam": Settings("adam", tol=1e-4, max_iter=5_000, patience=5, near=1e-2),
 }
 
 
@@ -162,17 +164,18 @@ def _goes_on(objective: Objective, walk: _Walk) -> bool:
     if walk.rounds == MOST_ROUNDS or _is_near(walk):
         return False
     objective.units = units_at_end(walk.point)
-    walk.resume()
+    walk.resume(tighter=walk.settings.near is not None)
     return True
 
 
 def _is_near(walk: _Walk) -> bool:
     """Whether the end is near enough: by what Newton's next step would gain where second derivatives exist, else by the
-    gradient in the units of this point."""
+    gradient in the units of this point. A tolerance that the user gave is taken as meant."""
     point, objective, tol = walk.point, walk.point.objective, walk.settings.tol or 0.0
     if can_use_hessian(objective):
         left = (2.0 * Curvature(point, floor=0.0).step(np.inf)[1]) ** 0.5  # standard errors of one decision
-        return left <= SLACK * tol or left * objective.total**0.5 <= NEAR
+        near = walk.settings.near
+        return left <= SLACK * tol if near is None else left * objective.total**0.5 <= near
     return float(np.linalg.norm(point.gradient / units_at_end(point))) <= SLACK * tol
 
 
@@ -201,8 +204,10 @@ class _Walk:
         self.resume()
         self.move(higher)
 
-    def resume(self) -> None:
+    def resume(self, tighter: bool = False) -> None:
         self.rounds += 1
+        if tighter:
+            self.settings = replace(self.settings, tol=0.1 * (self.settings.tol or 0.0))
         self._stop, self._quiet = None, 0
 
     def move(self, point: Evaluation) -> None:

@@ -99,7 +99,7 @@ def _advise(recipe: Recipe, failed: list[str]) -> Any:
     if recipe.demonstrations.goals is not None:
         failed.append(GOALS)
         return None
-    options: dict[str, Any] = recipe.options | {"updates": recipe.updates}
+    options: dict[str, Any] = recipe.options | ({} if recipe.updates is None else {"updates": recipe.updates})
     try:
         return advise(recipe.mdp, recipe.demonstrations, recipe.reward_model, seed=recipe.seed, **options)
     except RevealedError as error:
