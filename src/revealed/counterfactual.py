@@ -7,6 +7,7 @@ anew for every draw of a bootstrap. The change has bands of its own: what both s
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ import numpy as np
 
 from revealed.band_plots import plot_bands, plot_marks
 from revealed.bands import Bounds, blank, bootstrap_bounds, delta_bounds, difference
-from revealed.behaviour import OVERALL, QUANTITIES, Banded, Behaviour, Quantities, Solved
+from revealed.behaviour import OVERALL, QUANTITIES, Banded, Behaviour, Derivatives, Quantities, Solved
 from revealed.checks import Floats, as_number, is_index, require_option
 from revealed.doubt import IN_WORDS, Doubt, doubt, require_known
 from revealed.errors import InvalidInput
@@ -56,23 +57,25 @@ class Counterfactual(Printed):
         import pandas as pd
 
         welfare = pd.DataFrame([self._cells("welfare", ())], columns=COLUMNS, index=["welfare"])
-        return pd.concat([self.frame("frequencies"), welfare]).rename_axis(None)
+        table = pd.concat([self.frame("frequencies"), welfare]).rename_axis(None)
+        table.attrs["notes"] = list(self.notes)
+        return table
 
     def frame(self, quantity: str = "policy", action: Any = None) -> pd.DataFrame:
         """One quantity, a row per state (per action for "frequencies"); policy and q need an `action`.
 
-        Rows are named by the labels of the model after the change; on a horizon by time and state.
+        Rows are named by the labels of the model after the change; on a horizon by time and state. `.attrs["notes"]`
+        has what to know of the bands.
         """
         import pandas as pd
 
         require_option("quantity", quantity, [name for name in QUANTITIES if name != "welfare"])
         mdp = self.after.mdp
-        if quantity == "frequencies":
-            return pd.DataFrame(self._cells(quantity, ...), index=action_index(mdp))
-        place: Any = ...
-        if quantity in ("policy", "q"):
-            place = (slice(None), self._action(action, quantity))
-        return pd.DataFrame(self._cells(quantity, place), index=state_index(mdp))
+        place: Any = (slice(None), self._action(action, quantity)) if quantity in ("policy", "q") else ...
+        index = action_index(mdp) if quantity == "frequencies" else state_index(mdp)
+        frame = pd.DataFrame(self._cells(quantity, place), index=index)
+        frame.attrs["notes"] = list(self.notes)
+        return frame
 
     def _action(self, action: Any, quantity: str) -> int:
         if action is None:
@@ -193,9 +196,10 @@ def counterfactual(
     initial : where agents start; by default where the model says, else where the data started, else evenly.
     bootstrap : options of `fit.bootstrap` (reps, seed, jobs, progress).
 
-    Where the transitions were estimated, a bootstrap estimates them anew in every draw, and so does "delta" with joint
-    errors; a model given as `mdp` follows if its transitions are the estimated ones (`fit.mdp.replace(discount=...)`),
-    and stays as it is otherwise. Welfare p₀·V* is in units of the shocks (scale 1) and for centred shocks.
+    Where the transitions were estimated, a bootstrap estimates them anew in every draw, and "delta" counts their noise
+    with joint errors (`fit.with_errors(kind, joint=True)`); else a note says that bands take them as known. A model
+    given as `mdp` follows if its transitions are the estimated ones (`fit.mdp.replace(discount=...)`), and stays as it
+    is otherwise. Welfare p₀·V* is in units of the shocks (scale 1) and for centred shocks.
     """
     own = ("params", "mdp", "reward", "bands", "level", "initial")
     require_known("counterfactual", bootstrap, own, fit.reward_model.names)
@@ -236,7 +240,7 @@ LIMITS = {
 def _bands(doubts: Doubt, both: tuple[Side, Side], at: Pair, theta: Floats, notes: list[str]) -> list[Bands]:
     """se, lower and upper of before, after and the change."""
     if doubts.kind == "delta":
-        found = _delta_bands(doubts, both, at, theta)
+        found = _delta_bands(doubts, both, at, theta, notes)
     elif doubts.kind == "bootstrap":
         found = _bootstrap_bands(doubts, both, at, notes)
     else:
@@ -244,11 +248,31 @@ def _bands(doubts: Doubt, both: tuple[Side, Side], at: Pair, theta: Floats, note
     return [{part: _quantities(values) for part, values in bounds.items()} for bounds in found]
 
 
-def _delta_bands(doubts: Doubt, both: tuple[Side, Side], at: Pair, theta: Floats) -> list[Bounds]:
-    n_psi = len(np.asarray(doubts.cov)) - theta.size
-    before, after = (side.derivatives(solved, theta, n_psi) for side, solved in zip(both, at, strict=True))
-    size = np.maximum(*(np.abs(ways.q).max(axis=(0, 1)) for ways in (before, after)))
-    return delta_bounds(doubts, at, (before, after), size, QUANTITIES, LIMITS)
+def _delta_bands(doubts: Doubt, both: tuple[Side, Side], at: Pair, theta: Floats, notes: list[str]) -> list[Bounds]:
+    """By exact derivatives; of quantities per state only where the sums over agents of them can be kept."""
+    n_psi, own = len(np.asarray(doubts.cov)) - theta.size, np.asarray(doubts.own)[: theta.size]
+    before, after = (side.derivatives(solved, theta, n_psi, own) for side, solved in zip(both, at, strict=True))
+
+    def later(begin: int, end: int) -> tuple[tuple[Derivatives, Derivatives], Floats]:
+        some = [side.psi_derivatives(solved, begin, end) for side, solved in zip(both, at, strict=True)]
+        return (some[0], some[1]), _size(some[0], some[1])
+
+    n_pairs = max(solved.q.size for solved in at)
+    kept = QUANTITIES if doubts.most_at_once(n_pairs) * 6 * n_pairs <= MOST_NUMBERS else OVERALL
+    if len(kept) < len(QUANTITIES):
+        notes.append("bands of shares and welfare only: there are too many states and agents to keep every sum.")
+    found = delta_bounds(doubts, at, (before, after), _size(before, after), kept, _within(kept), later, n_pairs)
+    whole = [blank(solved, QUANTITIES) for solved in (*at, at[1])]
+    return [{part: nothing[part] | some[part] for part in nothing} for nothing, some in zip(whole, found, strict=True)]
+
+
+def _size(before: Derivatives, after: Derivatives) -> Floats:
+    """(M,): how far each parameter moves values."""
+    return np.maximum(*(np.abs(ways.q).max(axis=(0, 1)) for ways in (before, after)))
+
+
+def _within(names: Sequence[str]) -> dict[str, tuple[float, float]]:
+    return {name: LIMITS[name] for name in names if name in LIMITS}
 
 
 def _quantities(found: dict[str, Floats]) -> Quantities:

@@ -76,23 +76,24 @@ class GoalSide:
     counted: Reward | None = field(repr=False)
 
     def at(self, theta: Floats, psi: Floats | None = None) -> Flows:
-        return self._travel(theta, psi, slopes=False)[0]
+        return self._travel(theta, psi)[0]
 
-    def with_slopes(self, theta: Floats) -> tuple[Flows, Slopes]:
-        flows, slopes = self._travel(theta, None, slopes=True)
+    def with_slopes(self, theta: Floats, se: Floats) -> tuple[Flows, Slopes]:
+        """And the derivatives in θ, whose standard errors are `se` (K,)."""
+        flows, slopes = self._travel(theta, None, se)
         assert slopes is not None
         return flows, slopes
 
-    def _travel(self, theta: Floats, psi: Floats | None, slopes: bool) -> tuple[Flows, Slopes | None]:
+    def _travel(self, theta: Floats, psi: Floats | None, se: Floats | None = None) -> tuple[Flows, Slopes | None]:
         side = self.side if psi is None else self.side.moved(psi)
-        travel = Travel(side, self.pairs, self.counted, theta, slopes)
+        travel = Travel(side, self.pairs, self.counted, theta, se)
         flows, ways, size = travel.nothing()
         for part in side_by_side(travel.block, travel.blocks):
             flows.add(part[0])
-            if slopes:
+            if travel.slopes:
                 ways.add(part[1])
                 size = np.maximum(size, part[2])
-        return flows, Slopes(ways, size) if slopes else None
+        return flows, Slopes(ways, size) if travel.slopes else None
 
 
 def countable(reward: Any) -> Any:
@@ -106,12 +107,16 @@ Parts = tuple[Flows, Flows, Floats]
 
 
 class Travel:
-    """One world at one θ: its cases (a goal, or a pair where rewards depend on the origin), block by block."""
+    """One world at one θ: its cases (a goal, or a pair where rewards depend on the origin), block by block; with slopes
+    where standard errors `se` (K,) of θ are given."""
 
-    def __init__(self, side: Side, pairs: Demand, counted: Reward | None, theta: Floats, slopes: bool) -> None:
-        self.side, self.mdp, self.pairs, self.counted, self.slopes = side, side.mdp, pairs, counted, slopes
-        self.theta, self.n_params = side.setting.value(theta), theta.size if slopes else 0
-        self.slope = side.setting.slope(theta) if slopes else np.zeros(0)
+    def __init__(
+        self, side: Side, pairs: Demand, counted: Reward | None, theta: Floats, se: Floats | None = None
+    ) -> None:
+        self.side, self.mdp, self.pairs, self.counted, self.slopes = side, side.mdp, pairs, counted, se is not None
+        self.theta, self.n_params = side.setting.value(theta), theta.size if self.slopes else 0
+        self.slope = side.setting.slope(theta, se) if self.slopes else np.zeros(0)
+        self.se = None if se is None else se * np.abs(self.slope)
         self.own = of_trips(side.reward)  # each case has its own rewards
         if not self.own:
             self.values = GoalValues(side.mdp, side.table(theta), side.solver)
@@ -159,7 +164,7 @@ class Travel:
 
     def _jacobian(self, reward: Reward) -> Floats:
         """(S, A, K), zero where nothing can be done."""
-        return np.where(self.mdp.feasible[:, :, None], reward_jacobian(reward, self.theta, self.mdp), 0.0)
+        return np.where(self.mdp.feasible[:, :, None], reward_jacobian(reward, self.theta, self.mdp, self.se), 0.0)
 
     def _add(self, sums: Parts, rows: Ints, toward: Toward, J: Floats | None, X: Floats | None) -> None:
         """Those who travel to one goal."""
