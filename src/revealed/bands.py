@@ -44,7 +44,7 @@ def size_of(values: Any) -> float:
 
 
 Slopes = tuple[Any, Any]  # derivatives of the quantities of both worlds, parameters along the last axis
-Sized = tuple[Slopes, Floats]  # and (M,) how far each parameter moves values
+Later = Callable[[int, int], tuple[Slopes, Floats]]  # in some of very many ψ; with how far each moves values
 
 
 def delta_bounds(
@@ -54,7 +54,7 @@ def delta_bounds(
     size: Floats,
     names: Sequence[str],
     limits: dict[str, tuple[float, float]],
-    later: Callable[[int, int], Sized] | None = None,
+    later: Later | None = None,
     n_pairs: int = 1,
 ) -> list[Bounds]:
     """Of before, after and the change, by the delta method.

@@ -139,11 +139,50 @@ class Solved:
             d_transitions = TransitionSlopes.of(d_transitions, (self.mdp.feasible.size, self.mdp.n_states))
         return Derivatives(self, d_reward, d_transitions)
 
+    def overall_slopes(self, moves: TransitionSlopes) -> Overall:
+        """What there is one of for all states, along any number of ∂T/∂ψ: some solves with the transpose per number
+        (theory L2) instead of some per parameter."""
+        nobody = np.zeros_like(self.policy)
+        going = (~self.mdp.terminal).astype(np.float64)
+        shares = []
+        for a, share in enumerate(self.frequencies):
+            own = nobody.copy()
+            own[:, a] = self.long_run / self.decisions
+            shares.append(self._pulled(moves, own, self.run.pull((self.policy[:, a] - share * going) / self.decisions)))
+        welfare = self._pulled(moves, nobody, [], self.start)
+        direct: Any = abs(self.mdp.discount * moves.times(self.value)).max(axis=0)
+        return Overall(np.array(shares), welfare, direct.toarray().reshape(-1))
+
+    def _pulled(self, moves: TransitionSlopes, of_policy: Floats, of_chain: Any, of_value: Any = 0.0) -> Floats:
+        """(L,): ⟨A, dπ⟩ + ⟨B, dV⟩ + Σ wᵀ dT^π x along each ψ. Through choices dT^π is dπ Tx, and dπ = π(F − F̄) with
+        F = J + γT dV, dV = F̄ (V5), J = γ(∂T/∂ψ)V; so that all of it is ⟨Y, J⟩ with Y = X + π ⊙ λ, as in (G2, G3)."""
+        mdp, pi, direct = self.mdp, self.policy, np.zeros(moves.shape[2])
+        for w, x in of_chain:
+            of_policy = of_policy + w[:, None] * mdp.transitions.expect(x)
+            direct += moves.paired((w[:, None] * pi).reshape(-1), x)
+        X = of_policy * pi
+        ahead = mdp.discount * mdp.transitions.push(X) - X.sum(axis=1) + of_value
+        Y = X + pi * self.optimum.chain.solve_transpose(ahead)[:, None]
+        return direct + mdp.discount * moves.paired(Y.reshape(-1), self.value)
+
     def behaviour(self, bands: dict[str, Quantities], begins: str) -> Behaviour:
         """What is shown; `bands` holds se, lower and upper, `begins` says which start it is."""
         told: dict[str, Any] = {name: getattr(self, name) for name in QUANTITIES}
         told |= {"mdp": self.mdp, "reward": self.reward, "start": self.start, "ends": self.run.ends} | bands
         return Behaviour(**told, begins=begins)
+
+
+@dataclass(frozen=True, eq=False)
+class Overall:
+    """Derivatives of `frequencies` (A, L) and `welfare` (L,); `size` (L,) is how far each parameter by itself moves the
+    value of an action."""
+
+    frequencies: Floats
+    welfare: Floats
+    size: Floats
+
+    def some(self, begin: int, end: int) -> Overall:
+        return Overall(self.frequencies[:, begin:end], self.welfare[begin:end], self.size[begin:end])
 
 
 def solve_behaviour(bellman: SoftBellman, reward: Floats, start: Floats) -> Solved:

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from revealed.band_plots import plot_bands, plot_marks
-from revealed.bands import Bounds, blank, bootstrap_bounds, delta_bounds, difference
+from revealed.bands import Bounds, Later, blank, bootstrap_bounds, delta_bounds, difference
 from revealed.behaviour import OVERALL, QUANTITIES, Banded, Behaviour, Derivatives, Quantities, Solved
 from revealed.checks import Floats, as_number, is_index, require_option
 from revealed.doubt import IN_WORDS, Doubt, doubt, require_known
@@ -249,21 +250,44 @@ def _bands(doubts: Doubt, both: tuple[Side, Side], at: Pair, theta: Floats, note
 
 
 def _delta_bands(doubts: Doubt, both: tuple[Side, Side], at: Pair, theta: Floats, notes: list[str]) -> list[Bounds]:
-    """By exact derivatives; of quantities per state only where the sums over agents of them can be kept."""
+    """By exact derivatives; where there are very many ψ those of shares and welfare come by themselves, and those of
+    single states only if they are not too much work."""
     n_psi, own = len(np.asarray(doubts.cov)) - theta.size, np.asarray(doubts.own)[: theta.size]
     before, after = (side.derivatives(solved, theta, n_psi, own) for side, solved in zip(both, at, strict=True))
+    bounds = partial(delta_bounds, doubts, at, (before, after), _size(before, after))
+    if doubts.noise is None:
+        return bounds(QUANTITIES, LIMITS)
+    found = bounds(OVERALL, _within(OVERALL), _overall_slopes(doubts, both, at))
+    n_pairs, single = max(solved.q.size for solved in at), [name for name in QUANTITIES if name not in OVERALL]
+    if n_pairs * doubts.n_psi > MOST_WORK or n_pairs * doubts.most_at_once(n_pairs) > MOST_NUMBERS // 6:
+        notes.append(_TOO_MANY.format(L=doubts.n_psi))
+        others = [blank(solved, single) for solved in (*at, at[1])]
+    else:
+        others = bounds(single, _within(single), _state_slopes(both, at), n_pairs)
+    return [
+        {part: dict(one[part]) | dict(other[part]) for part in one} for one, other in zip(found, others, strict=True)
+    ]
 
+
+MOST_WORK = 5_000_000  # numbers of a derivative in very many ψ, each of which takes a solve
+_TOO_MANY = (
+    "bands of shares and welfare only: there are too many transition parameters ({L}) for those of every state; "
+    'bands="bootstrap" has them.'
+)
+
+
+def _overall_slopes(doubts: Doubt, both: tuple[Side, Side], at: Pair) -> Later:
+    before, after = (side.overall_slopes(solved, doubts.n_psi) for side, solved in zip(both, at, strict=True))
+    size = np.maximum(before.size, after.size)
+    return lambda begin, end: ((before.some(begin, end), after.some(begin, end)), size[begin:end])
+
+
+def _state_slopes(both: tuple[Side, Side], at: Pair) -> Later:
     def later(begin: int, end: int) -> tuple[tuple[Derivatives, Derivatives], Floats]:
-        some = [side.psi_derivatives(solved, begin, end) for side, solved in zip(both, at, strict=True)]
-        return (some[0], some[1]), _size(some[0], some[1])
+        before, after = (side.psi_derivatives(solved, begin, end) for side, solved in zip(both, at, strict=True))
+        return (before, after), _size(before, after)
 
-    n_pairs = max(solved.q.size for solved in at)
-    kept = QUANTITIES if doubts.most_at_once(n_pairs) * 6 * n_pairs <= MOST_NUMBERS else OVERALL
-    if len(kept) < len(QUANTITIES):
-        notes.append("bands of shares and welfare only: there are too many states and agents to keep every sum.")
-    found = delta_bounds(doubts, at, (before, after), _size(before, after), kept, _within(kept), later, n_pairs)
-    whole = [blank(solved, QUANTITIES) for solved in (*at, at[1])]
-    return [{part: nothing[part] | some[part] for part in nothing} for nothing, some in zip(whole, found, strict=True)]
+    return later
 
 
 def _size(before: Derivatives, after: Derivatives) -> Floats:

@@ -178,12 +178,16 @@ class _Sweep:
 
     def _spread(self, doubts: Doubt, side: Side, solved: Solved) -> float:
         """The standard error at one value."""
-        theta, n_pairs = self.theta, solved.q.size
+        theta = self.theta
         n_psi, own = len(np.asarray(doubts.cov)) - theta.size, np.asarray(doubts.own)[: theta.size]
         sums = Spread(doubts, *self._slope(side.derivatives(solved, theta, n_psi, own)), self.per)
-        for group in doubts.groups(n_pairs):
+        if doubts.noise is None:
+            return float(sums.se)
+        overall = side.overall_slopes(solved, doubts.n_psi)
+        for group in doubts.groups(1):
             for piece in group.pieces:
-                sums.add(group, piece, *self._slope(side.psi_derivatives(solved, *piece)))
+                some = overall.some(*piece)
+                sums.add(group, piece, self.per * some.frequencies[self.a], some.size)
         return float(sums.se)
 
     def _slope(self, ways: Derivatives) -> tuple[Floats, Floats]:

@@ -7,7 +7,7 @@ its slope; with draws, every quantity is computed anew for each of them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -28,7 +28,6 @@ BANDS = ("auto", "delta", "bootstrap")
 DRAWING = ("reps", "seed", "jobs", "progress")  # options of a bootstrap
 IN_WORDS = {"delta": "delta method", "bootstrap": "bootstrap percentiles"}
 PIECE = 1_000_000  # numbers of a derivative in some of very many ψ that are held at once
-MOST_WORK = 10_000_000_000  # of such derivatives in all of them; beyond, a bootstrap is quicker
 ROUNDING = 1e-10  # a slope so small, relative to what it is made of, is none
 NEGATIVE = 1e-8  # a variance so far below zero, relative to what it is made of, is not rounding
 MOST_WORDS = 3  # directions that are named one by one
@@ -231,9 +230,6 @@ def _delta(fit: Any, level: float) -> Doubt:
     if fit.theta.size * fit.mdp.feasible.size > MOST_NUMBERS:
         got = f"{fit.theta.size} parameters, {fit.mdp.feasible.size} pairs"
         raise InvalidOption("bands", "fewer parameters or states", got, remedy="Use bands=None.")
-    if joint and fit.mdp.estimated.psi.size * fit.mdp.feasible.size > MOST_WORK:
-        drawn = _bootstrap(fit, level, {}, asked=False)
-        return replace(drawn, notes=(_TOO_MUCH.format(L=fit.mdp.estimated.psi.size), *drawn.notes))
     noise = fit.wide_noise(kind, joint) if hasattr(fit, "wide_noise") else None
     cov, hidden = fit.partial_covariance(kind, joint)
     lost = np.isnan(np.diag(cov))
@@ -262,10 +258,6 @@ def _is_negative(cov: Floats) -> bool:
     return found is not None and bool(found[0][0] < -1e-4 * found[0][-1])
 
 
-_TOO_MUCH = (
-    "there are too many parameters of the transitions ({L}) for the delta method: these bands come from a bootstrap "
-    "over agents."
-)
 _NOT_POSITIVE = (
     'the covariance of kind "{kind}" is not positive: a penalty outweighs the data. Where a variance would be negative '
     'there is no band; `fit.with_errors("robust")` has one.'

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from revealed.behaviour import Derivatives, Solved, solve_behaviour
+from revealed.behaviour import Derivatives, Overall, Solved, solve_behaviour
 from revealed.bellman import SoftBellman, as_reward
 from revealed.checks import Floats, as_floats, as_number, is_index
 from revealed.errors import InvalidInput, InvalidOption, InvalidReward
@@ -169,6 +169,10 @@ class Side:
     def psi_derivatives(self, at: Solved, begin: int, end: int) -> Derivatives:
         """In some of the ψ alone."""
         return at.derivatives(np.zeros((*self.mdp.feasible.shape, 0)), self._moving(begin, end))
+
+    def overall_slopes(self, at: Solved, n_psi: int) -> Overall:
+        """Of shares and welfare in all ψ."""
+        return at.overall_slopes(self._moving(0, n_psi))
 
     def _moving(self, begin: int, end: int) -> TransitionSlopes:
         """∂T/∂ψ; zero where this world's T does not follow ψ."""
