@@ -57,7 +57,7 @@ def estimate_transitions(
 
     The result's `notes` say how many pairs were never seen and what became of them. Frequencies and shared outcomes
     have parameters, whose noise standard errors can count (`joint=True`). Smoothed and kernel estimates have none:
-    joint errors are the plain ones, which take T as known; a bootstrap over agents estimates T anew.
+    formulas take T as known, and joint errors come from a bootstrap over agents, which estimates T anew.
     """
     if not isinstance(demonstrations, Demonstrations):
         raise InvalidInput("demonstrations", "rv.Demonstrations", type(demonstrations).__name__)
