@@ -76,24 +76,23 @@ class GoalSide:
     counted: Reward | None = field(repr=False)
 
     def at(self, theta: Floats, psi: Floats | None = None) -> Flows:
-        return self._travel(theta, psi)[0]
+        return self._travel(self.side if psi is None else self.side.moved(psi), theta, slopes=False)[0]
 
-    def with_slopes(self, theta: Floats, se: Floats) -> tuple[Flows, Slopes]:
-        """And the derivatives in θ, whose standard errors are `se` (K,)."""
-        flows, slopes = self._travel(theta, None, se)
+    def with_slopes(self, theta: Floats, se: Floats | None = None) -> tuple[Flows, Slopes]:
+        """And the derivatives in θ, whose standard errors are `se` (K,) where these are known."""
+        flows, slopes = self._travel(self.side, theta, slopes=True, se=se)
         assert slopes is not None
         return flows, slopes
 
-    def _travel(self, theta: Floats, psi: Floats | None, se: Floats | None = None) -> tuple[Flows, Slopes | None]:
-        side = self.side if psi is None else self.side.moved(psi)
-        travel = Travel(side, self.pairs, self.counted, theta, se)
+    def _travel(self, side: Side, theta: Floats, slopes: bool, se: Floats | None = None) -> tuple[Flows, Slopes | None]:
+        travel = Travel(side, self.pairs, self.counted, theta, slopes, se)
         flows, ways, size = travel.nothing()
         for part in side_by_side(travel.block, travel.blocks):
             flows.add(part[0])
-            if travel.slopes:
+            if slopes:
                 ways.add(part[1])
                 size = np.maximum(size, part[2])
-        return flows, Slopes(ways, size) if travel.slopes else None
+        return flows, Slopes(ways, size) if slopes else None
 
 
 def countable(reward: Any) -> Any:
@@ -107,15 +106,21 @@ Parts = tuple[Flows, Flows, Floats]
 
 
 class Travel:
-    """One world at one θ: its cases (a goal, or a pair where rewards depend on the origin), block by block; with slopes
-    where standard errors `se` (K,) of θ are given."""
+    """One world at one θ: its cases (a goal, or a pair where rewards depend on the origin), block by block. `se` (K,)
+    are the standard errors of θ where they are known, by which differences are taken."""
 
     def __init__(
-        self, side: Side, pairs: Demand, counted: Reward | None, theta: Floats, se: Floats | None = None
+        self,
+        side: Side,
+        pairs: Demand,
+        counted: Reward | None,
+        theta: Floats,
+        slopes: bool,
+        se: Floats | None = None,
     ) -> None:
-        self.side, self.mdp, self.pairs, self.counted, self.slopes = side, side.mdp, pairs, counted, se is not None
-        self.theta, self.n_params = side.setting.value(theta), theta.size if self.slopes else 0
-        self.slope = side.setting.slope(theta, se) if self.slopes else np.zeros(0)
+        self.side, self.mdp, self.pairs, self.counted, self.slopes = side, side.mdp, pairs, counted, slopes
+        self.theta, self.n_params = side.setting.value(theta), theta.size if slopes else 0
+        self.slope = side.setting.slope(theta, se) if slopes else np.zeros(0)
         self.se = None if se is None else se * np.abs(self.slope)
         self.own = of_trips(side.reward)  # each case has its own rewards
         if not self.own:
