@@ -335,7 +335,7 @@ def test_bands_say_that_they_take_estimated_moves_as_known_and_joint_errors_are_
     mdp = rv.MDP(rv.estimate_transitions(demos, unseen="infeasible"), discount=0.95)
     constant = rv.LinearReward(-np.ones((*mdp.feasible.shape, 1)))
     fit = rv.NFXP(constant, start=[2.0]).fit(mdp, demos)
-    told = 'bands take the transitions as known; `fit.with_errors("bootstrap")` estimates them anew in every draw.'
+    told = 'bands take the transitions as known; with_errors("bootstrap") estimates them anew in every draw.'
     cf = fit.counterfactual(params={"theta0": 1.0})
     assert told in cf.notes
     for text in (str(cf), cf.to_html(), cf.to_latex()):

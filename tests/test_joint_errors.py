@@ -328,7 +328,7 @@ def test_bands_that_take_estimated_transitions_as_known_say_so():
     ]
     for answer in answers:
         assert all(KNOWN in text for text in said(answer))
-        assert 'fit.with_errors("hessian", joint=True)' in answer.notes[0]
+        assert 'with_errors("hessian", joint=True)' in answer.notes[0]
     for frame in (answers[0].table(), answers[0].frame("policy", 1), answers[2].to_frame()):
         assert KNOWN in frame.attrs["notes"][0]
     for none in (fit.counterfactual(params={"RC": 4.0}, bands=None), fit.demand_curve("RC", [4.0], 1, bands=None)):
@@ -346,7 +346,7 @@ def test_bands_that_count_them_do_not():
 def test_bands_from_other_agents_say_which_errors_count_them():
     fit = bus_fit()
     other = rv.NFXP(fit.reward_model).fit(fit.mdp, drives(n=25, seed=5).subset(range(20)))
-    assert 'fit.with_errors("hessian", joint=True)' in other.counterfactual(params={"RC": 1.0}).notes[0]
+    assert 'with_errors("hessian", joint=True)' in other.counterfactual(params={"RC": 1.0}).notes[0]
     told = other.with_errors("cluster").counterfactual(params={"RC": 1.0}).notes
     assert told == (f"{KNOWN}: they were estimated from other agents.",)
 
@@ -357,7 +357,7 @@ def test_smoothed_transitions_point_to_the_bootstrap():
     reward = rv.LinearReward(np.tile([[0.0], [1.0]], (BINS, 1, 1)), names=["replace"])
     fit = rv.NFXP(reward).fit(mdp, demos)
     note = fit.counterfactual(params={"replace": 0.0}).notes[0]
-    assert note == f'{KNOWN}; `fit.with_errors("bootstrap")` estimates them anew in every draw.'
+    assert note == f'{KNOWN}; with_errors("bootstrap") estimates them anew in every draw.'
     joint = fit.with_errors("hessian", joint=True, reps=6, jobs=1, progress=False)
     assert joint.errors == ("bootstrap", True)
     cf = joint.counterfactual(params={"replace": 0.0})

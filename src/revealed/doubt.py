@@ -216,9 +216,9 @@ def _of_transitions(fit: Any, kind: str, joint: bool) -> list[str]:
     gap = getattr(fit, "joint_gap", lambda kind: "")(kind)
     same = fit.mdp.estimated.ids == getattr(fit.demonstrations, "ids", None)
     if not gap and (same or kind in ("hessian", "robust")):
-        return [f'{_AS_KNOWN}; `fit.with_errors("{kind}", joint=True)` counts their noise.']
+        return [f'{_AS_KNOWN}; with_errors("{kind}", joint=True) counts their noise.']
     if same:
-        return [f'{_AS_KNOWN}; `fit.with_errors("bootstrap")` estimates them anew in every draw.']
+        return [f'{_AS_KNOWN}; with_errors("bootstrap") estimates them anew in every draw.']
     return [f"{_AS_KNOWN}: they were estimated from other agents."]
 
 

@@ -19,7 +19,6 @@ _PHRASES = {
     r"mdp\.base\.unroll\((\d+)\)": r"--horizon \1",
     r"Unroll `mdp\.base`": "Leave --horizon out",
     r"unroll a finite horizon": "give --horizon",
-    r'`?fit\.with_errors\("(\w+)", joint=True\)`?': r"--errors \1 --joint",
     r'`?fit\.with_errors\("(\w+)"\)`?': r"--errors \1",
     r"`?fit\.bootstrap\(\)`?": "--errors bootstrap",
     r'kind="(\w+)"': r"--errors \1",
