@@ -27,6 +27,7 @@ def estimate(mdp: rv.MDP, reward: Any, theta: Floats, cov: Floats, draws: Any = 
         "chosen": None,
         "at_maximum": True,
         "status": SimpleNamespace(code="converged"),
+        "feature_sizes": None,
         "cov_params": lambda kind, joint: cov,
         "partial_covariance": lambda kind, joint: (cov, np.zeros((0, len(cov)))),
         "drawn": drawn,

@@ -12,6 +12,7 @@ from oracle import Floats, central_differences, relative_gap
 from revealed.behaviour import QUANTITIES
 from revealed.counterfactual import counterfactual
 from revealed.errors import InvalidOption
+from revealed.scenario import as_setting
 from scenarios import (
     COV,
     THETA,
@@ -374,3 +375,70 @@ def test_bootstrap_bands_depend_on_the_seed_alone():
     one, two, other = (estimated_fit.counterfactual(**options, seed=s, jobs=j) for s, j in ((1, 1), (1, 2), (2, 1)))
     np.testing.assert_allclose(one.change.se.policy, two.change.se.policy, rtol=1e-8)
     assert one.change.se.welfare != pytest.approx(other.change.se.welfare, rel=1e-3)
+
+
+# ---- slopes by differences ---------------------------------------------------------------------------------------
+
+
+def curved(unit: float) -> Any:
+    """The same hypothesis about RC, whose weight is counted in other units."""
+    return {"RC": lambda x: 4.0 * np.exp((x / unit - 4.5) / 3.0) * unit}
+
+
+@pytest.mark.parametrize("unit", [1e-12, 1e-6, 1.0, 1e6, 1e12])
+def test_the_slope_of_a_function_does_not_depend_on_units(world, unit):
+    """RC in cents or in millions: bands by a step in standard errors are the same, and the derivative's."""
+    U = np.array([unit, 1.0])
+    fit = estimate(
+        world.mdp, rv.LinearReward(world.features / U, names=["RC", "theta11"]), THETA * U, COV * np.outer(U, U)
+    )
+    cf = counterfactual(fit, params=curved(unit))
+
+    def after(x: Floats) -> Floats:
+        new = np.array([4.0 * np.exp((x[0] - 4.5) / 3.0), x[1]])
+        return world.mdp.start() @ rv.solve(world.mdp, world.features @ new).value
+
+    G = central_differences(after, THETA)
+    assert cf.after.se.welfare == pytest.approx(np.sqrt(G @ COV @ G), rel=1e-6)
+    plain = estimate(world.mdp, world.reward_model(), THETA, COV)
+    assert cf.change.se.welfare == pytest.approx(counterfactual(plain, params=curved(1.0)).change.se.welfare, rel=1e-8)
+
+
+def test_a_step_is_a_small_part_of_the_standard_error_wherever_zero_lies():
+    """A function that bends within a standard error, far from zero: a step in proportion to θ would miss it."""
+    setting = as_setting({"a": lambda x: np.sin(x - 1e6), "b": lambda x: x**3}, ("a", "b", "c"))
+    slope = setting.slope(np.array([1e6, 2.0, 1.0]), np.array([0.5, np.nan, 0.1]))
+    np.testing.assert_allclose(slope, [1.0, 12.0, 1.0], rtol=1e-6)
+    precise = setting.slope(np.array([1e6, 2.0, 1.0]), np.array([1e-30, 1e-30, 0.1]))  # rounding must not show
+    np.testing.assert_allclose(precise, [1.0, 12.0, 1.0], rtol=1e-4)
+
+
+class Told:
+    """A reward that is told only by its values, its weights counted in other units."""
+
+    def __init__(self, features: Floats, unit: float) -> None:
+        self.features, self.unit, self.n_params, self.names = features, unit, 2, ("RC", "theta11")
+
+    def init(self, seed: int | None = None) -> Floats:
+        return np.zeros(2)
+
+    def vjp(self, theta: Floats, cotangent: Floats) -> Floats:
+        bent = (1.0 - self.value(theta) ** 2) * cotangent
+        return np.tensordot(bent, self.features, axes=2) / (40.0 * self.unit)
+
+    def value(self, theta: Floats) -> Floats:
+        return np.tanh(self.features @ (theta / self.unit) / 40.0)
+
+
+@pytest.mark.parametrize("unit", [1e-12, 1.0, 1e12])
+def test_a_reward_without_derivatives_has_the_same_bands_in_any_units(world, unit):
+    fit = estimate(world.mdp, Told(world.features, unit), THETA * unit, COV * unit**2)
+    cf = counterfactual(fit, params={"RC": lambda x: 0.5 * x})
+
+    def change(x: Floats) -> Floats:
+        one = Told(world.features, 1.0)
+        both = [rv.solve(world.mdp, one.value(x * s)).value for s in ([1.0, 1.0], [0.5, 1.0])]
+        return world.mdp.start() @ (both[1] - both[0])
+
+    G = central_differences(change, THETA)
+    assert cf.change.se.welfare == pytest.approx(np.sqrt(G @ COV @ G), rel=1e-6)

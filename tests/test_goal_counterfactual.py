@@ -329,6 +329,25 @@ def test_what_the_data_do_not_tell_has_no_band():
     assert np.isfinite(paid.before.se.welfare)
 
 
+def test_bands_say_that_they_take_estimated_moves_as_known_and_joint_errors_are_resampled():
+    network = grid()
+    demos = between(network, *ENDS, times=12)
+    mdp = rv.MDP(rv.estimate_transitions(demos, unseen="infeasible"), discount=0.95)
+    constant = rv.LinearReward(-np.ones((*mdp.feasible.shape, 1)))
+    fit = rv.NFXP(constant, start=[2.0]).fit(mdp, demos)
+    told = 'bands take the transitions as known; with_errors("bootstrap") estimates them anew in every draw.'
+    cf = fit.counterfactual(params={"theta0": 1.0})
+    assert told in cf.notes
+    for text in (str(cf), cf.to_html(), cf.to_latex()):
+        assert "bands take the transitions as known" in " ".join(text.split())
+    assert told in cf.table().attrs["notes"]
+    assert told in cf.frame("visits").attrs["notes"]
+    joint = fit.with_errors("hessian", joint=True, reps=3, jobs=1, progress=False)
+    assert joint.errors == ("bootstrap", True)
+    assert "no formula for trips with goals" in joint.errors_note
+    assert joint.errors_note in joint.counterfactual(params={"theta0": 1.0}).notes
+
+
 # ---- what is shown -------------------------------------------------------------------------------------------------
 
 

@@ -7,8 +7,9 @@ import pytest
 import scipy.sparse as sp
 
 import revealed as rv
+from revealed.curvature import difference_hessian
 from revealed.errors import InvalidOption
-from revealed.inference import Evidence, difference_gradient
+from revealed.inference import Evidence
 from revealed.objective import Case, Objective
 from revealed.pi_tilde import GivenPolicy, OwnPolicy
 from test_transition_models import BINS, bus_landing, drives
@@ -68,7 +69,7 @@ def test_without_a_jacobian_scores_and_hessian_are_the_same(animal_evidence):
     plain = Objective(WithoutJacobian(objective.reward), objective.cases).at(animal_evidence.point.theta)
     other = Evidence(plain, animal_evidence.weights, animal_evidence.ids)
     np.testing.assert_allclose(other.scores, animal_evidence.scores, rtol=1e-9, atol=1e-9)
-    np.testing.assert_allclose(difference_gradient(plain), animal_evidence.point.hessian, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(difference_hessian(plain), animal_evidence.point.hessian, rtol=1e-6, atol=1e-8)
 
 
 def test_the_logit_has_its_textbook_errors():

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[1] / "src" / "revealed"
 # A package stands after its own files: its __init__.py gathers them.
 # fmt: off
 ORDER: list[str] = [
-    "errors", "checks", "tables",
+    "errors", "checks", "eigen", "tables",
     "labels", "naming", "files", "archive", "frames", "numeric_columns", "bins",
     "progress", "parallel", "clusters", "latex", "page", "sheet",
     "transitions.aggregates", "transitions.pattern", "transitions.csr", "transitions.graph", "transitions.estimated",
@@ -34,7 +34,8 @@ ORDER: list[str] = [
     "device_kernels", "device_rewards", "device_pi_tilde", "device_parts", "device_cases",
     "curvature", "optimize", "diagnosis", "first_step",
     "goal_rows", "goal_cases", "route_cases", "goal_first_step", "goal_likelihood", "goal_flows",
-    "inference", "goal_inference", "bootstrap", "reestimation", "hypotheses", "identification", "uncertainty",
+    "influence", "inference", "goal_inference", "bootstrap", "reestimation", "hypotheses", "identification",
+    "uncertainty",
     "plots", "band_plots", "long_run", "behaviour", "doubt", "bands", "scenario", "change_words", "counterfactual",
     "demand", "goal_behaviour", "goal_counterfactual",
     "estimates", "summary", "comparison",

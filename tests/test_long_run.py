@@ -11,6 +11,7 @@ from oracle import Dense, Floats, central_differences, relative_gap
 from revealed.behaviour import QUANTITIES, Solved, solve_behaviour
 from revealed.bellman import SoftBellman
 from revealed.long_run import long_run
+from revealed.transitions import TransitionSlopes
 from zoo import KINDS, make_problem
 
 
@@ -183,3 +184,23 @@ def test_derivatives_in_the_transitions_are_those_of_central_differences():
     for quantity in QUANTITIES:
         numeric = central_differences(lambda y, q=quantity: getattr(at(y), q), x)
         assert relative_gap(getattr(exact, quantity), numeric) < 1e-6, quantity
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_shares_and_welfare_along_many_changes_of_the_moves_are_the_same_from_the_other_side(name):
+    """One transposed solve per number against one solve per change: mass moved between next states that exist."""
+    mdp = CASES[name]
+    rng = np.random.default_rng(4)
+    one = solved(mdp, rng.uniform(0.5, 1.5, (*mdp.feasible.shape, 3)), rng.uniform(-1.6, -0.8, 3))
+    changes = []
+    for _ in range(6):
+        change = mdp.transitions.matrix.copy()
+        change.data = change.data * rng.normal(size=change.nnz)
+        gone = np.asarray(change.sum(axis=1)).reshape(-1)
+        often = np.maximum(np.diff(change.indptr), 1)
+        change.data -= np.repeat(gone / often, np.diff(change.indptr))  # rows still sum to one
+        changes.append(sp.csr_array(change))
+    forward = one.derivatives(np.zeros((*mdp.feasible.shape, 0)), changes)
+    found = one.overall_slopes(TransitionSlopes.of(changes, (mdp.feasible.size, mdp.n_states)))
+    np.testing.assert_allclose(found.welfare, forward.welfare, rtol=1e-9, atol=1e-11)
+    np.testing.assert_allclose(found.frequencies, forward.frequencies, rtol=1e-8, atol=1e-11)

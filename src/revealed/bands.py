@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from revealed.checks import Floats
-from revealed.doubt import Doubt, over_draws
+from revealed.doubt import Doubt, Spread, over_draws
 
 Named = dict[str, Floats]
 Bounds = dict[str, Named]  # se, lower and upper
@@ -43,37 +43,54 @@ def size_of(values: Any) -> float:
     return max(1.0, float(finite[np.isfinite(finite)].max(initial=0.0)))
 
 
+Slopes = tuple[Any, Any]  # derivatives of the quantities of both worlds, parameters along the last axis
+Later = Callable[[int, int], tuple[Slopes, Floats]]  # in some of very many ψ; with how far each moves values
+
+
 def delta_bounds(
     doubts: Doubt,
     at: tuple[Any, Any],
-    slopes: tuple[Any, Any],
+    slopes: Slopes,
     size: Floats,
     names: Sequence[str],
     limits: dict[str, tuple[float, float]],
+    later: Later | None = None,
+    n_pairs: int = 1,
 ) -> list[Bounds]:
     """Of before, after and the change, by the delta method.
 
     `at` and `slopes` hold the quantities of both worlds and their derivatives, parameters along the last axis; `size`
-    is how far each parameter moves values; `limits` are those within which the levels of a quantity can be.
+    is how far each parameter moves values; `limits` are those within which the levels of a quantity can be. Where there
+    are very many ψ, `later(begin, end)` has the derivatives in some of them.
     """
     scales = {name: max(size_of(getattr(side, name)) for side in at) for name in names}
+    sums = {
+        (way, name): Spread(doubts, slope, size, scales[name])
+        for name in names
+        for way, slope in enumerate(_ways(slopes, name))
+    }
+    for group in doubts.groups(n_pairs):
+        for piece in group.pieces:
+            assert later is not None
+            some, sizes = later(*piece)
+            for name in names:
+                for way, slope in enumerate(_ways(some, name)):
+                    sums[way, name].add(group, piece, slope, sizes)
     change = difference(at[1], at[0], names)
-
-    def bounds(levels: Callable[[str], Any], slope: Callable[[str], Floats], within: Any) -> Bounds:
-        found = {name: doubts.spread(slope(name), size, scales[name]) for name in names}
-        se = {name: np.where(np.isfinite(levels(name)), x, np.nan) for name, x in found.items()}
-        return around({name: np.asarray(levels(name)) for name in names}, se, doubts.z, within)
-
-    both = [
-        bounds(lambda name, side=side: getattr(side, name), lambda name, ways=ways: getattr(ways, name), limits)
-        for side, ways in zip(at, slopes, strict=True)
-    ]
-    return [*both, bounds(lambda name: change[name], lambda name: _gap(slopes[1], slopes[0], name), {})]
+    levels = [{name: np.asarray(getattr(side, name)) for name in names} for side in at]
+    levels.append({name: np.asarray(change[name]) for name in names})
+    return [_bounds(sums, way, levels[way], doubts, {} if way == 2 else limits) for way in range(3)]
 
 
-def _gap(then: Any, now: Any, name: str) -> Floats:
-    x, y = getattr(then, name), getattr(now, name)
-    return x - y if x.shape == y.shape else np.zeros_like(x)  # masked: the change itself is NaN there
+def _ways(slopes: Slopes, name: str) -> tuple[Floats, Floats, Floats]:
+    """Of before, after and the change; where worlds differ in size the change is not known, and its slope no matter."""
+    now, then = (getattr(side, name) for side in slopes)
+    return now, then, then - now if then.shape == now.shape else np.zeros_like(then)
+
+
+def _bounds(sums: dict[tuple[int, str], Spread], way: int, levels: Named, doubts: Doubt, limits: Any) -> Bounds:
+    se = {name: np.where(np.isfinite(level), sums[way, name].se, np.nan) for name, level in levels.items()}
+    return around(levels, se, doubts.z, limits)
 
 
 def around(levels: Named, se: Named, z: float, limits: dict[str, tuple[float, float]]) -> Bounds:

@@ -21,6 +21,8 @@ from revealed.demonstrations import Demonstrations
 from revealed.long_run import LongRun, long_run
 from revealed.mdp import MDP
 from revealed.simulation import simulate
+from revealed.slopes import mean_features
+from revealed.transitions import TransitionSlopes
 
 QUANTITIES = ("policy", "value", "q", "occupancy", "long_run", "frequencies", "welfare")
 OVERALL = ("frequencies", "welfare")  # those that are not one number per state
@@ -129,15 +131,58 @@ class Solved:
     def welfare(self) -> float:
         return float(self.start @ self.value)
 
-    def derivatives(self, d_reward: Floats, d_transitions: Sequence[sp.csr_array] = ()) -> Derivatives:
-        """Along the columns of ∂r/∂x (S, A, K), then along ∂T/∂ψ, one sparse (S*A, S) per parameter."""
-        return Derivatives(self, d_reward, tuple(d_transitions))
+    def derivatives(
+        self, d_reward: Floats, d_transitions: TransitionSlopes | Sequence[sp.csr_array] = ()
+    ) -> Derivatives:
+        """Along the columns of ∂r/∂x (S, A, K), then along ∂T/∂ψ: by its entries, or one sparse (S*A, S) each."""
+        if not isinstance(d_transitions, TransitionSlopes):
+            d_transitions = TransitionSlopes.of(d_transitions, (self.mdp.feasible.size, self.mdp.n_states))
+        return Derivatives(self, d_reward, d_transitions)
+
+    def overall_slopes(self, moves: TransitionSlopes) -> Overall:
+        """What there is one of for all states, along any number of ∂T/∂ψ: some solves with the transpose per number
+        (theory L2) instead of some per parameter."""
+        nobody = np.zeros_like(self.policy)
+        going = (~self.mdp.terminal).astype(np.float64)
+        shares = []
+        for a, share in enumerate(self.frequencies):
+            own = nobody.copy()
+            own[:, a] = self.long_run / self.decisions
+            shares.append(self._pulled(moves, own, self.run.pull((self.policy[:, a] - share * going) / self.decisions)))
+        welfare = self._pulled(moves, nobody, [], self.start)
+        direct: Any = abs(self.mdp.discount * moves.times(self.value)).max(axis=0)
+        return Overall(np.array(shares), welfare, direct.toarray().reshape(-1))
+
+    def _pulled(self, moves: TransitionSlopes, of_policy: Floats, of_chain: Any, of_value: Any = 0.0) -> Floats:
+        """(L,): ⟨A, dπ⟩ + ⟨B, dV⟩ + Σ wᵀ dT^π x along each ψ. Through choices dT^π is dπ Tx, and dπ = π(F − F̄) with
+        F = J + γT dV, dV = F̄ (V5), J = γ(∂T/∂ψ)V; so that all of it is ⟨Y, J⟩ with Y = X + π ⊙ λ, as in (G2, G3)."""
+        mdp, pi, direct = self.mdp, self.policy, np.zeros(moves.shape[2])
+        for w, x in of_chain:
+            of_policy = of_policy + w[:, None] * mdp.transitions.expect(x)
+            direct += moves.paired((w[:, None] * pi).reshape(-1), x)
+        X = of_policy * pi
+        ahead = mdp.discount * mdp.transitions.push(X) - X.sum(axis=1) + of_value
+        Y = X + pi * self.optimum.chain.solve_transpose(ahead)[:, None]
+        return direct + mdp.discount * moves.paired(Y.reshape(-1), self.value)
 
     def behaviour(self, bands: dict[str, Quantities], begins: str) -> Behaviour:
         """What is shown; `bands` holds se, lower and upper, `begins` says which start it is."""
         told: dict[str, Any] = {name: getattr(self, name) for name in QUANTITIES}
         told |= {"mdp": self.mdp, "reward": self.reward, "start": self.start, "ends": self.run.ends} | bands
         return Behaviour(**told, begins=begins)
+
+
+@dataclass(frozen=True, eq=False)
+class Overall:
+    """Derivatives of `frequencies` (A, L) and `welfare` (L,); `size` (L,) is how far each parameter by itself moves the
+    value of an action."""
+
+    frequencies: Floats
+    welfare: Floats
+    size: Floats
+
+    def some(self, begin: int, end: int) -> Overall:
+        return Overall(self.frequencies[:, begin:end], self.welfare[begin:end], self.size[begin:end])
 
 
 def solve_behaviour(bellman: SoftBellman, reward: Floats, start: Floats) -> Solved:
@@ -149,11 +194,11 @@ def solve_behaviour(bellman: SoftBellman, reward: Floats, start: Floats) -> Solv
 class Derivatives:
     """Derivatives of every quantity, the last axis over the M parameters; each computed when asked for."""
 
-    def __init__(self, at: Solved, d_reward: Floats, d_transitions: tuple[sp.csr_array, ...]) -> None:
+    def __init__(self, at: Solved, d_reward: Floats, d_transitions: TransitionSlopes) -> None:
         self.at, self._moves = at, d_transitions
         self._first = d_reward.shape[2]  # of the columns that move T
-        through_T = [at.mdp.discount * (dT @ at.value).reshape(*at.policy.shape, 1) for dT in d_transitions]
-        self._direct = np.where(at.mdp.feasible[:, :, None], np.concatenate([d_reward, *through_T], axis=2), 0.0)
+        through_T = at.mdp.discount * d_transitions.times(at.value).toarray().reshape(*at.policy.shape, -1)
+        self._direct = np.where(at.mdp.feasible[:, :, None], np.concatenate([d_reward, through_T], axis=2), 0.0)
 
     @cached_property
     def value(self) -> Floats:
@@ -192,14 +237,12 @@ class Derivatives:
     def expect(self, x: Floats) -> Floats:
         """dT^π x, through the choices and through T."""
         out = np.einsum("sam,sa->sm", self.policy, self.at.mdp.transitions.expect(x))
-        for column, dT in enumerate(self._moves, self._first):
-            out[:, column] += np.sum(self.at.policy * (dT @ x).reshape(self.at.policy.shape), axis=1)
+        out[:, self._first :] += mean_features(self._moves.times(x), self.at.policy)
         return out
 
     def push(self, w: Floats) -> Floats:
         """wᵀdT^π, through the choices and through T."""
         mdp = self.at.mdp
         out = mdp.transitions.matrix.T @ (w[:, None, None] * self.policy).reshape(mdp.feasible.size, -1)
-        for column, dT in enumerate(self._moves, self._first):
-            out[:, column] += dT.T @ (w[:, None] * self.at.policy).reshape(-1)
+        out[:, self._first :] += self._moves.push((w[:, None] * self.at.policy).reshape(-1)).toarray()
         return out

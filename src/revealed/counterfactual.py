@@ -7,14 +7,16 @@ anew for every draw of a bootstrap. The change has bands of its own: what both s
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from revealed.band_plots import plot_bands, plot_marks
-from revealed.bands import Bounds, blank, bootstrap_bounds, delta_bounds, difference
-from revealed.behaviour import OVERALL, QUANTITIES, Banded, Behaviour, Quantities, Solved
+from revealed.bands import Bounds, Later, blank, bootstrap_bounds, delta_bounds, difference
+from revealed.behaviour import OVERALL, QUANTITIES, Banded, Behaviour, Derivatives, Quantities, Solved
 from revealed.checks import Floats, as_number, is_index, require_option
 from revealed.doubt import IN_WORDS, Doubt, doubt, require_known
 from revealed.errors import InvalidInput
@@ -56,23 +58,25 @@ class Counterfactual(Printed):
         import pandas as pd
 
         welfare = pd.DataFrame([self._cells("welfare", ())], columns=COLUMNS, index=["welfare"])
-        return pd.concat([self.frame("frequencies"), welfare]).rename_axis(None)
+        table = pd.concat([self.frame("frequencies"), welfare]).rename_axis(None)
+        table.attrs["notes"] = list(self.notes)
+        return table
 
     def frame(self, quantity: str = "policy", action: Any = None) -> pd.DataFrame:
         """One quantity, a row per state (per action for "frequencies"); policy and q need an `action`.
 
-        Rows are named by the labels of the model after the change; on a horizon by time and state.
+        Rows are named by the labels of the model after the change; on a horizon by time and state. `.attrs["notes"]`
+        has what to know of the bands.
         """
         import pandas as pd
 
         require_option("quantity", quantity, [name for name in QUANTITIES if name != "welfare"])
         mdp = self.after.mdp
-        if quantity == "frequencies":
-            return pd.DataFrame(self._cells(quantity, ...), index=action_index(mdp))
-        place: Any = ...
-        if quantity in ("policy", "q"):
-            place = (slice(None), self._action(action, quantity))
-        return pd.DataFrame(self._cells(quantity, place), index=state_index(mdp))
+        place: Any = (slice(None), self._action(action, quantity)) if quantity in ("policy", "q") else ...
+        index = action_index(mdp) if quantity == "frequencies" else state_index(mdp)
+        frame = pd.DataFrame(self._cells(quantity, place), index=index)
+        frame.attrs["notes"] = list(self.notes)
+        return frame
 
     def _action(self, action: Any, quantity: str) -> int:
         if action is None:
@@ -193,9 +197,10 @@ def counterfactual(
     initial : where agents start; by default where the model says, else where the data started, else evenly.
     bootstrap : options of `fit.bootstrap` (reps, seed, jobs, progress).
 
-    Where the transitions were estimated, a bootstrap estimates them anew in every draw, and so does "delta" with joint
-    errors; a model given as `mdp` follows if its transitions are the estimated ones (`fit.mdp.replace(discount=...)`),
-    and stays as it is otherwise. Welfare p₀·V* is in units of the shocks (scale 1) and for centred shocks.
+    Where the transitions were estimated, a bootstrap estimates them anew in every draw, and "delta" counts their noise
+    with joint errors (`fit.with_errors(kind, joint=True)`); else a note says that bands take them as known. A model
+    given as `mdp` follows if its transitions are the estimated ones (`fit.mdp.replace(discount=...)`), and stays as it
+    is otherwise. Welfare p₀·V* is in units of the shocks (scale 1) and for centred shocks.
     """
     own = ("params", "mdp", "reward", "bands", "level", "initial")
     require_known("counterfactual", bootstrap, own, fit.reward_model.names)
@@ -236,7 +241,7 @@ LIMITS = {
 def _bands(doubts: Doubt, both: tuple[Side, Side], at: Pair, theta: Floats, notes: list[str]) -> list[Bands]:
     """se, lower and upper of before, after and the change."""
     if doubts.kind == "delta":
-        found = _delta_bands(doubts, both, at, theta)
+        found = _delta_bands(doubts, both, at, theta, notes)
     elif doubts.kind == "bootstrap":
         found = _bootstrap_bands(doubts, both, at, notes)
     else:
@@ -244,11 +249,54 @@ def _bands(doubts: Doubt, both: tuple[Side, Side], at: Pair, theta: Floats, note
     return [{part: _quantities(values) for part, values in bounds.items()} for bounds in found]
 
 
-def _delta_bands(doubts: Doubt, both: tuple[Side, Side], at: Pair, theta: Floats) -> list[Bounds]:
-    n_psi = len(np.asarray(doubts.cov)) - theta.size
-    before, after = (side.derivatives(solved, theta, n_psi) for side, solved in zip(both, at, strict=True))
-    size = np.maximum(*(np.abs(ways.q).max(axis=(0, 1)) for ways in (before, after)))
-    return delta_bounds(doubts, at, (before, after), size, QUANTITIES, LIMITS)
+def _delta_bands(doubts: Doubt, both: tuple[Side, Side], at: Pair, theta: Floats, notes: list[str]) -> list[Bounds]:
+    """By exact derivatives; where there are very many ψ those of shares and welfare come by themselves, and those of
+    single states only if they are not too much work."""
+    n_psi, own = len(np.asarray(doubts.cov)) - theta.size, np.asarray(doubts.own)[: theta.size]
+    before, after = (side.derivatives(solved, theta, n_psi, own) for side, solved in zip(both, at, strict=True))
+    bounds = partial(delta_bounds, doubts, at, (before, after), _size(before, after))
+    if doubts.noise is None:
+        return bounds(QUANTITIES, LIMITS)
+    found = bounds(OVERALL, _within(OVERALL), _overall_slopes(doubts, both, at))
+    n_pairs, single = max(solved.q.size for solved in at), [name for name in QUANTITIES if name not in OVERALL]
+    if n_pairs * doubts.n_psi > MOST_WORK or n_pairs * doubts.most_at_once(n_pairs) > MOST_NUMBERS // 6:
+        notes.append(_TOO_MANY.format(L=doubts.n_psi))
+        others = [blank(solved, single) for solved in (*at, at[1])]
+    else:
+        others = bounds(single, _within(single), _state_slopes(both, at), n_pairs)
+    return [
+        {part: dict(one[part]) | dict(other[part]) for part in one} for one, other in zip(found, others, strict=True)
+    ]
+
+
+MOST_WORK = 5_000_000  # numbers of a derivative in very many ψ, each of which takes a solve
+_TOO_MANY = (
+    "bands of shares and welfare only: there are too many transition parameters ({L}) for those of every state; "
+    'bands="bootstrap" has them.'
+)
+
+
+def _overall_slopes(doubts: Doubt, both: tuple[Side, Side], at: Pair) -> Later:
+    before, after = (side.overall_slopes(solved, doubts.n_psi) for side, solved in zip(both, at, strict=True))
+    size = np.maximum(before.size, after.size)
+    return lambda begin, end: ((before.some(begin, end), after.some(begin, end)), size[begin:end])
+
+
+def _state_slopes(both: tuple[Side, Side], at: Pair) -> Later:
+    def later(begin: int, end: int) -> tuple[tuple[Derivatives, Derivatives], Floats]:
+        before, after = (side.psi_derivatives(solved, begin, end) for side, solved in zip(both, at, strict=True))
+        return (before, after), _size(before, after)
+
+    return later
+
+
+def _size(before: Derivatives, after: Derivatives) -> Floats:
+    """(M,): how far each parameter moves values."""
+    return np.maximum(*(np.abs(ways.q).max(axis=(0, 1)) for ways in (before, after)))
+
+
+def _within(names: Sequence[str]) -> dict[str, tuple[float, float]]:
+    return {name: LIMITS[name] for name in names if name in LIMITS}
 
 
 def _quantities(found: dict[str, Floats]) -> Quantities:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from revealed.checks import Bools
+from revealed.eigen import symmetric_eigen
 from revealed.errors import ValueDoesNotExist
 from revealed.linear_solvers import EPS
 from revealed.mdp import Floats
@@ -173,7 +174,7 @@ class Curvature:
         scale = np.sqrt(np.maximum(np.abs(np.diag(curvature)), least**2))
         self.scale = np.where(scale > 0.0, scale, 1.0)
         scaled = curvature / np.outer(self.scale, self.scale)
-        self.values, self.vectors = eigen(0.5 * (scaled + scaled.T))
+        self.values, self.vectors = eigen(scaled)
 
     def length(self, step: Floats) -> float:
         return float(np.linalg.norm(self.scale * step))
@@ -197,10 +198,10 @@ class Curvature:
 
 def eigen(matrix: Floats) -> tuple[Floats, Floats]:
     """Eigenvalues and eigenvectors of a symmetric matrix; a `ValueDoesNotExist` where it has none."""
-    try:
-        return np.linalg.eigh(matrix)
-    except np.linalg.LinAlgError as error:  # NaN or infinite entries, or no convergence
-        raise ValueDoesNotExist("second derivatives of the objective are not finite at these parameters.") from error
+    found = symmetric_eigen(matrix)
+    if found is None:
+        raise ValueDoesNotExist("second derivatives of the objective are not finite at these parameters.")
+    return found
 
 
 def _shift_for(at: Callable[[float], Floats], low: float, radius: float) -> float:
@@ -263,5 +264,5 @@ def _steepest_bend(point: Evaluation, units: Floats) -> Floats | None:
         v = slope - basis.T @ (basis @ slope)
         v -= basis.T @ (basis @ v)
     small = basis @ product.T
-    values, vectors = eigen(0.5 * (small + small.T))
+    values, vectors = eigen(small)
     return (basis.T @ vectors[:, -1]) / units if values[-1] > UPWARDS[1] else None

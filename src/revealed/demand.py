@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from revealed.band_plots import plot_demand
+from revealed.behaviour import Derivatives, Solved
 from revealed.checks import Floats, as_floats, as_number
-from revealed.doubt import IN_WORDS, Doubt, doubt, over_draws, require_known
+from revealed.doubt import IN_WORDS, Doubt, Spread, doubt, over_draws, require_known
 from revealed.errors import InvalidInput, InvalidOption
 from revealed.labels import plain
 from revealed.plots import own_axes
@@ -61,11 +62,14 @@ class DemandCurve(Printed):
         return self.to_frame()
 
     def to_frame(self) -> pd.DataFrame:
-        """Columns value, frequency, lower, upper, se; rows as the values were given."""
+        """Columns value, frequency, lower, upper, se; rows as the values were given. `.attrs["notes"]` has what to know
+        of the bands."""
         import pandas as pd
 
         columns = {"value": self.values, "frequency": self.frequency, "lower": self.lower, "upper": self.upper}
-        return pd.DataFrame(columns | {"se": self.se})
+        frame = pd.DataFrame(columns | {"se": self.se})
+        frame.attrs["notes"] = list(self.notes)
+        return frame
 
     @property
     def _band(self) -> tuple[Floats, Floats] | None:
@@ -163,20 +167,32 @@ class _Sweep:
 
     def along(self, doubts: Doubt) -> tuple[Floats, Floats | None]:
         """(n,) frequencies and, with a covariance, their standard errors: one factorisation per value for both."""
-        cov, theta = doubts.cov, self.theta
-        found, slopes, sizes = [], [], []
+        found, spread = [], []
         for value in self.points:
-            solved = self.side.at(_with(theta, self.k, value))
+            solved = self.side.at(_with(self.theta, self.k, value))
             found.append(self.per * solved.frequencies[self.a])
-            if cov is not None:
+            if doubts.cov is not None:
                 hypothesis = Setting(self.side.setting.names, {self.k: float(value)})  # it moves with no estimate
-                side = replace(self.side, setting=hypothesis)
-                ways = side.derivatives(solved, theta, cov.shape[0] - theta.size)
-                slopes.append(self.per * ways.frequencies[self.a])
-                sizes.append(np.abs(ways.q).max(axis=(0, 1)))
-        if cov is None:
-            return np.array(found), None
-        return np.array(found), doubts.spread(np.array(slopes), np.max(sizes, axis=0), self.per)
+                spread.append(self._spread(doubts, replace(self.side, setting=hypothesis), solved))
+        return np.array(found), np.array(spread) if spread else None
+
+    def _spread(self, doubts: Doubt, side: Side, solved: Solved) -> float:
+        """The standard error at one value."""
+        theta = self.theta
+        n_psi, own = len(np.asarray(doubts.cov)) - theta.size, np.asarray(doubts.own)[: theta.size]
+        sums = Spread(doubts, *self._slope(side.derivatives(solved, theta, n_psi, own)), self.per)
+        if doubts.noise is None:
+            return float(sums.se)
+        overall = side.overall_slopes(solved, doubts.n_psi)
+        for group in doubts.groups(1):
+            for piece in group.pieces:
+                some = overall.some(*piece)
+                sums.add(group, piece, self.per * some.frequencies[self.a], some.size)
+        return float(sums.se)
+
+    def _slope(self, ways: Derivatives) -> tuple[Floats, Floats]:
+        """(M,): of the frequency, and how far each parameter moves values."""
+        return self.per * ways.frequencies[self.a], np.abs(ways.q).max(axis=(0, 1))
 
     def bands(self, frequency: Floats, se: Floats | None, doubts: Doubt, notes: list[str]) -> Band:
         """se, lower and upper (n,)."""

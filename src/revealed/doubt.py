@@ -6,17 +6,19 @@ its slope; with draws, every quantity is computed anew for each of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from revealed.bootstrap import Bootstrap, draw_weights
-from revealed.checks import Floats, as_number, require_option
+from revealed.checks import Bools, Floats, as_number, require_option
 from revealed.diagnosis import describe_directions
+from revealed.eigen import symmetric_eigen
 from revealed.errors import InvalidInput, InvalidOption, RevealedError, SolverFailed, ValueDoesNotExist
 from revealed.inference import MOST_NUMBERS
+from revealed.influence import Group, Influence
 from revealed.labels import near
 from revealed.mdp import ARGUMENTS
 from revealed.parallel import each
@@ -25,6 +27,7 @@ from revealed.progress import Progress
 BANDS = ("auto", "delta", "bootstrap")
 DRAWING = ("reps", "seed", "jobs", "progress")  # options of a bootstrap
 IN_WORDS = {"delta": "delta method", "bootstrap": "bootstrap percentiles"}
+PIECE = 1_000_000  # numbers of a derivative in some of very many ψ that are held at once
 ROUNDING = 1e-10  # a slope so small, relative to what it is made of, is none
 NEGATIVE = 1e-8  # a variance so far below zero, relative to what it is made of, is not rounding
 MOST_WORDS = 3  # directions that are named one by one
@@ -48,7 +51,8 @@ class Recounts:
 @dataclass(frozen=True, eq=False)
 class Doubt:
     """`kind` is "delta" with a covariance `cov` (M, M) over (θ, ψ), the directions `hidden` (n, M) that it knows
-    nothing of, and the parameters' own standard errors `own` (M,); or "bootstrap" with draws `theta` (R, K) and `psi`
+    nothing of, and the parameters' own standard errors `own` (M,); where there are very many ψ, `cov` is of θ alone,
+    were ψ known, and `noise` has the rest; or "bootstrap" with draws `theta` (R, K) and `psi`
     (R, L), or counts (R, C) of what was seen where transitions have no ψ; None where nothing is known. `notes` say
     why."""
 
@@ -57,6 +61,7 @@ class Doubt:
     cov: Floats | None = field(repr=False, default=None)
     hidden: Floats | None = field(repr=False, default=None)
     own: Floats | None = field(repr=False, default=None)
+    noise: Influence | None = field(repr=False, default=None)
     theta: Floats | None = field(repr=False, default=None)
     psi: Floats | Recounts | None = field(repr=False, default=None)
     progress: bool | None = None
@@ -74,22 +79,64 @@ class Doubt:
 
         return NormalDist().inv_cdf(self.tails[1])
 
-    def spread(self, G: Floats, size: Floats, scale: float = 1.0) -> Floats:
-        """√(g'Cg) for the slopes g along the last axis of G; NaN for a quantity that moves in a hidden direction, or
-        whose variance would be negative.
+    @property
+    def n_psi(self) -> int:
+        """How many ψ the noise beyond `cov` is of."""
+        return 0 if self.noise is None else int(self.noise.psi.shape[1])
 
-        Features that are collinear hide single weights, not what follows from them together: there g'd = 0 along each
-        hidden d. `size` (M,) is how far each parameter moves values and `scale` the size of the quantity, by which
-        rounding is told from a move.
-        """
-        assert self.cov is not None
-        assert self.hidden is not None
-        flat = G.reshape(-1, G.shape[-1])
-        var = np.einsum("im,im->i", flat @ self.cov, flat)
-        made_of = np.einsum("im,im->i", np.abs(flat) @ np.abs(self.cov), np.abs(flat))
-        moves = np.abs(flat @ self.hidden.T) > ROUNDING * scale * (np.abs(self.hidden) @ size)
-        var[moves.any(axis=1) | (var < -NEGATIVE * made_of)] = np.nan
-        return np.sqrt(np.maximum(var, 0.0)).reshape(G.shape[:-1])
+    def most_at_once(self, n_pairs: int) -> int:
+        """The most sources of noise that come in one group."""
+        return max((group.rows.size for group in self.groups(n_pairs)), default=0)
+
+    def groups(self, n_pairs: int) -> Iterator[Group]:
+        """The sources of noise beyond `cov`, in pieces whose derivatives can be held for so many pairs."""
+        return iter(()) if self.noise is None else self.noise.groups(max(1, PIECE // n_pairs))
+
+    def spread(self, G: Floats, size: Floats, scale: float = 1.0) -> Floats:
+        """Standard errors of quantities with slopes G, where all of them are at hand."""
+        return Spread(self, G, size, scale).se
+
+
+class Spread:
+    """√(g'Cg) for the slopes g along the last axis of G; NaN for a quantity that moves in a hidden direction, or whose
+    variance would be negative.
+
+    Features that are collinear hide single weights, not what follows from them together: there g'd = 0 along each
+    hidden d. `size` (M,) is how far each parameter moves values and `scale` the size of the quantity, by which rounding
+    is told from a move. Slopes in very many ψ come later, piece by piece.
+    """
+
+    def __init__(self, doubts: Doubt, G: Floats, size: Floats, scale: float = 1.0) -> None:
+        assert doubts.cov is not None
+        assert doubts.hidden is not None
+        self._doubts, self._scale, self._shape = doubts, scale, G.shape[:-1]
+        self._flat = flat = G.reshape(-1, G.shape[-1])
+        self._var = np.einsum("im,im->i", flat @ doubts.cov, flat)
+        self._made_of = np.einsum("im,im->i", np.abs(flat) @ np.abs(doubts.cov), np.abs(flat))
+        floor = ROUNDING * scale * (np.abs(doubts.hidden) @ size)
+        self._lost = (np.abs(flat @ doubts.hidden.T) > floor).any(axis=1)
+        self._gathered: Floats | None = None
+
+    def add(self, group: Group, piece: tuple[int, int], G: Floats, size: Floats) -> None:
+        """The slopes in one piece of the ψ that a group of sources moves; the last piece closes the group."""
+        noise, (begin, end) = self._doubts.noise, piece
+        assert noise is not None
+        flat = G.reshape(-1, end - begin)
+        if self._gathered is None:
+            self._gathered = self._flat @ noise.theta[group.rows].T
+        self._gathered += (noise.psi[group.rows][:, begin:end] @ flat.T).T
+        K = noise.theta.shape[1]
+        unknown = noise.lost[K + begin : K + end]
+        self._lost |= (np.abs(flat[:, unknown]) > ROUNDING * self._scale * size[unknown]).any(axis=1)
+        if end == group.pieces[-1][1]:
+            self._var += np.einsum("ir,ir->i", self._gathered, self._gathered)
+            self._gathered = None
+
+    @property
+    def se(self) -> Floats:
+        var = self._var.copy()
+        var[self._lost | (var < -NEGATIVE * self._made_of)] = np.nan
+        return np.sqrt(np.maximum(var, 0.0)).reshape(self._shape)
 
 
 def require_known(call: str, given: dict[str, Any], arguments: Sequence[str], parameters: Sequence[str] = ()) -> None:
@@ -139,7 +186,8 @@ def _bootstrap(fit: Any, level: float, options: dict[str, Any], asked: bool) -> 
     draws = fit.bootstrap(**options) if asked or options else fit.drawn
     how = {} if fit.chosen is None else fit.chosen[2]
     how = {name: (how | options).get(name) for name in ("progress", "jobs")}
-    notes = [f"{draws.n_failed} replications failed and are left out."] if draws.n_failed else []
+    notes = [fit.errors_note] if not asked and getattr(fit, "errors_note", "") else []
+    notes += [f"{draws.n_failed} replications failed and are left out."] if draws.n_failed else []
     if draws.interrupted:
         notes.append(f"the bootstrap was interrupted: {len(draws.theta)} draws of {draws.asked}.")
     if fit.status.code == "unidentified":
@@ -152,10 +200,26 @@ def _draws_of_T(fit: Any, draws: Bootstrap, notes: list[str]) -> Floats | Recoun
     """What T follows in each draw: ψ; where it has none, the counts of the moves of the agents that were drawn."""
     estimated = fit.mdp.estimated
     if estimated is not None and estimated.ids != fit.demonstrations.ids:
-        notes.append("bands take the transitions as known: they do not come from the agents that were drawn.")
+        notes.append(f"{_AS_KNOWN}: they do not come from the agents that were drawn.")
     elif estimated is not None and estimated.psi.size == 0:
         return Recounts(estimated.by_agent, draws.seed, draws.index)
     return draws.psi
+
+
+_AS_KNOWN = "bands take the transitions as known"
+
+
+def _of_transitions(fit: Any, kind: str, joint: bool) -> list[str]:
+    """What is said where the transitions were estimated and the covariance does not count their noise."""
+    if fit.mdp.estimated is None or joint:
+        return []
+    gap = getattr(fit, "joint_gap", lambda kind: "")(kind)
+    same = fit.mdp.estimated.ids == getattr(fit.demonstrations, "ids", None)
+    if not gap and (same or kind in ("hessian", "robust")):
+        return [f'{_AS_KNOWN}; with_errors("{kind}", joint=True) counts their noise.']
+    if same:
+        return [f'{_AS_KNOWN}; with_errors("bootstrap") estimates them anew in every draw.']
+    return [f"{_AS_KNOWN}: they were estimated from other agents."]
 
 
 def _delta(fit: Any, level: float) -> Doubt:
@@ -166,6 +230,7 @@ def _delta(fit: Any, level: float) -> Doubt:
     if fit.theta.size * fit.mdp.feasible.size > MOST_NUMBERS:
         got = f"{fit.theta.size} parameters, {fit.mdp.feasible.size} pairs"
         raise InvalidOption("bands", "fewer parameters or states", got, remedy="Use bands=None.")
+    noise = fit.wide_noise(kind, joint) if hasattr(fit, "wide_noise") else None
     cov, hidden = fit.partial_covariance(kind, joint)
     lost = np.isnan(np.diag(cov))
     if lost.all():
@@ -174,11 +239,23 @@ def _delta(fit: Any, level: float) -> Doubt:
     variance = np.diag(np.asarray(fit.cov_params(kind, joint=joint), dtype=np.float64))
     own = np.sqrt(np.where(variance >= 0.0, variance, np.nan))
     hidden = np.vstack([hidden, np.eye(lost.size)[lost]])
-    known = np.where(lost[:, None] | lost, 0.0, cov)
     notes = [_words(hidden, fit)] if len(hidden) else []
-    values = np.linalg.eigvalsh(known)
-    notes += [_NOT_POSITIVE.format(kind=kind)] if values[0] < -1e-4 * values[-1] else []
-    return Doubt("delta", level, cov=known, hidden=hidden, own=own, notes=tuple(notes))
+    notes += [_NOT_POSITIVE.format(kind=kind)] if _is_negative(_known(cov, lost)) else []
+    notes += _of_transitions(fit, kind, joint)
+    known = _known(cov if noise is None else noise.own, lost)
+    return Doubt("delta", level, cov=known, hidden=hidden, own=own, noise=noise, notes=tuple(notes))
+
+
+def _known(cov: Floats, lost: Bools) -> Floats:
+    return np.where(lost[:, None] | lost, 0.0, cov)
+
+
+def _is_negative(cov: Floats) -> bool:
+    """Whether some combination of the parameters has a variance below zero, by more than rounding, in any units."""
+    size = np.sqrt(np.abs(np.diag(cov)))
+    size = np.where(size > 0.0, size, 1.0)
+    found = symmetric_eigen(cov / np.outer(size, size))
+    return found is not None and bool(found[0][0] < -1e-4 * found[0][-1])
 
 
 _NOT_POSITIVE = (
@@ -192,7 +269,7 @@ def _words(hidden: Floats, fit: Any) -> str:
     K = fit.theta.size
     along = f"{len(hidden)} directions of the parameters"
     if len(hidden) <= MOST_WORDS and not hidden[:, K:].any():
-        along = describe_directions(hidden[:, :K], fit.reward_model.names).replace("; ", " and ")
+        along = describe_directions(hidden[:, :K], fit.reward_model.names, fit.feature_sizes).replace("; ", " and ")
     return f"the data tell nothing along {along}; what moves along it has no band."
 
 

@@ -105,11 +105,9 @@ def read_transitions(fit: FitLike, alpha: float = 0.05) -> Estimates | None:
     from scipy.special import ndtr, ndtri
 
     kind, joint = fit.errors
-    variance = np.diag(fit.cov_params(kind, joint=True))[fit.theta.size :] if joint else np.zeros(0)
-    if variance.size == 0:  # the bootstrap takes transitions as known that come from other agents
+    bse, moves = _transition_errors(fit) if joint else np.zeros(0), fit.mdp.estimated
+    if bse.size == 0:
         return None
-    moves = fit.mdp.estimated
-    bse = np.sqrt(np.where(variance >= 0.0, variance, np.nan))
     with np.errstate(divide="ignore"):
         z = moves.psi / bse
     if kind == "bootstrap":
@@ -117,6 +115,16 @@ def read_transitions(fit: FitLike, alpha: float = 0.05) -> Estimates | None:
     else:
         lower, upper = moves.psi + np.outer([-1.0, 1.0], ndtri(1.0 - alpha / 2.0) * bse)
     return Estimates(tuple(moves.names), moves.psi, bse, z, 2.0 * ndtr(-np.abs(z)), lower, upper)
+
+
+def _transition_errors(fit: FitLike) -> Floats:
+    """(L,); none where the bootstrap takes transitions as known that come from other agents."""
+    kind, K = fit.errors[0], fit.theta.size
+    written = fit.cov_params(kind, joint=True)
+    if len(written) == K and "note" in written.attrs and (kind != "bootstrap" or fit.drawn.psi.shape[1]):
+        return np.asarray(fit.transition_bse, dtype=np.float64)  # pyright: ignore[reportAttributeAccessIssue]
+    variance = np.diag(written)[K:]
+    return np.sqrt(np.where(variance >= 0.0, variance, np.nan))
 
 
 def _why_none(fit: FitLike, error: RevealedError) -> str:

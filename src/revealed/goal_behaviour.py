@@ -76,16 +76,16 @@ class GoalSide:
     counted: Reward | None = field(repr=False)
 
     def at(self, theta: Floats, psi: Floats | None = None) -> Flows:
-        return self._travel(theta, psi, slopes=False)[0]
+        return self._travel(self.side if psi is None else self.side.moved(psi), theta, slopes=False)[0]
 
-    def with_slopes(self, theta: Floats) -> tuple[Flows, Slopes]:
-        flows, slopes = self._travel(theta, None, slopes=True)
+    def with_slopes(self, theta: Floats, se: Floats | None = None) -> tuple[Flows, Slopes]:
+        """And the derivatives in θ, whose standard errors are `se` (K,) where these are known."""
+        flows, slopes = self._travel(self.side, theta, slopes=True, se=se)
         assert slopes is not None
         return flows, slopes
 
-    def _travel(self, theta: Floats, psi: Floats | None, slopes: bool) -> tuple[Flows, Slopes | None]:
-        side = self.side if psi is None else self.side.moved(psi)
-        travel = Travel(side, self.pairs, self.counted, theta, slopes)
+    def _travel(self, side: Side, theta: Floats, slopes: bool, se: Floats | None = None) -> tuple[Flows, Slopes | None]:
+        travel = Travel(side, self.pairs, self.counted, theta, slopes, se)
         flows, ways, size = travel.nothing()
         for part in side_by_side(travel.block, travel.blocks):
             flows.add(part[0])
@@ -106,12 +106,22 @@ Parts = tuple[Flows, Flows, Floats]
 
 
 class Travel:
-    """One world at one θ: its cases (a goal, or a pair where rewards depend on the origin), block by block."""
+    """One world at one θ: its cases (a goal, or a pair where rewards depend on the origin), block by block. `se` (K,)
+    are the standard errors of θ where they are known, by which differences are taken."""
 
-    def __init__(self, side: Side, pairs: Demand, counted: Reward | None, theta: Floats, slopes: bool) -> None:
+    def __init__(
+        self,
+        side: Side,
+        pairs: Demand,
+        counted: Reward | None,
+        theta: Floats,
+        slopes: bool,
+        se: Floats | None = None,
+    ) -> None:
         self.side, self.mdp, self.pairs, self.counted, self.slopes = side, side.mdp, pairs, counted, slopes
         self.theta, self.n_params = side.setting.value(theta), theta.size if slopes else 0
-        self.slope = side.setting.slope(theta) if slopes else np.zeros(0)
+        self.slope = side.setting.slope(theta, se) if slopes else np.zeros(0)
+        self.se = None if se is None else se * np.abs(self.slope)
         self.own = of_trips(side.reward)  # each case has its own rewards
         if not self.own:
             self.values = GoalValues(side.mdp, side.table(theta), side.solver)
@@ -159,7 +169,7 @@ class Travel:
 
     def _jacobian(self, reward: Reward) -> Floats:
         """(S, A, K), zero where nothing can be done."""
-        return np.where(self.mdp.feasible[:, :, None], reward_jacobian(reward, self.theta, self.mdp), 0.0)
+        return np.where(self.mdp.feasible[:, :, None], reward_jacobian(reward, self.theta, self.mdp, self.se), 0.0)
 
     def _add(self, sums: Parts, rows: Ints, toward: Toward, J: Floats | None, X: Floats | None) -> None:
         """Those who travel to one goal."""

@@ -107,7 +107,11 @@ class GoalCounterfactual(Printed):
         rows = [self._cells("welfare", ()), self._cells("length", ())]
         per_trip = pd.DataFrame(rows, columns=COLUMNS, index=["welfare", "decisions"])
         features = pd.DataFrame(self._cells("features", ...), columns=COLUMNS, index=list(self.names))
-        return pd.concat([per_trip, features]) if self.names else per_trip
+        return self._noted(pd.concat([per_trip, features]) if self.names else per_trip)
+
+    def _noted(self, frame: pd.DataFrame) -> pd.DataFrame:
+        frame.attrs["notes"] = list(self.notes)
+        return frame
 
     def frame(self, quantity: str = "visits") -> pd.DataFrame:
         """One quantity by its labels: "visits" has a row per state, "turns" one per state and action that can be taken
@@ -116,15 +120,15 @@ class GoalCounterfactual(Printed):
 
         require_option("quantity", quantity, FRAMES)
         if quantity == "visits":
-            return pd.DataFrame(self._cells(quantity, ...), index=state_index(self.mdp))
+            return self._noted(pd.DataFrame(self._cells(quantity, ...), index=state_index(self.mdp)))
         if quantity == "value":
             ends = [state_index(self.mdp).take(x) for x in (self.pairs.origin, self.pairs.destination)]
             index = pd.MultiIndex.from_arrays(ends, names=["origin", "goal"])
-            return pd.DataFrame({"trips": self.trips} | self._cells(quantity, ...), index=index)
+            return self._noted(pd.DataFrame({"trips": self.trips} | self._cells(quantity, ...), index=index))
         used = self.mdp.feasible | (self._column("before", quantity) > 0.0)
         s, a = np.nonzero(used)
         index = pd.MultiIndex.from_arrays([state_index(self.mdp).take(s), action_index(self.mdp).take(a)])
-        return pd.DataFrame(self._cells(quantity, (s, a)), index=index)
+        return self._noted(pd.DataFrame(self._cells(quantity, (s, a)), index=index))
 
     def most_changed(self, n: int = SHOWN) -> pd.DataFrame:
         """The states whose visits change most, in either direction."""
@@ -294,7 +298,8 @@ Both = tuple[GoalSide, GoalSide]
 def _bands(doubts: Doubt, both: Both, theta: Floats, notes: list[str]) -> tuple[tuple[Flows, Flows], list[Bounds]]:
     """The flows before and after; se, lower and upper of both and of the change."""
     if doubts.kind == "delta":
-        now, then = (side.with_slopes(theta) for side in both)
+        own = np.asarray(doubts.own)[: theta.size]
+        now, then = (side.with_slopes(theta, own) for side in both)
         at, size = (now[0], then[0]), np.maximum(now[1].size, then[1].size)
         return at, delta_bounds(doubts, at, (now[1].flows, then[1].flows), size, QUANTITIES, LIMITS)
     at = both[0].at(theta), both[1].at(theta)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from revealed.checks import as_floats, require_count, require_flag
+from revealed.eigen import symmetric_eigen
 from revealed.errors import InvalidInput
 from revealed.inference import require_estimated
 from revealed.mdp import Floats
@@ -157,7 +158,10 @@ def quadratic_form(gap: Floats, V: Floats) -> tuple[float, int]:
     if not np.isfinite(V).all() or not (d > 0.0).any():
         return np.nan, 0
     live = d > 0.0
-    values, vectors = np.linalg.eigh(V[np.ix_(live, live)] / np.outer(d[live], d[live]))
+    found = symmetric_eigen(V[np.ix_(live, live)] / np.outer(d[live], d[live]))
+    if found is None:
+        return np.nan, 0
+    values, vectors = found
     seen = values > 1e-10 * live.sum()
     along = (vectors.T @ (gap[live] / d[live]))[seen]
     return float(along @ (along / values[seen])), int(seen.sum())

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from revealed.eigen import symmetric_eigen
 from revealed.mdp import Floats
 
 WEAK = 30.0  # condition index from which collinearity does harm (Belsley, Kuh and Welsch)
@@ -46,7 +47,10 @@ def identify(information: Floats, names: Sequence[str], size: Floats | None = No
     names = list(names)
     d = np.sqrt(np.maximum(np.diag(information), 0.0))
     live = np.flatnonzero(d > (0.0 if size is None else NOTHING * size))
-    values, vectors = np.linalg.eigh(information[np.ix_(live, live)] / np.outer(d[live], d[live]))
+    found = symmetric_eigen(information[np.ix_(live, live)] / np.outer(d[live], d[live]))
+    if found is None or not np.isfinite(d).all():
+        return Identification(0, len(names), np.inf, _NO_NUMBERS, np.zeros((0, len(names))))
+    values, vectors = found
     null = values < 1e-10 * max(live.size, 1)
     rank = int((~null).sum())
     top = float(values.max(initial=0.0))
@@ -58,6 +62,9 @@ def identify(information: Floats, names: Sequence[str], size: Floats | None = No
     directions = np.zeros((int(weak.sum()), len(names)))
     directions[:, live] = (vectors[:, weak] / d[live, None]).T
     return Identification(rank, len(names), condition, "; ".join(parts), directions)
+
+
+_NO_NUMBERS = "what choices tell about the parameters cannot be computed here: some of its numbers are not finite"
 
 
 def _in_words(vector: Floats, names: list[str], exactly: bool) -> str:

@@ -18,12 +18,14 @@ import scipy.sparse as sp
 from revealed.checks import Bools, require_flag, require_option
 from revealed.curvature import difference_hessian
 from revealed.diagnosis import invisible_directions
+from revealed.eigen import right_singular_vectors, symmetric_eigen
 from revealed.errors import InvalidOption
+from revealed.influence import Influence
 from revealed.mdp import Floats
 from revealed.objective import Case, Evaluation, adjoint, reward_gradient
 from revealed.pi_tilde import SoftValue
 from revealed.slopes import mean_features, slopes_of
-from revealed.transitions import EstimatedTransitions
+from revealed.transitions import EstimatedTransitions, TransitionSlopes
 
 ANALYTIC = ("hessian", "opg", "robust", "cluster")
 KINDS = (*ANALYTIC, "bootstrap")
@@ -46,20 +48,23 @@ class Evidence:
     def covariance(self, kind: str, joint: bool = False, blank: bool = True) -> Floats:
         """(K, K), or (K + L, K + L) with the parameters of the transitions. NaN where nothing can be said.
 
-        With `blank=False` parameters that hide behind directions in which choices do not change have numbers, too: the
-        covariance on the complement of `blind`. It is that of every quantity that does not move along those either.
+        Beyond 500 parameters of the transitions their noise counts as well, but what comes back is the covariance of θ
+        alone; `influence` has the rest. With `blank=False` parameters that hide behind directions in which choices do
+        not change have numbers, too: the covariance on the complement of `blind`. It is that of every quantity that
+        does not move along those either.
         """
         self.require(kind, joint)
-        joint = joint and self.estimated is not None and self.estimated.psi.size > 0  # a smoothed T has no ψ
+        if joint and kind != "opg":
+            found = self.influence(kind)
+            matrix = found.of_theta if too_wide(self.mdp) else found.written_out()
+            return self.blanked(matrix) if blank else matrix
         if kind == "opg":
             outer, penalty = self._opg(joint)
             inverse, lost = invert(outer + penalty, self.blind(joint))
             meat = outer if self.point.objective.l2 > 0.0 else None
-        elif joint:
-            inverse, lost, meat = self._two_steps(kind)
         else:
             (inverse, lost), meat = invert(self.bread, self.blind()), self._meat(kind)
-        matrix = inverse if meat is None else inverse @ meat @ inverse.T
+        matrix = _sandwich(inverse, meat)
         matrix[lost], matrix[:, lost] = np.nan, np.nan
         matrix = (matrix + matrix.T) / 2.0
         return self.blanked(matrix) if blank else matrix
@@ -105,17 +110,13 @@ class Evidence:
             self._require_estimated(kind)
 
     def _require_estimated(self, kind: str) -> None:
-        found = require_estimated(self.estimated)
-        if not self.even or self.point.objective.cases[0].mdp.base is not None:
-            expected = "False on an unrolled horizon and where visits are discounted"
-            raise InvalidOption("joint", expected, "True", remedy='kind="bootstrap" estimates the transitions anew.')
+        found, reward = require_estimated(self.estimated), self.point.objective.reward
         if kind == "cluster" and found.ids != self.ids:
             raise InvalidOption("joint", "transitions estimated from the same agents", "other agents")
-        L, S = found.psi.size, self.point.objective.cases[0].mdp.feasible.size
-        if L > MOST_PARAMETERS or L * S > MOST_NUMBERS:
-            raise InvalidOption("joint", f"at most {MOST_PARAMETERS} transition parameters", f"{L}", remedy=_BOOTSTRAP)
-        extra = np.asarray(found.joint.sum(axis=1)).reshape(-1) - self.counts
-        if extra.max(initial=0.0) > 1e-9:
+        gap = no_formula(kind, found, reward, self.mdp.feasible.size)
+        if gap:
+            raise InvalidOption("joint", "transitions and a reward for which there is a formula", gap, remedy=_ANEW)
+        if kind == "opg" and (self._per_base_pair(found.joint.sum(axis=1)) - self._decisions).max(initial=0.0) > 1e-9:
             raise InvalidOption("joint", "transitions estimated from the same decisions", "others")
 
     # -- scores -------------------------------------------------------------------------------------------------------
@@ -192,33 +193,68 @@ class Evidence:
     def estimated(self) -> EstimatedTransitions | None:
         return self.point.objective.cases[0].mdp.estimated
 
+    @property
+    def mdp(self) -> Any:
+        return self.point.objective.cases[0].mdp
+
+    @cached_property
+    def _slopes(self) -> TransitionSlopes:
+        """∂T/∂ψ, on the horizon where there is one."""
+        assert self.estimated is not None
+        return slopes_on(self.mdp, self.estimated)
+
     @cached_property
     def _transition_jacobian(self) -> Floats:
         """(S, A, L): dQ/dψ, that of a reward whose derivative is γ(∂T/∂ψ)V (theory N4)."""
-        mdp, part = self.point.objective.cases[0].mdp, self.point.parts[0]
-        J = self._times(soft_value_of(part))
+        mdp, part = self.mdp, self.point.parts[0]
+        moved = self._slopes.times(soft_value_of(part)).toarray()
+        J = mdp.discount * np.where(mdp.feasible.reshape(-1, 1), moved, 0.0)
         return slopes_of(mdp, J, part.chain.solve(mean_features(J, part.pi_tilde)))  # V5
 
-    def _times(self, V: Floats) -> Floats:
-        """(S*A, L): γ(∂T/∂ψ_l)V, zero for pairs that are not feasible."""
-        assert self.estimated is not None
-        mdp = self.point.objective.cases[0].mdp
-        moved = self.estimated.model.times(V)
-        moved = moved if isinstance(moved, np.ndarray) else moved.toarray()
-        return mdp.discount * np.where(mdp.feasible.reshape(-1, 1), moved, 0.0)
-
     @cached_property
-    def _outcome_scores(self) -> Any:
+    def _outcome_scores(self) -> sp.csr_array:
         """(C, L): scores of the classes seen; those never seen get none."""
         assert self.estimated is not None
         scores = sp.csr_array(self.estimated.model.scores(self.estimated.psi))
-        return sp.csr_array(sp.diags_array((self.estimated.counts > 0).astype(np.float64)) @ scores)
+        unseen = np.repeat(self.estimated.counts <= 0.0, np.diff(scores.indptr))
+        return sp.csr_array((np.where(unseen, 0.0, scores.data), scores.indices, scores.indptr), shape=scores.shape)
 
     def _transition_information(self) -> Floats:
         """(L, L): minus the Hessian of the transitions' log likelihood; probabilities are linear in ψ."""
         assert self.estimated is not None
         W = self._outcome_scores
         return (W.T @ sp.diags_array(self.estimated.counts) @ W).toarray()
+
+    @cached_property
+    def _transition_noise(self) -> tuple[sp.csr_array, Bools]:
+        """R, sparse, with RᵀR the covariance of ψ̂ (L, L), and which of them the moves do not tell."""
+        assert self.estimated is not None
+        found = self.estimated.model.root(self.estimated.psi, self.estimated.counts)
+        if found is not None:
+            return found
+        inverse, lost = invert(self._transition_information())
+        pieces = symmetric_eigen(inverse)
+        if pieces is None:
+            return sp.csr_array(np.full_like(inverse, np.nan)), np.ones_like(lost)
+        return sp.csr_array(np.sqrt(np.maximum(pieces[0], 0.0))[:, None] * pieces[1].T), lost
+
+    def _per_base_pair(self, values: Any) -> Floats:
+        """Numbers of pairs (on a horizon, of all its periods) summed over the periods."""
+        table = np.asarray(values, dtype=np.float64).reshape(-1)
+        return table.reshape(-1, (self.mdp.base or self.mdp).feasible.size).sum(axis=0)
+
+    @cached_property
+    def _decisions(self) -> Floats:
+        """(S*A,): how often each pair was decided on, at any time."""
+        return self._per_base_pair(self.counts)
+
+    def _taken_together(self) -> sp.csr_array:
+        """(pairs seen, C): the moves taken together with each decision; on a horizon they are shared among its periods
+        as its decisions are."""
+        assert self.estimated is not None
+        pair = self.seen % self._decisions.size
+        share = self.counts[self.seen] / self._decisions[pair]
+        return sp.csr_array(sp.diags_array(share) @ self.estimated.joint[pair])
 
     def _opg(self, joint: bool) -> tuple[Floats, Floats]:
         """The outer product of the scores of observations, with the transitions of the full likelihood (N5), and the
@@ -228,44 +264,47 @@ class Evidence:
         assert self.estimated is not None
         K, L = self.point.theta.size, self.estimated.psi.size
         U = np.hstack([self.scores, self._centred(self._transition_jacobian.__getitem__)])
-        together = U.T @ (self.estimated.joint[self.seen] @ self._outcome_scores).toarray()
+        together = U.T @ (self._taken_together() @ self._outcome_scores).toarray()
         out = (U * self.counts[self.seen, None]).T @ U
         out[:, K:] += together
         out[K:] += together.T
         out[K:, K:] += self._transition_information()
         return out, np.pad(self._penalty, (0, L))
 
-    def _two_steps(self, kind: str) -> tuple[Floats, Bools, Floats]:
-        """Inverse of the bread, what it says nothing about, and the meat: ψ from the moves alone, then θ (N5)."""
+    def influence(self, kind: str) -> Influence:
+        """The covariance of (θ̂, ψ̂), ψ from the moves alone and then θ (N5), for any number of ψ."""
         assert self.estimated is not None
-        (own, lost), moves = invert(self.bread, self.blind()), self._transition_information()
-        per_move, lost_moves = invert(moves)
-        K, L = self.point.theta.size, moves.shape[0]
-        inverse = np.block([[own, own @ self.cross_hessian @ per_move], [np.zeros((L, K)), per_move]])
-        if kind == "cluster":
-            per_agent = np.asarray((self.estimated.by_agent @ self._outcome_scores).toarray())
-            meat = clustered(np.hstack([self.agent_scores, per_agent]))
-        else:  # decisions and moves are uncorrelated: a move's score has mean zero whatever was decided
-            choices = self.bread - self._penalty if kind == "hessian" else self._outer()
-            meat = np.block([[choices, np.zeros((K, L))], [np.zeros((L, K)), moves]])
-        return inverse, np.append(lost, lost_moves), meat
+        (own, lost), (R, lost_moves) = invert(self.bread, self.blind()), self._transition_noise
+        slope = own @ self.cross_hessian  # (K, L): dθ̂/dψ
+        lost = np.append(lost, lost_moves)
+        if kind != "cluster":  # decisions and moves are uncorrelated: a move's score has mean zero whatever was decided
+            return Influence(_sandwich(own, self._meat(kind)), R @ slope.T, R, lost)
+        N = len(self.agent_scores)
+        per_agent = sp.csr_array(self.estimated.by_agent @ self._outcome_scores)
+        psi = sp.csr_array(np.sqrt(N / (N - 1.0)) * ((per_agent @ R.T) @ R))
+        theta = np.sqrt(N / (N - 1.0)) * self.agent_scores @ own.T + psi @ slope.T
+        return Influence(np.zeros_like(own), theta, psi, lost)
 
     @cached_property
     def cross_hessian(self) -> Floats:
-        """(K, L): ∂²g/∂θ∂ψ (theory N4), for rewards with a Jacobian."""
+        """(K, L): ∂²g/∂θ∂ψ (theory N4), for rewards with a Jacobian: one solve with the transpose per parameter θ.
+
+        With X_k = w π(F_k − F̄_k) the first term is ⟨X_k, G_l⟩ = ⟨X_k + π̃ ⊙ λ(X_k), γ(∂T/∂ψ_l)V⟩, λ as in (G2).
+        """
         objective, part = self.point.objective, self.point.parts[0]
-        case, reward = objective.cases[0], objective.reward
-        if not hasattr(reward, "jacobian") or getattr(reward, "tabular", False):
-            raise InvalidOption("joint", "a reward with a Jacobian", type(reward).__name__, remedy=_BOOTSTRAP)
+        case = objective.cases[0]
         lam = adjoint(case, part)
-        gradient = reward_gradient(case, part, lam)
-        F, G = self.point.value_jacobian(), self._transition_jacobian
-        weight = lam * case.pi_tilde.moves - case.rho_state
-        mean = np.einsum("sa,sak->sk", part.policy, F)[:, None, :]
-        out = np.einsum("s,sa,sak,sal->kl", weight, part.policy, F - mean, G, optimize=True)
-        dV = np.einsum("sa,sak->sk", part.pi_tilde, F)  # dV/dθ
-        moved = [gradient.reshape(-1) @ self._times(column) for column in dV.T]
-        return out + np.array(moved).reshape(out.shape)
+        gradient = reward_gradient(case, part, lam).reshape(-1)
+        F, V = self.point.value_jacobian(), soft_value_of(part)
+        weight = (lam * case.pi_tilde.moves - case.rho_state)[:, None] * part.policy
+        mean = np.einsum("sa,sak->sk", part.policy, F)
+        rows = []
+        for k in range(F.shape[2]):
+            X = weight * (F[:, :, k] - mean[:, k, None])
+            pulled = X + part.pi_tilde * part.chain.solve_pairs(X)[:, None]
+            dV = np.einsum("sa,sa->s", part.pi_tilde, F[:, :, k])  # dV/dθ
+            rows.append(self._slopes.paired(pulled.reshape(-1), V) + self._slopes.paired(gradient, dV))
+        return self.mdp.discount * np.array(rows).reshape(F.shape[2], -1)
 
 
 def require_estimated(found: EstimatedTransitions | None) -> EstimatedTransitions:
@@ -274,6 +313,33 @@ def require_estimated(found: EstimatedTransitions | None) -> EstimatedTransition
         remedy = "Build the MDP as rv.MDP(rv.estimate_transitions(demos), discount=...)."
         raise InvalidOption("joint", "False where transitions were not estimated", "True", remedy=remedy)
     return found
+
+
+def no_formula(kind: str, found: EstimatedTransitions, reward: Any, n_pairs: int) -> str:
+    """Why joint errors of a kind have no formula here; empty where they have one."""
+    L = found.psi.size
+    if L == 0:
+        return "transitions that have no parameters, as smoothed ones"
+    if kind != "opg":
+        plain = hasattr(reward, "jacobian") and not getattr(reward, "tabular", False)
+        return "" if plain else "a reward without a Jacobian"
+    most = min(MOST_PARAMETERS, MOST_NUMBERS // n_pairs)
+    return "" if most >= L else f"{L} parameters of the transitions (of kind opg at most {most})"
+
+
+def too_wide(mdp: Any) -> bool:
+    """Whether the transitions have more parameters than a covariance matrix, or a table of derivatives, should hold."""
+    L = 0 if mdp.estimated is None else mdp.estimated.psi.size
+    return L > MOST_PARAMETERS or L * mdp.feasible.size > MOST_NUMBERS
+
+
+def slopes_on(mdp: Any, estimated: EstimatedTransitions) -> TransitionSlopes:
+    """∂T/∂ψ in the states of a model, on its horizon if it has one."""
+    return estimated.slopes if mdp.horizon is None else estimated.slopes.unrolled(mdp.horizon)
+
+
+def _sandwich(inverse: Floats, meat: Floats | None) -> Floats:
+    return inverse if meat is None else inverse @ meat @ inverse.T
 
 
 def soft_value_of(part: SoftValue) -> Floats:
@@ -299,14 +365,11 @@ def invert(matrix: Floats, blind: Floats | None = None) -> tuple[Floats, Bools]:
     n = len(matrix)
     d = np.sqrt(np.maximum(np.diag(matrix), 0.0))
     d = np.where(d > 0.0, d, 1.0)
-    scaled = matrix / np.outer(d, d)
-    if not np.isfinite(scaled).all():
-        return np.full_like(matrix, np.nan), np.ones(n, dtype=bool)
     Z = _complement(np.zeros((0, n)) if blind is None else blind * d)
-    seen = Z.T @ scaled @ Z
-    values, vectors = np.linalg.eigh((seen + seen.T) / 2.0)
-    if values.min(initial=1.0) < -1e-7 * n:
+    found = None if Z is None else symmetric_eigen(Z.T @ (matrix / np.outer(d, d)) @ Z)
+    if Z is None or found is None or found[0].min(initial=1.0) < -1e-7 * n:
         return np.full_like(matrix, np.nan), np.ones(n, dtype=bool)
+    values, vectors = found
     null = values < NULL * n
     half = Z @ vectors  # columns: shifts of the scaled parameters, one per eigenvalue
     lost = np.asarray((np.abs(half[:, null]) > TAKES_PART).any(axis=1))
@@ -314,10 +377,13 @@ def invert(matrix: Floats, blind: Floats | None = None) -> tuple[Floats, Bools]:
     return (half[:, ~null] / values[~null]) @ half[:, ~null].T, lost
 
 
-def _complement(rows: Floats) -> Floats:
-    """(n, n − m): an orthonormal basis of what is orthogonal to independent rows (m, n)."""
-    size = np.linalg.norm(rows, axis=1, keepdims=True)
-    return np.linalg.svd(rows / size)[2][len(rows) :].T if len(rows) else np.eye(rows.shape[1])
+def _complement(rows: Floats) -> Floats | None:
+    """(n, n − m): an orthonormal basis of what is orthogonal to independent rows (m, n); None where there is none."""
+    if not len(rows):
+        return np.eye(rows.shape[1])
+    basis = right_singular_vectors(rows / np.linalg.norm(rows, axis=1, keepdims=True), whole=True)
+    return None if basis is None else basis[len(rows) :].T
 
 
+_ANEW = 'kind="bootstrap" estimates the transitions anew.'
 _BOOTSTRAP = "fit.bootstrap() resamples agents instead; read functions of the reward, not single weights."

@@ -59,6 +59,24 @@ class LongRun:
             pushed = pushed + self._send(parts, dw)
         return parts.solver.solve_transpose(pushed)
 
+    def pull(self, c: Floats) -> list[tuple[Floats, Floats]]:
+        """Pairs (w, x) with cᵀ d visits = Σ wᵀ dP x, whatever the change of P: the derivative of one number that is
+        made of the visits, along all directions at once (theory L2, read from the right)."""
+        if self._parts is None:
+            return [(np.full_like(c, np.nan), c)]
+        parts, m = self._parts, self.visits
+        y = parts.solver.solve(c)
+        if self.ends:
+            return [(m, y)]
+        per_round = self._received(parts, y) / parts.length
+        rounds = np.append(per_round, 0.0)[parts.class_of]  # what longer rounds of each class cost
+        found = [(m, y), (-rounds * m, parts.steps)]
+        return found if parts.alone else [*found, (parts.before, parts.solver.solve(parts.to_hits(per_round)))]
+
+    def _received(self, parts: _Parts, y: Floats) -> Floats:
+        """(C,): (P y)(e), the transpose of `_send`."""
+        return (self._policy * self._mdp.transitions.expect(y)).sum(axis=1)[parts.ends]
+
     def _send(self, parts: _Parts, weight: Floats) -> Floats:
         """Pᵀ of weights (C, M) that lie on the ends."""
         rows = (parts.ends[:, None] * self._mdp.n_actions + np.arange(self._mdp.n_actions)).reshape(-1)
@@ -95,6 +113,12 @@ class _Parts:
         d_hit = self.solver.solve_transpose(change.push(self.before))[self.ends]
         total = self.hit.sum()
         return d_hit / total - np.outer(self.hit, d_hit.sum(axis=0)) / total**2
+
+    def to_hits(self, v: Floats) -> Floats:
+        """(S,): the transpose of `d_shares` up to its solve, of v (C,)."""
+        out, total = np.zeros(self.class_of.size), self.hit.sum()
+        out[self.ends] = v / total - (v @ self.hit) / total**2
+        return out
 
 
 def long_run(mdp: MDP, policy: Floats, start: Floats, solver: str = "auto") -> LongRun:

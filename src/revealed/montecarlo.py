@@ -215,7 +215,7 @@ def _errors(study: Study, fit: Any) -> dict[str, Any]:
     se, low, high, reason = nothing, nothing, nothing, ""
     told = _with_errors(study, fit)
     try:
-        if study.kind == "bootstrap" and told.drawn.interrupted:
+        if _resamples(study, fit) and told.drawn.interrupted:
             raise KeyboardInterrupt
         interval = told.conf_int(alpha=1.0 - study.level)
         se, low, high = (np.asarray(x, dtype=np.float64) for x in (told.bse, interval["lower"], interval["upper"]))
@@ -229,8 +229,15 @@ def _with_errors(study: Study, fit: Any) -> Any:
     """The fit with the errors that were asked for; where no data would give them, that is the caller's to mend."""
     if study.kind is None and not study.joint:
         return fit
-    alone = {"jobs": 1, "progress": False, "reps": study.reps} if study.kind == "bootstrap" else {}  # we are a worker
-    return fit.with_errors(study.kind or fit.errors[0], joint=study.joint, **alone)
+    alone = {"jobs": 1, "progress": False} if _resamples(study, fit) else {}  # we are a worker
+    draws = {} if study.reps is None else {"reps": study.reps}
+    return fit.with_errors(study.kind or fit.errors[0], joint=study.joint, **alone, **draws)
+
+
+def _resamples(study: Study, fit: Any) -> bool:
+    """Whether the errors come from a bootstrap: on request, or because joint ones have no formula."""
+    kind = study.kind or fit.errors[0] if study.joint else study.kind
+    return kind == "bootstrap" or (study.joint and bool(getattr(fit, "joint_gap", lambda kind: "")(kind)))
 
 
 def is_usable(fit: Any) -> bool:

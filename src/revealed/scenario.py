@@ -14,17 +14,20 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from revealed.behaviour import Derivatives, Solved, solve_behaviour
+from revealed.behaviour import Derivatives, Overall, Solved, solve_behaviour
 from revealed.bellman import SoftBellman, as_reward
 from revealed.checks import Floats, as_floats, as_number, is_index
 from revealed.errors import InvalidInput, InvalidOption, InvalidReward
+from revealed.inference import slopes_on
 from revealed.labels import listed, near, spell
 from revealed.mdp import MDP, require_mdp
 from revealed.reestimation import with_transitions
 from revealed.rewards.base import Reward, align_reward, lift_reward, require_reward
-from revealed.transitions import EstimatedTransitions
+from revealed.transitions import EstimatedTransitions, TransitionSlopes
 
-STEP = float(np.cbrt(np.finfo(np.float64).eps))  # of central differences, relative
+EPS = float(np.finfo(np.float64).eps)
+OF_ITSELF = float(np.cbrt(EPS))  # step of a central difference, in units of a parameter without a standard error
+OF_ERROR = 1e-3  # the same in standard errors, on whose scale the delta method takes functions to be straight
 ANOTHER_MODEL, ANOTHER_REWARD = "another model", "another reward"  # what changed, where nothing tells more
 
 
@@ -41,14 +44,14 @@ class Setting:
             new[k] = self._call(k, rule, theta[k]) if callable(rule) else rule
         return new
 
-    def slope(self, theta: Floats) -> Floats:
-        """(K,): dθ'_k/dθ_k, zero for a number that is set."""
-        slope = np.ones(theta.size)
+    def slope(self, theta: Floats, se: Floats | None = None) -> Floats:
+        """(K,): dθ'_k/dθ_k, zero for a number that is set; `se` (K,) are the standard errors of θ, if known."""
+        slope, steps = np.ones(theta.size), difference_steps(theta, se)
         for k, rule in self.changed.items():
-            h = STEP * max(1.0, abs(theta[k]))
             slope[k] = 0.0
             if callable(rule):
-                slope[k] = (self._call(k, rule, theta[k] + h) - self._call(k, rule, theta[k] - h)) / (2.0 * h)
+                high, low = theta[k] + steps[k], theta[k] - steps[k]
+                slope[k] = (self._call(k, rule, high) - self._call(k, rule, low)) / (high - low)
         return slope
 
     def words(self, theta: Floats) -> list[str]:
@@ -63,6 +66,20 @@ class Setting:
             expected = "a function that makes a number of the estimate"
             raise InvalidInput(f"params[{self.names[k]!r}]", expected, f"{rule(float(at))!r} at {at:.5g}")
         return number
+
+
+def difference_steps(theta: Floats, se: Floats | None = None) -> Floats:
+    """(K,): how far to go to either side in a central difference, in the units of each parameter.
+
+    A thousandth of the standard error, but so much that rounding of θ does not show. Where there is none the step is
+    in proportion to θ itself; of zero nothing tells the units.
+    """
+    size = np.abs(theta)
+    alone = OF_ITSELF * np.where(size > 0.0, size, 1.0)
+    if se is None:
+        return alone
+    known = np.isfinite(se) & (se > 0.0)
+    return np.where(known, np.maximum(OF_ERROR * np.where(known, se, 0.0), EPS ** (2.0 / 3.0) * size), alone)
 
 
 def as_setting(params: Any, names: tuple[str, ...]) -> Setting:
@@ -141,41 +158,47 @@ class Side:
             return self.reward
         return as_reward(self.mdp, self.reward.value(self.setting.value(theta)))
 
-    def derivatives(self, at: Solved, theta: Floats, n_psi: int) -> Derivatives:
-        """In θ and, where `n_psi` is not zero, in the transitions' ψ."""
+    def derivatives(self, at: Solved, theta: Floats, n_psi: int, se: Floats | None = None) -> Derivatives:
+        """In θ, whose standard errors are `se` (K,), and, where `n_psi` is not zero, in the transitions' ψ."""
         J = np.zeros((*self.mdp.feasible.shape, theta.size))
         if not isinstance(self.reward, np.ndarray):
-            J = reward_jacobian(self.reward, self.setting.value(theta), self.mdp) * self.setting.slope(theta)
-        if n_psi and self.estimated is None:
-            J = np.concatenate([J, np.zeros((*J.shape[:2], n_psi))], axis=2)
-        return at.derivatives(J, derivatives_of_T(self.mdp, self.estimated) if n_psi and self.estimated else ())
+            slope, new = self.setting.slope(theta, se), self.setting.value(theta)
+            J = reward_jacobian(self.reward, new, self.mdp, None if se is None else se * np.abs(slope)) * slope
+        return at.derivatives(J, self._moving(0, n_psi))
+
+    def psi_derivatives(self, at: Solved, begin: int, end: int) -> Derivatives:
+        """In some of the ψ alone."""
+        return at.derivatives(np.zeros((*self.mdp.feasible.shape, 0)), self._moving(begin, end))
+
+    def overall_slopes(self, at: Solved, n_psi: int) -> Overall:
+        """Of shares and welfare in all ψ."""
+        return at.overall_slopes(self._moving(0, n_psi))
+
+    def _moving(self, begin: int, end: int) -> TransitionSlopes:
+        """∂T/∂ψ; zero where this world's T does not follow ψ."""
+        if self.estimated is None or begin == end:
+            shape = (self.mdp.feasible.size, self.mdp.n_states)
+            return TransitionSlopes.of([sp.csr_array(shape)] * (end - begin), shape)
+        return self._slopes.some(begin, end)
+
+    @cached_property
+    def _slopes(self) -> TransitionSlopes:
+        assert self.estimated is not None
+        return slopes_on(self.mdp, self.estimated)
 
 
-def reward_jacobian(reward: Reward, theta: Floats, mdp: MDP) -> Floats:
-    """∂r/∂θ (S, A, K): the reward's own, or central differences of its table."""
+def reward_jacobian(reward: Reward, theta: Floats, mdp: MDP, se: Floats | None = None) -> Floats:
+    """∂r/∂θ (S, A, K): the reward's own, or central differences of its table, whose steps follow the standard errors
+    `se` (K,) where these are known."""
     S, A = mdp.feasible.shape
     if hasattr(reward, "jacobian"):
         J: Any = reward.jacobian(theta)  # pyright: ignore[reportAttributeAccessIssue]
         J = J.toarray() if hasattr(J, "toarray") else np.asarray(J)
     else:
-        steps = STEP * np.maximum(1.0, np.abs(theta))
-        ways = [(reward.value(theta + e) - reward.value(theta - e)) / (2.0 * e.max()) for e in np.diag(steps)]
+        ends = [(theta + e, theta - e) for e in np.diag(difference_steps(theta, se))]
+        ways = [(reward.value(up) - reward.value(down)) / (up - down).max() for up, down in ends]
         J = np.stack(ways, axis=-1)
     return np.broadcast_to(J.reshape(S, -1, theta.size), (S, A, theta.size))
-
-
-def derivatives_of_T(mdp: MDP, estimated: EstimatedTransitions) -> list[sp.csr_array]:
-    """∂T/∂ψ_l, sparse (S*A, S) each. T is affine in ψ, so that a difference is a derivative."""
-    L, model = estimated.psi.size, estimated.model
-    at_zero = model.matrix(np.zeros(L))
-    return [_lifted(mdp, sp.csr_array(model.matrix(e) - at_zero)) for e in np.eye(L)]
-
-
-def _lifted(mdp: MDP, matrix: sp.csr_array) -> sp.csr_array:
-    """Moves of the base MDP as moves of its unrolled horizon (theory F1)."""
-    if mdp.base is None:
-        return matrix
-    return sp.csr_array(sp.kron(sp.eye_array(int(mdp.horizon or 0) + 1, k=1), matrix, format="csr"))
 
 
 def sides(fit: Any, params: Any, mdp: Any, reward: Any, initial: Any) -> tuple[Side, Side, list[str]]:

@@ -20,7 +20,7 @@ from revealed.demonstrations import Demonstrations
 from revealed.errors import InvalidDemonstrations
 from revealed.naming import never_left, pair_in_words
 from revealed.tables import sparse_table
-from revealed.transitions import EstimatedTransitions
+from revealed.transitions import EstimatedTransitions, TransitionSlopes
 
 TOGETHER = "all agents together"
 
@@ -200,8 +200,14 @@ class WithoutParameters(SeenMoves, ABC):
     def matrix(self, psi: Floats) -> sp.csr_array:
         return self._found[0]
 
-    def times(self, V: Floats) -> Floats:
-        return np.zeros((self.shape[0], 0))
+    def slopes(self) -> TransitionSlopes:
+        return TransitionSlopes.of((), self.shape)
+
+    def times(self, V: Floats) -> sp.csr_array:
+        return self.slopes().times(V)
+
+    def root(self, psi: Floats, counts: Floats) -> None:
+        return None
 
     def log_probabilities(self, psi: Floats) -> Floats:
         with np.errstate(divide="ignore"):

@@ -240,8 +240,9 @@ def _identified(fit: FitLike) -> bool:
 
 
 def _bootstrap_note(fit: FitLike) -> str:
-    """What was resampled, and which replications failed."""
-    return f"Bootstrap: {fit.drawn}." if fit.errors[0] == "bootstrap" else ""
+    """What was resampled, and which replications failed; and why, where other errors were asked for."""
+    why = getattr(fit, "errors_note", "")
+    return f"Bootstrap: {fit.drawn}. {why[:1].upper()}{why[1:]}".strip() if fit.errors[0] == "bootstrap" else ""
 
 
 def first_step_trust(fit: FitLike) -> str:

@@ -23,7 +23,7 @@ from revealed.naming import in_words, pair_in_words
 from revealed.seen_moves import Moves, SeenMoves, moves_of
 from revealed.smooth_transitions import KernelAverages, SmoothedFrequencies, as_bandwidths, as_coordinates
 from revealed.tables import sparse_table
-from revealed.transitions import EstimatedTransitions
+from revealed.transitions import EstimatedTransitions, TransitionSlopes
 
 UNSEEN = ("error", "stay", "infeasible")
 MOST_ROUNDS = 1000  # of expectation and maximisation, where outcomes cannot be told apart
@@ -57,7 +57,7 @@ def estimate_transitions(
 
     The result's `notes` say how many pairs were never seen and what became of them. Frequencies and shared outcomes
     have parameters, whose noise standard errors can count (`joint=True`). Smoothed and kernel estimates have none:
-    joint errors are the plain ones, which take T as known; a bootstrap over agents estimates T anew.
+    formulas take T as known, and joint errors come from a bootstrap over agents, which estimates T anew.
     """
     if not isinstance(demonstrations, Demonstrations):
         raise InvalidInput("demonstrations", "rv.Demonstrations", type(demonstrations).__name__)
@@ -218,11 +218,21 @@ class SharedOutcomes:
         used = columns >= 0
         return sparse_table(values[used], rows[used], columns[used], (pairs, self.n_states))
 
-    def times(self, V: Floats) -> Floats:
-        """(S*A, L): V where outcome l leads, less V where the last one leads."""
+    def slopes(self) -> TransitionSlopes:
+        """More of outcome l is less of the last one."""
         flat = self.landing.reshape(-1, self.landing.shape[2])
-        reached = np.where(flat >= 0, V[flat], 0.0)
-        return reached[:, :-1] - reached[:, -1:]
+        pairs, L = flat.shape[0], flat.shape[1] - 1
+        column, pair = (np.tile(x.reshape(-1), 2) for x in np.indices((L, pairs)))
+        to = np.concatenate([flat[:, :-1].T.reshape(-1), np.tile(flat[:, -1], L)])
+        weight, leads = np.repeat([1.0, -1.0], L * pairs), to >= 0
+        shape = (pairs, self.n_states, L)
+        return TransitionSlopes.sorted(column[leads], pair[leads], to[leads], weight[leads], shape)
+
+    def times(self, V: Floats) -> sp.csr_array:
+        return self.slopes().times(V)
+
+    def root(self, psi: Floats, counts: Floats) -> None:
+        return None
 
     def log_probabilities(self, psi: Floats) -> Floats:
         with np.errstate(divide="ignore"):
@@ -265,9 +275,28 @@ class Frequencies(SeenMoves):
     def matrix(self, psi: Floats) -> sp.csr_array:
         return self.with_stays(self.table(self._probabilities(psi)))
 
+    def slopes(self) -> TransitionSlopes:
+        """More of a move is less of the last one of its pair."""
+        L = self.free.size
+        to = np.concatenate([self.to[self.free], self.to[self.last_of[self.free]]])
+        column, pair = np.tile(np.arange(L), 2), np.tile(self.pair[self.free], 2)
+        return TransitionSlopes.sorted(column, pair, to, np.repeat([1.0, -1.0], L), (*self.shape, L))
+
     def times(self, V: Floats) -> sp.csr_array:
-        gain = V[self.to[self.free]] - V[self.to[self.last_of[self.free]]]
-        return sparse_table(gain, self.pair[self.free], np.arange(self.free.size), (self.shape[0], self.free.size))
+        return self.slopes().times(V)
+
+    def root(self, psi: Floats, counts: Floats) -> tuple[sp.csr_array, Bools]:
+        """The moves of a pair are a multinomial of its own: the covariance of its shares is (diag p − ppᵀ)/n, which
+        is Σ_c (p_c/n)(e_c − p)(e_c − p)ᵀ over all its moves c, the last one included (theory N5)."""
+        often = np.bincount(self.pair, weights=counts, minlength=self.shape[0])[self.pair]
+        size = np.sqrt(self._probabilities(psi) / np.where(often > 0.0, often, 1.0))
+        place = np.cumsum(np.bincount(self.pair[self.free], minlength=self.shape[0]))
+        per_pair = np.bincount(self.pair[self.free], minlength=self.shape[0])[self.pair]  # free moves beside each move
+        row = np.repeat(np.arange(self.pair.size), per_pair)
+        first = np.repeat(place[self.pair] - per_pair, per_pair)
+        column = first + np.arange(row.size) - np.repeat(np.cumsum(per_pair) - per_pair, per_pair)
+        value = size[row] * ((self.free[column] == row) - psi[column])
+        return sparse_table(value, row, column, (self.pair.size, psi.size)), often[self.free] <= 0.0
 
     def log_probabilities(self, psi: Floats) -> Floats:
         with np.errstate(divide="ignore"):
@@ -277,7 +306,8 @@ class Frequencies(SeenMoves):
         p = self._probabilities(psi)
         own, base = self.free, self.last_of[self.free]
         columns = np.arange(own.size)
-        values = np.concatenate([1.0 / p[own], -1.0 / p[base]])
+        with np.errstate(divide="ignore"):
+            values = np.concatenate([1.0 / p[own], -1.0 / p[base]])
         return sparse_table(values, np.concatenate([own, base]), np.tile(columns, 2), (p.size, own.size))
 
 

@@ -26,8 +26,11 @@ if TYPE_CHECKING:
     from revealed.hypotheses import TestResult
     from revealed.identification import Identification
     from revealed.inference import Evidence
+    from revealed.influence import Influence
 
 NEAR_ENOUGH = 1e-4  # the loosest tolerance of the optimisers' own: a gradient below it is that of a maximum
+_ANEW = "which estimates the transitions anew."
+_THETA_ALONE = "The covariance of θ alone: fit.transition_bse has the standard errors of the transitions' parameters."
 BOOTSTRAP = {"reps": 400, "seed": 0, "jobs": None, "progress": None}
 
 
@@ -56,21 +59,62 @@ class Uncertain:
 
     @property
     def errors(self) -> tuple[str, bool]:
-        """The kind of covariance behind `bse`, intervals and the summary, and whether it counts noise in T."""
+        """The kind of covariance behind `bse`, intervals and the summary, and whether it counts noise in T.
+
+        Where joint errors were asked for that have no formula, they are those of a bootstrap; `errors_note` says so.
+        """
+        return self._offered(*self._asked)
+
+    @property
+    def _asked(self) -> tuple[str, bool]:
         if self.chosen is not None:
             return self.chosen[:2]
         return ("hessian" if self.demonstrations.visit_discount == 1.0 else "cluster"), False
+
+    @property
+    def errors_note(self) -> str:
+        """Why the errors come from a bootstrap although others were asked for; empty where they do not."""
+        return self._why_resampled(*self._asked)
+
+    def _offered(self, kind: str, joint: bool) -> tuple[str, bool]:
+        return ("bootstrap" if self._why_resampled(kind, joint) else kind), joint
+
+    def _why_resampled(self, kind: str, joint: bool) -> str:
+        """Joint errors without a formula come from a bootstrap, where one estimates the transitions anew."""
+        gap = self.joint_gap(kind) if joint else ""
+        if not gap or not self.resamples_transitions:
+            return ""
+        return (
+            f'joint errors of kind "{kind}" have no formula for {gap}: these come from a bootstrap over agents, {_ANEW}'
+        )
+
+    def joint_gap(self, kind: str) -> str:
+        """For what joint errors of a kind have no formula here; empty where they have one."""
+        from revealed.inference import no_formula
+
+        if kind == "bootstrap" or self.mdp.estimated is None:
+            return ""
+        if self.demonstrations.goal_states is not None:
+            return "trips with goals"
+        return no_formula(kind, self.mdp.estimated, self.reward_model, self.mdp.feasible.size)
+
+    @property
+    def resamples_transitions(self) -> bool:
+        """Whether a bootstrap estimates the transitions anew: they come from the agents that it draws."""
+        found, demos = self.mdp.estimated, self.demonstrations
+        return found is not None and found.ids == demos.ids and demos.n_agents > 1 and self.estimator is not None
 
     def with_errors(self, kind: str, joint: bool = False, **bootstrap: Any) -> Self:
         """The same fit whose standard errors, intervals, tests and summary are of another kind.
 
         "hessian" inverts the observed information, "opg" the outer product of the observations' scores, "robust" is
         their sandwich, "cluster" the sandwich over agents, "bootstrap" resamples agents (`reps`, `seed`, `jobs`).
-        `joint` counts the noise in transitions that were estimated from the same data.
+        `joint` counts the noise in transitions that were estimated from the same data; where that has no formula (a
+        smoothed T, trips with goals, "opg" with very many parameters of T), by a bootstrap, as `errors_note` then says.
         """
         self._require_kind(kind, joint)
         unknown = sorted(set(bootstrap) - set(BOOTSTRAP))
-        if unknown or (bootstrap and kind != "bootstrap"):
+        if unknown or (bootstrap and self._offered(kind, joint)[0] != "bootstrap"):
             expected = f'{", ".join(BOOTSTRAP)} with kind="bootstrap", nothing with the others'
             raise InvalidOption("with_errors", expected, ", ".join(unknown or bootstrap))
         if bootstrap:
@@ -80,17 +124,60 @@ class Uncertain:
         return replace(self, chosen=(kind, joint, bootstrap))  # pyright: ignore[reportArgumentType]
 
     def cov_params(self, kind: str | None = None, joint: bool | None = None, **bootstrap: Any) -> pd.DataFrame:
-        """The covariance of the estimates; with `joint=True` the transitions' parameters come after θ.
+        """The covariance of the estimates; with `joint=True` the transitions' parameters come after θ, but where they
+        are more than 500: it is then that of θ alone, their noise counted.
 
         The kinds are those of `with_errors`; by default what `errors` says. NaN marks what the data cannot tell.
+        `.attrs["note"]` says what else is to be known.
         """
         import pandas as pd
 
-        kind, joint = self._kind(kind, joint)
-        matrix = self._matrix(kind, joint, bootstrap)
+        asked = self._resolved(kind, joint)
+        matrix = self._matrix(*self._offered(*asked), bootstrap)
         names = list(self.reward_model.names)
         names += list(self.mdp.estimated.names) if len(matrix) > len(names) else []
-        return pd.DataFrame(matrix, index=names, columns=names)
+        frame = pd.DataFrame(matrix, index=names, columns=names)
+        notes = [self._why_resampled(*asked), _THETA_ALONE if asked[1] and self._is_wide else ""]
+        if any(notes):
+            frame.attrs["note"] = " ".join(note for note in notes if note)
+        return frame
+
+    @property
+    def _is_wide(self) -> bool:
+        """Whether the transitions have more parameters than are written into a matrix."""
+        from revealed.inference import too_wide
+
+        return too_wide(self.mdp)
+
+    @property
+    def transition_bse(self) -> pd.Series:
+        """Standard errors of the transitions' parameters, of the kind that `errors` names."""
+        import pandas as pd
+
+        kind, found = self._kind(self._asked[0], True)[0], self.mdp.estimated
+        if kind == "bootstrap":
+            drawn = self.drawn.psi
+            variance = drawn.var(axis=0, ddof=1) if drawn.shape[1] else np.full(found.psi.size, np.nan)
+        elif kind == "opg":
+            variance = np.diag(self._matrix(kind, True, {}))[self.theta.size :]
+        else:
+            variance = self.influence(kind).of_psi
+        bse = np.sqrt(np.where(variance >= 0.0, variance, np.nan))
+        return pd.Series(bse, index=list(found.names), name="std err")
+
+    def influence(self, kind: str) -> Influence:
+        """The covariance of θ and the transitions' parameters together, without writing it out."""
+        key = ("influence", kind)
+        if key not in self.kept:
+            self.evidence.require(kind, joint=True)
+            found = self.evidence.influence(kind)
+            nothing = {"own": np.full_like(found.own, np.nan), "lost": np.ones_like(found.lost)}
+            self.kept[key] = found if self.at_maximum else replace(found, **nothing)
+        return self.kept[key]
+
+    def wide_noise(self, kind: str, joint: bool) -> Influence | None:
+        """The same where joint errors count more parameters than a matrix holds; None elsewhere."""
+        return self.influence(kind) if joint and kind != "bootstrap" and self._is_wide else None
 
     def covariance(self, kind: str | None = None, joint: bool | None = None) -> Floats:
         """(K, K): the covariance of θ alone, as an array."""
@@ -107,7 +194,11 @@ class Uncertain:
         return matrix, self.evidence.blind(len(matrix) > self.theta.size)
 
     def _kind(self, kind: str | None, joint: bool | None) -> tuple[str, bool]:
-        chosen, together = self.errors
+        return self._offered(*self._resolved(kind, joint))
+
+    def _resolved(self, kind: str | None, joint: bool | None) -> tuple[str, bool]:
+        """What is asked for: where that is not said, what `with_errors` chose."""
+        chosen, together = self._asked
         joint = (together if kind is None else False) if joint is None else joint
         kind = chosen if kind is None else kind
         self._require_kind(kind, joint)
@@ -127,7 +218,8 @@ class Uncertain:
     def _matrix(self, kind: str, joint: bool, bootstrap: dict[str, Any], blank: bool = True) -> Floats:
         if kind == "bootstrap":
             found = self.bootstrap(**bootstrap) if bootstrap else self.drawn
-            draws = np.hstack([found.theta, found.psi]) if joint else found.theta
+            written = joint and not self._is_wide
+            draws = np.hstack([found.theta, found.psi]) if written else found.theta
             matrix = np.atleast_2d(np.cov(draws, rowvar=False))
             return self.evidence.blanked(matrix) if blank else matrix
         key = ("covariance", kind, joint, blank)
@@ -159,6 +251,12 @@ class Uncertain:
         if point.problem is not None:
             raise point.problem
         return Evidence(point, demos.weights_by_agent, demos.ids, demos.visit_discount == 1.0)
+
+    @property
+    def feature_sizes(self) -> Floats | None:
+        """(K,): how large ∂Q/∂θ is, by which parameters in other units compare; None for rewards without features."""
+        point = self.evidence.point
+        return point.size if point.objective.has_hessian else None
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the evidence, whose factorisation cannot be pickled; it is made again when asked for."""

@@ -18,6 +18,7 @@ import numpy as np
 
 from revealed.checks import Bools, Floats, Ints
 from revealed.errors import RevealedError
+from revealed.hypotheses import quadratic_form
 
 ENOUGH = 5.0  # expected decisions for each action of states whose choices a χ² may compare
 MOST_GROUPS = 20  # of states that are pooled: more would be weaker against what matters, a drift along the prediction
@@ -259,7 +260,7 @@ def _distance(choices: ChoiceFit, group: Ints) -> float:
     if group.size == 1:
         return float(np.sum(d**2 / choices.expected[at][0]))
     C = np.diag(choices.expected[at].sum(axis=0)) - choices.expected[at].T @ choices.policy[at]
-    return float(d[1:] @ np.linalg.lstsq(C[1:, 1:], d[1:], rcond=None)[0])  # the first is minus the sum of the rest
+    return quadratic_form(d[1:], C[1:, 1:])[0]  # the first is minus the sum of the rest
 
 
 def _why_no_test(fit: Any) -> str:

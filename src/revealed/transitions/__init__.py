@@ -1,7 +1,7 @@
 """T as an operator: `expect` (T V), `push` (Tᵀ d) and `mix` by a policy. No |S|×|A|×|S| array anywhere."""
 
 from revealed.transitions.csr import CsrTransitions, RowBlock, as_csr, is_sparse
-from revealed.transitions.estimated import EstimatedTransitions
+from revealed.transitions.estimated import EstimatedTransitions, TransitionSlopes
 from revealed.transitions.graph import can_reach, reaching, way_to, ways_to
 from revealed.transitions.pattern import Structure, separator_size
 
@@ -10,6 +10,7 @@ __all__ = [
     "EstimatedTransitions",
     "RowBlock",
     "Structure",
+    "TransitionSlopes",
     "as_csr",
     "can_reach",
     "is_sparse",

@@ -7,6 +7,7 @@ Estimates that are smoothed (theory N5a, N5b) have no ψ: they follow the counts
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Protocol, Self
@@ -16,15 +17,75 @@ import scipy.sparse as sp
 
 from revealed.checks import Bools, Floats, Ints
 from revealed.naming import pair_in_words
+from revealed.tables import sparse_table
 
 NO_PAIRS: Ints = np.zeros(0, dtype=np.intp)
+
+
+@dataclass(frozen=True, eq=False)
+class TransitionSlopes:
+    """∂T/∂ψ by its entries: one more of ψ_l, l = `column[i]`, adds `weight[i]` to T(`to[i]` | `pair[i]`).
+
+    Entries are sorted by column; `shape` counts pairs, states and parameters. There is never a table of all three.
+    """
+
+    column: Ints
+    pair: Ints
+    to: Ints
+    weight: Floats
+    shape: tuple[int, int, int]
+
+    @classmethod
+    def sorted(cls, column: Any, pair: Any, to: Any, weight: Any, shape: tuple[int, int, int]) -> Self:
+        order = np.argsort(column, kind="stable")
+        return cls(column[order], pair[order], to[order], np.asarray(weight, dtype=np.float64)[order], shape)
+
+    @classmethod
+    def of(cls, matrices: Sequence[Any], shape: tuple[int, int]) -> Self:
+        """From ∂T/∂ψ_l, sparse (S*A, S) each."""
+        tables: list[Any] = [sp.coo_array(matrix) for matrix in matrices]
+        column: Any = np.repeat(np.arange(len(tables)), [table.nnz for table in tables])
+        pair, to = (np.concatenate([NO_PAIRS, *(table.coords[k] for table in tables)]) for k in (0, 1))
+        weight = np.concatenate([np.zeros(0), *(table.data for table in tables)])
+        return cls(column, pair.astype(np.intp), to.astype(np.intp), weight.astype(np.float64), (*shape, len(tables)))
+
+    def times(self, x: Floats) -> sp.csr_array:
+        """(S*A, L): (∂T/∂ψ_l) x."""
+        return sparse_table(self.weight * x[self.to], self.pair, self.column, (self.shape[0], self.shape[2]))
+
+    def push(self, d: Floats) -> sp.csr_array:
+        """(S, L): dᵀ ∂T/∂ψ_l for weights d (S*A,) of pairs."""
+        return sparse_table(self.weight * d[self.pair], self.to, self.column, (self.shape[1], self.shape[2]))
+
+    def paired(self, d: Floats, x: Floats) -> Floats:
+        """(L,): dᵀ (∂T/∂ψ_l) x."""
+        gain = self.weight * d[self.pair] * x[self.to]
+        return np.bincount(self.column, weights=gain, minlength=self.shape[2]).astype(np.float64)
+
+    def some(self, begin: int, end: int) -> TransitionSlopes:
+        """Those of the parameters from `begin` up to `end`."""
+        first, last = np.searchsorted(self.column, (begin, end))
+        kept = slice(int(first), int(last))
+        shape = (*self.shape[:2], end - begin)
+        return TransitionSlopes(self.column[kept] - begin, self.pair[kept], self.to[kept], self.weight[kept], shape)
+
+    def unrolled(self, horizon: int) -> TransitionSlopes:
+        """The same on a horizon, where ψ acts between each period and the next (theory F1)."""
+        pairs, states, L = self.shape
+        time = np.tile(np.arange(horizon), self.column.size)
+        column, pair, to = (np.repeat(x, horizon) for x in (self.column, self.pair, self.to))
+        weight = np.repeat(self.weight, horizon)
+        shape = ((horizon + 1) * pairs, (horizon + 1) * states, L)
+        return TransitionSlopes(column, pair + time * pairs, to + (time + 1) * states, weight, shape)
 
 
 class TransitionModel(Protocol):
     """T as a function of ψ (L,), and the probabilities of the C classes that data consist of.
 
-    `estimate` is maximum likelihood from counts (C,). `times` has a column ∂T/∂ψ_l V per parameter, a row per pair.
-    `scores` (C, L) is ∂ log p_c/∂ψ; p_c is linear in ψ, so that minus the outer product of scores is the Hessian.
+    `estimate` is maximum likelihood from counts (C,). T is affine in ψ, and `slopes` are its derivatives; `times` has a
+    column ∂T/∂ψ_l V per parameter, a row per pair. `scores` (C, L) is ∂ log p_c/∂ψ; p_c is linear in ψ, so that minus
+    the outer product of scores is the Hessian. `root` is sparse (R, L) with RᵀR the inverse of that of the counts, and
+    which parameters they say nothing about; None where it has to be found by inverting the Hessian.
     `recounted` is the model had the classes been seen so often: itself, but where there is more to T than ψ. `about`
     are sentences on what T is; `filled` says how pairs that were never seen got a row, where they did.
     """
@@ -37,9 +98,11 @@ class TransitionModel(Protocol):
     def recounted(self, counts: Floats) -> Self: ...
     def estimate(self, counts: Floats, otherwise: Floats | None = None) -> Floats: ...
     def matrix(self, psi: Floats) -> sp.csr_array: ...
+    def slopes(self) -> TransitionSlopes: ...
     def times(self, V: Floats) -> Any: ...
     def log_probabilities(self, psi: Floats) -> Floats: ...
     def scores(self, psi: Floats) -> Any: ...
+    def root(self, psi: Floats, counts: Floats) -> tuple[sp.csr_array, Bools] | None: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,6 +146,11 @@ class EstimatedTransitions:
     def counts(self) -> Floats:
         """(C,): how often each class was seen."""
         return np.asarray(self.by_agent.sum(axis=0), dtype=np.float64).reshape(-1)
+
+    @cached_property
+    def slopes(self) -> TransitionSlopes:
+        """∂T/∂ψ."""
+        return self.model.slopes()
 
     @property
     def n_outcomes_seen(self) -> float:
