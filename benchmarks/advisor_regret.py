@@ -144,7 +144,7 @@ def objects(scale: Scale, cell: Cell) -> Problem:
     fresh = world.demonstrate(1000, 15, cell.seed + FRESH)
     options = {"optimizer": "adam", "learning_rate": 0.003, "tol": NETWORK_TOL / TIGHTER, "l2": L2, "updates": 5}
     options |= {"patience": NETWORK_PATIENCE, "max_iter": scale.max_iter}
-    reward = rv.NeuralReward(world.features, (32, 16), cell.seed)
+    reward = rv.NeuralReward(world.features, (32, 16), cell.seed, activation="relu", standardize=False)
     return Problem(world.mdp, demos.subset(range(cell.size)), fresh, reward, options)
 
 

@@ -179,10 +179,14 @@ def soft_optimum_rows(world: Grid64) -> Iterator[Row]:
         yield Row(f"soft optimum, cold, γ = {discount:g}", seconds, aim, note=note)
 
 
+def papers_network(world: Grid64) -> rv.NeuralReward:
+    return rv.NeuralReward(world.features, activation="relu", standardize=False)
+
+
 def step_rows(world: Grid64) -> Iterator[Row]:
     linear = rv.LinearReward(world.features)
     begin = time.perf_counter()
-    network = rv.NeuralReward(world.features)
+    network = papers_network(world)
     made = time.perf_counter() - begin
     begin = time.perf_counter()
     table = network.value(network.init())
@@ -287,7 +291,7 @@ def add_dense(world: Grid64, rows: list[Row]) -> str:
     best = dense_soft_optimum(model, world.reward, DENSE_TOL)
     row[f"soft optimum, cold, γ = {GAMMA:g}"].dense = time.perf_counter() - begin
     worst = 0.0
-    rewards = {"linear, 8 features": rv.LinearReward(world.features), "network": rv.NeuralReward(world.features)}
+    rewards = {"linear, 8 features": rv.LinearReward(world.features), "network": papers_network(world)}
     starts = {"linear, 8 features": 0.9 * true_theta(), "network": rewards["network"].init()}
 
     def after_a_step(name: str) -> tuple[Any, np.ndarray, np.ndarray]:

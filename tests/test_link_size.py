@@ -11,6 +11,11 @@ from hypothesis import given, settings
 
 import revealed as rv
 from revealed.errors import InvalidInput, InvalidOption, InvalidReward
+from revealed.goal_fit import goal_cases
+from revealed.goal_rows import GoalRows
+from revealed.linear_solvers import Work
+from revealed.objective import Objective
+from revealed.progress import Progress
 from revealed.rewards.base import is_linear
 from streets import all_paths, dense_policy, model, named, streets, utilities
 
@@ -97,6 +102,58 @@ def test_only_links_that_are_used_are_stored():
     sizes = rv.link_size(one_way, one_way.reward("travel_time"), [-1.0], {("22-23", "43-44"): 1.0})
     assert sizes.matrix.nnz < 12 < one_way.n_links
     assert repr(sizes) == f"LinkSizes(by pair, {sizes.matrix.nnz} of 1 x {one_way.n_links} stored)"
+
+
+def many_pairs(network, n=60):
+    rng = np.random.default_rng(4)
+    ends = rng.choice(network.n_links, 5, replace=False)
+    return {(network.links[k], network.links[rng.choice(ends[ends != k])]): 1.0 for k in range(min(n, network.n_links))}
+
+
+def test_the_sizes_of_all_pairs_come_from_one_factorisation_and_are_those_of_one_after_another():
+    network = streets(3, wide=4)
+    reward, demand = network.reward(["travel_time", "constant"]), many_pairs(network)
+    sizes = rv.link_size(network, reward, [-1.5, -0.6], demand, per="pair")
+    work = sizes.at._values.work
+    assert work.factorisations == 2  # of the sums over paths, and of their transpose
+    one_by_one = rv.RouteChoice(network, reward, [-1.5, -0.6])
+    for goal, origin in zip(sizes.goal, sizes.origin, strict=True):
+        visits = one_by_one._toward_link(network.links[goal], None).visits(np.eye(network.n_links)[origin])
+        np.testing.assert_allclose(sizes.of(goal, origin), visits, atol=1e-10)
+
+
+def test_a_pair_needs_one_factorisation_at_every_theta_and_an_evaluation_tells_how_far_it_is():
+    network = streets(3, wide=4)
+    base, demand = network.reward(["travel_time", "constant"]), many_pairs(network, 12)
+    reward = rv.LinkSizeReward(base, rv.link_size(network, base, [-1.5, -0.6], demand))
+    rows = GoalRows.of(network.mdp, model(network).simulate(demand, seed=0), "pair")
+    work, told = Work(), []
+    cases = goal_cases(rows, None, work=work)
+    cases.tell = told.append
+    point = Objective(reward, [cases]).at(np.array([-1.5, -0.6, -1.0]))
+    assert np.isfinite(point.hessian).all()
+    assert work.factorisations == rows.n_cases
+    assert told[-1] == f"{rows.n_cases} of {rows.n_cases} cases, each with its own factorisation"
+    assert len(told) == rows.n_cases
+
+
+def test_a_bar_counts_the_pairs(monkeypatch):
+    bars = []
+
+    class Watched(Progress):
+        def __init__(self, *given, **options):
+            super().__init__(*given, **options)
+            bars.append(self)
+
+    monkeypatch.setattr("revealed.routes.link_size.Progress", Watched)
+    network = streets(3, wide=4)
+    demand = many_pairs(network, 40)
+    for per in ("goal", "pair"):
+        rv.link_size(network, network.reward("constant"), [-2.0], demand, per=per)
+        assert (bars[-1].done, bars[-1].total) == (len(demand), len(demand))
+        assert bars[-1]._bar is None  # quiet: this is no terminal
+    with pytest.raises(InvalidOption, match="`progress`: expected True or False; got 'yes'"):
+        rv.link_size(network, network.reward("constant"), [-2.0], demand, progress="yes")  # pyright: ignore[reportArgumentType]
 
 
 # -- the reward -------------------------------------------------------------------------------------------------------

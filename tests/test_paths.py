@@ -117,14 +117,17 @@ def test_forward_and_backward_solves_are_each_other_s_transpose(seed):
     np.testing.assert_allclose(dense.T @ sums.solve_transpose(c), c, atol=1e-10)
 
 
-def test_one_factorisation_serves_all_goals_and_a_second_one_the_transpose():
+def test_one_factorisation_serves_all_goals_and_a_second_one_many_columns_of_the_transpose():
     mdp, work = random_network(1), Work()
     reward = random_reward(mdp) - 2.0
     sums = PathSums(moves_of(mdp), on_moves(mdp, reward), work=work)
     sums.toward(np.arange(mdp.n_states))
     assert work.factorisations == 1
+    b = np.random.default_rng(0).normal(size=(mdp.n_states, 2))
+    one_by_one = np.column_stack([sums.solve_transpose(column) for column in b.T])
+    assert work.factorisations == 1
     for _ in range(2):
-        sums.solve_transpose(np.ones(mdp.n_states))
+        np.testing.assert_allclose(sums.solve_transpose(b), one_by_one, rtol=1e-12, atol=1e-14)
     assert work.factorisations == 2
 
 

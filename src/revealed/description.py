@@ -22,6 +22,7 @@ from revealed.errors import InvalidOption
 
 METHODS = ("nfxp", "mce-irl", "ccp", "npl")
 REWARDS = ("linear", "tabular", "neural")
+ACTIVATIONS = ("relu", "tanh", "softplus", "sigmoid", "gelu", "silu", "elu")
 PERIODS = ("second", "minute", "hour", "day", "week", "month", "quarter", "year")
 REQUIRED = ("panel", "id", "time", "state", "action")
 DISCOUNT = 0.95
@@ -129,6 +130,7 @@ class Description:
         "text", None, "linear in features, one weight per state (tabular), or a network.  [default: linear]", REWARDS
     )
     hidden: tuple[int, ...] = _option("counts", (32, 16), "Units of a hidden layer.", metavar="UNITS", least=1)
+    activation: str = _option("text", "tanh", "How units of a network respond; relu is the paper's.", ACTIVATIONS)
     # the model
     discount: float = _option("number", None, f"The discount factor γ.  [default: {DISCOUNT}; on a road network 1]")
     transitions: str | None = _option(
@@ -155,7 +157,12 @@ class Description:
         ("auto", "frequency", "smoothed", "kernel", "logit"),
     )
     weighting: str = _option("text", "sample", "What is matched.", ("sample", "occupancy"))
-    l2: float = _option("number", 0.0, "Weight of the penalty on the squared parameters.", least=0.0)
+    l2: float | None = _option(
+        "number",
+        None,
+        "Weight of the penalty on the squared parameters.  [default: 0; of a network 4/n for n decisions]",
+        least=0.0,
+    )
     tol: float | None = _option("number", None, "Largest gradient of an estimate.", least=0.0)
     max_iter: int | None = _option("count", None, "Iterations, at most.", least=1)
     optimizer: str = _option("text", "auto", "The search.", ("auto", "newton", "lbfgs", "adam"))

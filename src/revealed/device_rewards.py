@@ -100,7 +100,7 @@ class DeviceNetwork:
 
     def __init__(self, model: DeviceModel, reward: NeuralReward) -> None:
         self.model, self.reward = model, reward
-        self._rows = _states_first(model.put(reward.features))
+        self._rows = _states_first(model.put(reward.inputs))
 
     def value(self, theta: Floats) -> Any:
         with jax.enable_x64(True):

@@ -53,7 +53,7 @@ class Options:
 
     weighting: str = "sample"
     first_step: Any = "auto"
-    l2: float = 0.0
+    l2: Any = None  # none, unless the reward has a penalty of its own (`usual_l2`), as networks do
     tol: float | None = None
     max_iter: int | None = None
     patience: int | None = None
@@ -92,7 +92,7 @@ class Run:
         _require_types(mdp, demos)
         demos = match_labels(demos, mdp)
         mdp = name_alike(mdp, demos)
-        self.method, self.options, self.mdp = method, self._settle(options), mdp
+        self.method, self.options, self.mdp = method, self._settle(options, reward, demos), mdp
         self.demos = demos.lift(mdp)
         require_fit(mdp, self.demos)
         reward = _named(align_reward(reward, mdp), mdp)
@@ -111,10 +111,13 @@ class Run:
         self.way_out: Floats | None = None  # along which weights run away
         self.value: Floats | None = None  # of a similar problem, where one is known
 
-    def _settle(self, options: Options) -> Options:
-        """The options with what is decided by the data."""
+    def _settle(self, options: Options, reward: Any, demos: Demonstrations) -> Options:
+        """The options with what is decided by the data and the reward."""
         auto = isinstance(options.first_step, str) and options.first_step == "auto"
-        return replace(options, first_step=self.usual_step) if auto else options
+        step = self.usual_step if auto else options.first_step
+        own = reward.usual_l2(demos.n_decisions) if hasattr(reward, "usual_l2") else 0.0
+        self.usual_l2 = options.l2 is None and own > 0.0
+        return replace(options, first_step=step, l2=own if options.l2 is None else options.l2)
 
     @property
     def expert(self) -> Any:
@@ -243,7 +246,8 @@ class Run:
         """The truth about a search (theory I1, I2): what makes an estimate meaningless, then what qualifies it."""
         told = impossible_moves(self.mdp, self.demos), getattr(self.reward_model, "left_out", "")
         notes = [_NO_CHOICE] if nobody_chose(found.best) else []
-        notes += [note for note in told if note]
+        notes += [note for note in (*told, *getattr(self.reward_model, "notes", ())) if note]
+        notes += [_OWN_PENALTY.format(l2=self.options.l2)] if self.usual_l2 else []
         notes += [*self._transition_notes(), *self.demos.notes]
         if found.departures:
             notes.append(_LEFT)
@@ -252,7 +256,7 @@ class Run:
             return found.best, Status("iteration_limit", message, tuple(notes), interrupted=True)
         if self.has_no_maximum(found.best):
             return found.best, Status("separated", self._separated(found.best), tuple(notes))
-        if self.options.l2 > 0.0 and self.runs_away(found.best):
+        if self.options.l2 > 0.0 and not self.usual_l2 and self.runs_away(found.best):
             notes.append(_HELD.format(which=self._which(found.best), l2=self.options.l2))
         best, hidden = self._without_invisible(found, notes)
         code, message = self._verdict(found, hidden, notes)
@@ -362,7 +366,7 @@ def _require_types(mdp: Any, demos: Any) -> None:
 
 
 def _require_number(name: str, value: Any, positive: bool) -> None:
-    if value is None and name == "tol":
+    if value is None and name in ("tol", "l2"):
         return
     number = as_number(value)
     if not (0.0 < number < np.inf or (number == 0.0 and not positive)):
@@ -397,6 +401,7 @@ _NO_CHOICE = (
     "nobody had a choice: every state in which decisions count offers a single action, so that they tell nothing of "
     "the reward. Is `feasible` right, and were other actions seen (unseen=)?"
 )
+_OWN_PENALTY = "the penalty is the network's own, l2={l2:.3g} for so many decisions; set l2= for another, 0 for none."
 _NEARLY = "features all but move together along {words}: read these weights with care."
 _PSEUDO = " It is the likelihood under the estimated π̃ that has none; NFXP's may have one."
 _UNIDENTIFIED = (

@@ -80,11 +80,12 @@ class NFXP(Estimator):
     weighting : "sample" (visit counts: maximum likelihood) or "occupancy" (the paper's algorithms).
     first_step : π̂_E for occupancy weighting, CCP and NPL: "frequency", "smoothed", "kernel", "logit", an instance
         from `rv.first_step`, or an (S, A) array.
-    l2 : weight of the penalty (l2/2)‖θ‖² on the mean log likelihood.
+    l2 : weight of the penalty (l2/2)‖θ‖² on the mean log likelihood; None is 0, but for a `NeuralReward`, which has a
+        small one of its own (its `usual_l2`, shown in the summary).
     optimizer : "auto", "newton" (linear rewards), "lbfgs", "adam".
     tol, patience : stop when the gradient's 2-norm is at most `tol` for `patience` iterations in a row
-        (newton 1e-9, lbfgs 1e-6, adam 1e-4 five times). Each parameter is measured by what it does to log-odds, so that
-        the units of features do not matter.
+        (newton 1e-9, lbfgs 1e-6 or, for a `NeuralReward`, 1e-4, adam 1e-4 five times). Each parameter is measured by
+        what it does to log-odds, so that the units of features do not matter.
     max_iter, learning_rate : iterations at most, Adam's step in those units.
     start : θ to start from (K,), or "ccp" for the CCP estimate (at γ = 1 there may be no value at zero; CCP and NPL
         begin there anyway).

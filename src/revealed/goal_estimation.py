@@ -27,6 +27,7 @@ from revealed.mdp import MDP
 from revealed.objective import Evaluation, Objective
 from revealed.optimize import Search
 from revealed.rewards.base import Reward, cases_by, is_linear
+from revealed.route_cases import RouteCases
 
 WORTH = 0.01  # gain for which the start moves on: weights that run away would follow any gain for ever
 LOWER = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)  # how much a move may cost at the start
@@ -76,6 +77,8 @@ class GoalRun(Run):
 
     def make_objective(self, rho: Any, pi_tilde: Any) -> Objective:
         cases = goal_cases(rho, pi_tilde, self.options.solver, self.work)
+        if isinstance(cases, RouteCases) and hasattr(self, "trace"):
+            cases.tell = lambda text: self.trace.bar.update(text, advance=0)
         return Objective(self.reward, [cases], self.options.l2)
 
     def maximise(self, pi_tilde: Any, start: Floats) -> Search:

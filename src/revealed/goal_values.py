@@ -51,8 +51,9 @@ class Toward:
         return self.log_policy + np.where(np.isfinite(self.value), self.value, 0.0)[:, None]
 
     def visits(self, starts: Floats) -> Floats:
-        """(S,): expected visits of trips that start so many times in each state, the start and the goal included."""
-        lost = np.flatnonzero((starts != 0.0) & np.isneginf(self.value))
+        """(S,): expected visits of trips that start so many times in each state, the start and the goal included; for
+        (S, B), each column."""
+        lost = np.flatnonzero(starts.reshape(starts.shape[0], -1).any(axis=1) & np.isneginf(self.value))
         if lost.size:
             where = f"no way leads from {state_in_words(self.base, int(lost[0]))}"
             raise InvalidInput("starts", "states from which the goal can be reached", where, self._goal_in_words)

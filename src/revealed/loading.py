@@ -27,7 +27,7 @@ from revealed.goal_fit import GoalFit
 from revealed.loaded_checks import SAME, require_consistent, require_model
 from revealed.mdp import MDP
 from revealed.rewards.base import Reward, align_reward, is_linear, lift_reward, require_reward
-from revealed.saving import ESTIMATORS, FILE, KNOWN, MADE_AGAIN
+from revealed.saving import ESTIMATORS, FILE, KNOWN, MADE_AGAIN, UNSAID
 
 
 def load(path: str | os.PathLike[str], reward: Reward | None = None) -> Any:
@@ -169,7 +169,7 @@ class _Decoder:
 def _make(kind: str, fields: dict[str, Any]) -> Any:
     """An object of one of the classes that are known, from its attributes."""
     if kind in MADE_AGAIN:
-        return getattr(import_module(MADE_AGAIN[kind][0]), kind)(**fields)
+        return getattr(import_module(MADE_AGAIN[kind][0]), kind)(**(UNSAID.get(kind, {}) | fields))
     cls: Any = getattr(import_module(KNOWN[kind]), kind)
     if kind == "Bins":
         return cls.from_description(fields)

@@ -44,7 +44,8 @@ class Settings:
         name = choose_optimizer(objective) if self.optimizer == "auto" else self.optimizer
         if name == "newton" and not objective.has_hessian:
             raise InvalidOption("optimizer", "lbfgs or adam (newton is for linear rewards with features)", "'newton'")
-        default = _DEFAULTS[name]
+        network = name == "lbfgs" and getattr(objective.reward, "network", False)
+        default = _DEFAULTS["network" if network else name]
         return Settings(
             name,
             default.tol if self.tol is None else self.tol,
@@ -59,6 +60,7 @@ _DEFAULTS = {
     "newton": Settings("newton", tol=1e-9, max_iter=200, patience=1, near=1e-4),
     "lbfgs": Settings("lbfgs", tol=1e-6, max_iter=2_000, patience=1, near=1e-4),
     "adam": Settings("adam", tol=1e-4, max_iter=5_000, patience=5, near=1e-2),
+    "network": Settings("lbfgs", tol=1e-4, max_iter=5_000, patience=1),  # its last digits are noise of the sample
 }
 
 
@@ -128,8 +130,8 @@ class Search:
 
 
 def choose_optimizer(objective: Objective) -> str:
-    """Newton for linear rewards of moderate size, L-BFGS for tabular and other linear ones, Adam for networks."""
-    if not getattr(objective.reward, "linear", False):
+    """Newton for linear rewards of moderate size, L-BFGS for others, Adam for networks with kinks (ReLU)."""
+    if not getattr(objective.reward, "smooth", True):
         return "adam"
     return "newton" if can_use_hessian(objective) else "lbfgs"
 

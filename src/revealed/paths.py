@@ -152,8 +152,11 @@ class PathSums:
         return self._forward.solve(b)
 
     def solve_transpose(self, b: Floats) -> Floats:
-        """Gᵀ b."""
-        self.work.solves += 1 if b.ndim == 1 else b.shape[1]
+        """Gᵀ b. A single column does not need the transpose's own factorisation: it would cost fifty solves."""
+        columns = 1 if b.ndim == 1 else b.shape[1]
+        self.work.solves += columns
+        if columns == 1:
+            return self._forward.solve(b, trans="T")  # pyright: ignore[reportCallIssue]
         return self._backward.solve(b)
 
     def toward(self, goals: Ints) -> Floats:
@@ -185,6 +188,8 @@ def _grows(M: sp.csr_array, rounds: int = 20) -> bool:
         y = M @ x
         if not y.any() or bool(np.all(y >= x)):
             return bool(y.any())
+        if bool(np.all(y < x)):  # for some x > 0: the spectral radius is below 1 (Collatz and Wielandt)
+            return False
         x = y / y.max()
     return False
 

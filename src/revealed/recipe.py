@@ -70,8 +70,8 @@ class Recipe(Description):
     network, link, from_node, to_node, turns, turn_from, turn_to, nodes, u_turns, arrivals : files of a road network and
         their columns, as in `rv.RoadNetwork.from_frame`; trip, sequence, trip_link, traveller : columns of the panel;
         bad_trips : "drop" leaves trips out that the network does not allow.
-    features, feature_state, columns, constants, coordinates, reward, hidden : what the reward is made of; `features`
-        is a file with a row per state or per pair, `reward` is "linear", "tabular" or "neural".
+    features, feature_state, columns, constants, coordinates, reward, hidden, activation : what the reward is made of;
+        `features` is a file with a row per state or per pair, `reward` is "linear", "tabular" or "neural".
     discount, transitions, probability, smoothing, kernel, unseen, terminal, horizon : the model; transitions are
         estimated from the panel, unless a table of them is given.
     method, updates, first_step, weighting, l2, tol, max_iter, optimizer, start : the estimator and its options.
@@ -238,7 +238,7 @@ class Recipe(Description):
             return linear
         from revealed.rewards.neural import NeuralReward
 
-        return NeuralReward(self._as_features(linear), hidden=self.hidden, seed=self.seed)
+        return NeuralReward(self._as_features(linear), hidden=self.hidden, seed=self.seed, activation=self.activation)
 
     def _linear(self) -> LinearReward:
         """The features of the file, or the centres of the bins; constants alone where there is neither."""

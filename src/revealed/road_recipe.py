@@ -100,7 +100,8 @@ def road_reward(one: Description, network: RoadNetwork) -> Reward:
             return network.reward(columns)
         from revealed.rewards.neural import NeuralReward
 
-        return NeuralReward(network.features(columns), hidden=one.hidden, seed=one.seed)
+        X = network.features(columns)
+        return NeuralReward(X, hidden=one.hidden, seed=one.seed, activation=one.activation)
 
 
 @contextmanager

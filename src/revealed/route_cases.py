@@ -9,6 +9,7 @@ kept per goal.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
@@ -72,6 +73,7 @@ class RouteCases:
     def __init__(self, rows: GoalRows, moves: Moves, work: Work | None = None) -> None:
         self.rows, self.mdp, self.network = rows, rows.mdp, moves
         self.work = Work() if work is None else work
+        self.tell: Callable[[str], None] | None = None  # how far an evaluation is, where each case is solved by itself
 
     @property
     def total(self) -> float:
@@ -98,6 +100,14 @@ class RouteCases:
         flat = self.rows.state[:, None] * self.mdp.n_actions + np.arange(self.mdp.n_actions)
         used = np.bincount(flat.reshape(-1), self.rows.rho.reshape(-1), self.mdp.feasible.size)
         return used[self.network.pair].astype(np.float64)
+
+    @cached_property
+    def incidence(self) -> tuple[sp.csr_array, sp.csr_array]:
+        """Sparse (S, E): ones where a move leaves a state, and where it enters one."""
+        E, S = self.network.pair.size, self.mdp.n_states
+        ones, every = np.ones(E), np.arange(E)
+        leaving, entering = ((ones, (states, every)) for states in (self.network.source, self.network.target))
+        return sp.csr_array(leaving, shape=(S, E)), sp.csr_array(entering, shape=(S, E))
 
     def at(self, reward: Reward, theta: Floats, kept: dict[str, Any]) -> RoutePart:
         return RoutePart(self, reward, theta)
@@ -141,7 +151,10 @@ class RoutePart(InRows):
         blocks: list[Block] = []
         alone: list[tuple[Ints, Derivatives]] = []
         plan = self._plan()
-        for several in side_by_side(self._solved, plan, worth=self.cases.mdp.n_states >= WORTH_THREADS):
+        solved = side_by_side(self._solved, plan, worth=self.cases.mdp.n_states >= WORTH_THREADS)
+        for number, several in enumerate(solved, 1):
+            if self.cases.tell is not None and self._shared is None:
+                self.cases.tell(f"{number} of {len(plan)} cases, each with its own factorisation")
             for found in several:
                 log_policy[found.rows] = found.log_policy
                 if found.derivatives is not None:
@@ -203,7 +216,7 @@ class RoutePart(InRows):
 
     def _at_once(self, block: Block, log_policy: Floats, reward: Any) -> Found:
         if self._with_features:
-            found = self._second(block, log_policy, *self._weighted(block.sums, reward))
+            found = self._second(block, log_policy, self._moves_jacobian(reward), None)
         else:
             found = Derivatives(self._flow(block))
         return Found(block.rows, log_policy, derivatives=found)
@@ -309,25 +322,41 @@ class RoutePart(InRows):
             slopes[rows] = part.slopes
         return Derivatives(use, gradient, hessian, slopes)
 
-    def _second(self, block: Block, log_policy: Floats, X: Floats, matrices: list[sp.csr_array]) -> Derivatives:
+    def _second(self, block: Block, log_policy: Floats, X: Floats, matrices: list[sp.csr_array] | None) -> Derivatives:
         """Gradient, Hessian and ∂Q/∂θ of a block (theory R6), for features X (E, K) and their M_k."""
         z = np.ascontiguousarray(self._z(block))  # rows together: products and gathers run along them
         w = np.ascontiguousarray(self._back(block, z))
         use = self._use(block, z, w)
+        U, cross = self._by_moves(block, X, z, w) if matrices is None else self._by_matrices(block, matrices, z, w)
         goals, columns = self.cases.rows.goal[block.cases], np.arange(block.cases.size)
-        U, cross = np.empty((len(matrices), *z.shape)), np.empty((len(matrices), *z.shape))
-        for k, matrix in enumerate(matrices):
-            b = np.asfortranarray(matrix @ z)
-            b[goals, columns] = 0.0
-            U[k] = block.sums.solve(b)
-            U[k] -= U[k, goals, columns] * z
-            cross[k] = matrix.T @ w
+        for u in U:
+            u -= u[goals, columns] * z
         mixed = np.tensordot(cross, U, axes=([1, 2], [1, 2]))
         c = self.cases.ends[:, block.cases].tocoo()
         W = U[:, c.coords[0], c.coords[1]] / z[c.coords]
         hessian = (X * use[:, None]).T @ X + mixed + mixed.T - (W * c.data) @ W.T
         slopes, gradient = self._slopes(block, log_policy, X, z, U)
         return Derivatives(use, gradient, hessian, slopes)
+
+    def _by_matrices(self, block: Block, matrices: list[sp.csr_array], z: Floats, w: Floats) -> tuple[Floats, Floats]:
+        """G M_k z, goals' rows left out, and M_kᵀ w, each (K, S, B), by matrices that all blocks share."""
+        goals, columns = self.cases.rows.goal[block.cases], np.arange(block.cases.size)
+        U, cross = np.empty((len(matrices), *z.shape)), np.empty((len(matrices), *z.shape))
+        for k, matrix in enumerate(matrices):
+            b = np.asfortranarray(matrix @ z)
+            b[goals, columns] = 0.0
+            U[k] = block.sums.solve(b)
+            cross[k] = matrix.T @ w
+        return U, cross
+
+    def _by_moves(self, block: Block, X: Floats, z: Floats, w: Floats) -> tuple[Floats, Floats]:
+        """The same for one case with weights of its own: making its matrices would take longer than all else."""
+        net, (leaving, entering) = self.cases.network, self.cases.incidence
+        weight = block.sums.weight
+        b = np.asfortranarray(leaving @ (X * (weight * z[net.target, 0])[:, None]))
+        b[self.cases.rows.goal[block.cases[0]]] = 0.0
+        cross = entering @ (X * (weight * w[net.source, 0])[:, None])
+        return np.ascontiguousarray(block.sums.solve(b).T)[..., None], np.ascontiguousarray(cross.T)[..., None]
 
     def _slopes(self, block: Block, log_policy: Floats, X: Floats, z: Floats, U: Floats) -> tuple[Floats, Floats]:
         """F = x + W(s') in the block's rows, and the gradient Σ D F (theory G1, V5)."""
@@ -354,11 +383,8 @@ class RoutePart(InRows):
     def _common(self) -> tuple[Floats, list[sp.csr_array]]:
         """∂r/∂θ (E, K) of the moves, and M_k: their weights times a feature, for the cases that share their sums."""
         assert self._shared is not None
-        return self._weighted(self._shared, self.reward)
-
-    def _weighted(self, sums: PathSums, reward: Any) -> tuple[Floats, list[sp.csr_array]]:
-        X = self._moves_jacobian(reward)
-        return X, [self.cases.network.matrix(sums.weight * column) for column in X.T]
+        X = self._moves_jacobian(self.reward)
+        return X, [self.cases.network.matrix(self._shared.weight * column) for column in X.T]
 
     def _moves_jacobian(self, reward: Any) -> Floats:
         J = reward.jacobian(self.theta)

@@ -53,8 +53,9 @@ KNOWN = {
     "StoredPolicies": "revealed.goal_cases",
     "TabularReward": "revealed.rewards.tabular",
 }
-# those that are made again by their constructor, and its arguments
-MADE_AGAIN = {"NeuralReward": ("revealed.rewards.neural", ("features", "hidden", "seed", "activation"))}
+# those that are made again by their constructor, and its arguments; what older files do not say of them
+MADE_AGAIN = {"NeuralReward": ("revealed.rewards.neural", ("features", "hidden", "seed", "activation", "standardize"))}
+UNSAID = {"NeuralReward": {"standardize": False}}
 REWARDS = ("LinearReward", "TabularReward", "NeuralReward", "LinkSizeReward")
 ESTIMATORS = ("NFXP", "MCEIRL", "CCP", "NPL")
 

@@ -43,6 +43,7 @@ def _effects(one: Description, method: str | None) -> list[tuple[tuple[str, ...]
         (("first_step",), steps, "--method ccp or npl"),
         (("reps",), drawn, "--errors bootstrap"),
         (("seed",), drawn or one.reward == "neural" or method is None, "--errors bootstrap or --reward neural"),
+        (("activation",), one.reward == "neural", "--reward neural"),
         (("probability",), one.transitions is not None, "--transitions FILE"),
         (("unseen",), one.transitions is None, "estimated transitions (no --transitions)"),
         (("feature_state",), one.features is not None, "--features FILE"),

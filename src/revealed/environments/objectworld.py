@@ -36,10 +36,10 @@ class Objectworld(GridWorld):
     distances: Floats
 
     def reward_model(self) -> Reward:
-        """The paper's network, 32 and 16 units, on standardised features: the truth is not linear in them."""
+        """A network of 32 and 16 units, as in the paper, but smooth (tanh): the truth is not linear in the features."""
         from revealed.rewards.neural import NeuralReward
 
-        return NeuralReward(_normalised(self.features, "standard", 1.0))
+        return NeuralReward(self.features)
 
     def _draw(self, ax: Axes, values: Floats, policy: Floats | None, **style: Any) -> None:
         from revealed.plots import plot_objects

@@ -115,8 +115,9 @@ def problem(config: Config, size: int, seed: int) -> tuple[Objectworld, Demonstr
 
 @lru_cache(maxsize=2)
 def network(config: Config, size: int, seed: int) -> NeuralReward:
-    """One network per world: its functions are compiled once."""
-    return NeuralReward(problem(config, size, seed)[0].features, config.hidden, seed)
+    """The paper's network (ReLU), one per world: its functions are compiled once. The features are scaled already."""
+    features = problem(config, size, seed)[0].features
+    return NeuralReward(features, config.hidden, seed, activation="relu", standardize=False)
 
 
 def measure(config: Config, cell: Cell) -> Measured:

@@ -65,6 +65,14 @@ class LiftedReward:
     def tabular(self) -> bool:
         return bool(getattr(self.base, "tabular", False))
 
+    @property
+    def smooth(self) -> bool:
+        return bool(getattr(self.base, "smooth", True))
+
+    @property
+    def network(self) -> bool:
+        return bool(getattr(self.base, "network", False))
+
     def init(self, seed: int | None = None) -> Floats:
         return self.base.init(seed)
 

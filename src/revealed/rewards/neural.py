@@ -11,28 +11,38 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from revealed.checks import as_list, is_count, is_seed, require_option
+from revealed.checks import as_list, is_count, is_seed, require_flag, require_option
 from revealed.errors import InvalidOption, InvalidReward
 from revealed.mdp import Floats
 from revealed.rewards.base import check_features, check_names, sum_actions
+from revealed.rewards.units import STANDARDISED, Standard, as_columns, unit_notes
 
 if TYPE_CHECKING:
     import jax
 
 ACTIVATIONS = ("relu", "tanh", "softplus", "sigmoid", "gelu", "silu", "elu")
+SATURATING = ("tanh", "sigmoid")  # to whose start Glorot's variance suits; He's to the others
+SPREAD = 0.5  # deviation of the normal prior on each weight that a network's penalty stands for, unless one is set
+MOST_L2 = 0.01  # of that penalty: with few decisions it would leave nothing of the network
 
 
 class JaxReward:
     """A reward from a JAX function: `apply(params, features)` gives (S,), (S, 1) or (S, A).
 
     `params` is any pytree of arrays (dicts, lists, an Equinox module's arrays); it is also where estimation starts.
-    `features` is whatever `apply` takes: an array, or a pytree of arrays.
+    `features` is whatever `apply` takes: an array, or a pytree of arrays. With `standardize=True` it is given each
+    column with mean 0 and deviation 1 instead: `reward.standardized(features)` does the same elsewhere.
     """
 
     linear = False
 
     def __init__(
-        self, apply: Callable[..., Any], params: Any, features: Any, names: Sequence[str] | None = None
+        self,
+        apply: Callable[..., Any],
+        params: Any,
+        features: Any,
+        names: Sequence[str] | None = None,
+        standardize: bool = False,
     ) -> None:
         import jax
         from jax.flatten_util import ravel_pytree
@@ -43,7 +53,8 @@ class JaxReward:
             except (TypeError, ValueError) as error:
                 raise InvalidReward("params, features", "pytrees of arrays of numbers", str(error)) from error
             flat, unravel = ravel_pytree(as_double[0])
-            self._start, self._features = np.asarray(flat), as_double[1]
+            self._units, self.notes = _units_of(as_double[1], standardize)
+            self._start, self._features = np.asarray(flat), self.standardized(as_double[1])
 
             def table(theta: jax.Array, features: Any) -> jax.Array:
                 out = apply(unravel(theta), features)
@@ -61,12 +72,21 @@ class JaxReward:
                 raise InvalidReward(
                     "apply", "a function of (params, features) to (S,), (S, 1) or (S, A)", got
                 ) from error
-        self.unravel, self._recipe = unravel, (apply, params, features, names)
+        self.unravel, self._recipe = unravel, (apply, params, features, names, standardize)
         self.names = check_names(names, self.n_params, default="weight")
 
     @property
     def n_params(self) -> int:
         return self._start.size
+
+    def standardized(self, features: Any) -> Any:
+        """The features as the function is given them: unchanged, unless `standardize=True`."""
+        import jax
+
+        if self._units is None:
+            return features
+        with jax.enable_x64(True):
+            return jax.tree.map(lambda units, x: units(x), self._units, features)
 
     def init(self, seed: int | None = None) -> Floats:
         return self._start.copy()
@@ -95,12 +115,27 @@ class JaxReward:
 class NeuralReward(JaxReward):
     """A feed-forward network on features (S, K) of states or (S, A, K) of state-action pairs.
 
-    Two hidden layers of 32 and 16 units with ReLU by default, as in the paper; `activation` is one of relu, tanh,
-    softplus, sigmoid, gelu, silu, elu. `seed` draws the start (He's normal weights, zero biases).
+    Two hidden layers of 32 and 16 units with tanh by default; `activation` is one of relu, tanh, softplus, sigmoid,
+    gelu, silu, elu. `seed` draws the start: zero biases, and normal weights with Glorot's variance for tanh and
+    sigmoid, with He's for the others.
+
+    Inputs are standardised: each feature has mean 0 and deviation 1 over the states or pairs, so that neither units nor
+    offsets of features matter. `standardize=False` takes them as they are, a pair (center, scale) those numbers
+    instead; `center` and `scale` say what was done. `with_features` is the same network elsewhere.
+
+    Unless `l2` is set, weights are estimated with the penalty `usual_l2(n)` for n decisions: without one the likelihood
+    of a network has no maximum worth the name, and weights run away.
     """
 
+    network = True  # its weights have no units
+
     def __init__(
-        self, features: Any, hidden: Sequence[int] = (32, 16), seed: int = 0, activation: str = "relu"
+        self,
+        features: Any,
+        hidden: Sequence[int] = (32, 16),
+        seed: int = 0,
+        activation: str = "tanh",
+        standardize: Any = True,
     ) -> None:
         import jax
 
@@ -121,21 +156,72 @@ class NeuralReward(JaxReward):
             weight, bias = layers[-1]
             return (x @ weight + bias)[..., 0]
 
-        super().__init__(network, _he_start(sizes, seed), X)
-        self.features = X
+        own = None if standardize is False else _standard(standardize, X)
+        self.features, self.inputs = X, X if own is None else own(X)
+        super().__init__(network, _draw_start(sizes, seed, activation), self.inputs)
+        self.standardize: Any = False if own is None else (own.center, own.scale)
+        if own is not None:
+            self.notes = (STANDARDISED,)
+
+    @property
+    def center(self) -> Floats:
+        """(K,): what is subtracted from each feature."""
+        return np.zeros(self._sizes[0]) if self.standardize is False else self.standardize[0]
+
+    @property
+    def scale(self) -> Floats:
+        """(K,): by what it is divided then."""
+        return np.ones(self._sizes[0]) if self.standardize is False else self.standardize[1]
+
+    @property
+    def smooth(self) -> bool:
+        """Whether its slope has no jumps, so that searches may trust it."""
+        return self.activation != "relu"
+
+    def usual_l2(self, decisions: float) -> float:
+        """The penalty where none is set: a normal prior of deviation ½ on each weight, l2 = 4/n, and at most 0.01."""
+        return min(1.0 / (SPREAD**2 * decisions), MOST_L2) if decisions > 0.0 else MOST_L2
+
+    def with_features(self, features: Any) -> NeuralReward:
+        """The same network on other features (of another map, say): weights mean the same, since inputs are scaled by
+        the numbers of this one."""
+        X = check_features(features)
+        if X.shape[-1] != self._sizes[0]:
+            raise InvalidReward("features", f"{self._sizes[0]} columns, as the network takes", f"{X.shape[-1]}")
+        return NeuralReward(X, self.hidden, self.seed, self.activation, self.standardize)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return NeuralReward, (self.features, self.hidden, self.seed, self.activation)
+        return NeuralReward, (self.features, self.hidden, self.seed, self.activation, self.standardize)
 
     def init(self, seed: int | None = None) -> Floats:
         if seed is None or seed == self.seed:
             return super().init()
-        return np.concatenate([part.reshape(-1) for layer in _he_start(self._sizes, seed) for part in layer])
+        drawn = _draw_start(self._sizes, seed, self.activation)
+        return np.concatenate([part.reshape(-1) for layer in drawn for part in layer])
 
     def __repr__(self) -> str:
-        return f"NeuralReward({'-'.join(map(str, self._sizes))}, {self.activation}, {self.n_params} weights)"
+        inputs = "" if self.standardize is False else ", inputs standardised"
+        return f"NeuralReward({'-'.join(map(str, self._sizes))}, {self.activation}, {self.n_params} weights{inputs})"
 
 
-def _he_start(sizes: Sequence[int], seed: int) -> list[tuple[Floats, Floats]]:
+def _draw_start(sizes: Sequence[int], seed: int, activation: str) -> list[tuple[Floats, Floats]]:
     rng = np.random.default_rng(seed)
+    if activation in SATURATING:
+        return [(rng.normal(0.0, np.sqrt(2.0 / (m + n)), (m, n)), np.zeros(n)) for m, n in pairwise(sizes)]
     return [(rng.normal(0.0, np.sqrt(2.0 / m), (m, n)), np.zeros(n)) for m, n in pairwise(sizes)]
+
+
+def _standard(asked: Any, X: Floats) -> Standard:
+    return Standard.of(X) if asked is True else Standard.given(asked, X.shape[-1])
+
+
+def _units_of(features: Any, standardize: Any) -> tuple[Any, tuple[str, ...]]:
+    """How the columns of each array are scaled (None: not at all), and what to know of their units."""
+    import jax
+
+    require_flag("standardize", standardize)
+    leaves = {jax.tree_util.keystr(path): np.asarray(x) for path, x in jax.tree_util.tree_leaves_with_path(features)}
+    if standardize:
+        units = [Standard.of(as_columns(x)) for x in leaves.values()]
+        return jax.tree.unflatten(jax.tree.structure(features), units), (STANDARDISED,)
+    return None, unit_notes({f"features{name}": x for name, x in leaves.items()})

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import copy
 import importlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
-from revealed.checks import as_floats
+from revealed.checks import as_floats, require_flag
 from revealed.errors import InvalidReward, MissingDependency
 from revealed.mdp import Floats
 from revealed.rewards.base import sum_actions
+from revealed.rewards.units import STANDARDISED, Standard, unit_notes
+
+MANY_ROWS = 50_000  # inputs from which a module gains by threads more than they take to wake up
 
 
 def _torch() -> Any:
@@ -22,24 +27,45 @@ def _torch() -> Any:
         raise MissingDependency("TorchReward needs PyTorch: pip install torch") from error
 
 
+@contextmanager
+def _few_threads(torch: Any, rows: int) -> Iterator[None]:
+    """PyTorch on one thread, and afterwards on as many as before: a search calls a small module thousands of times, and
+    each time its threads would wake, fight with ours for the cores, and sleep."""
+    before = torch.get_num_threads()
+    if before == 1 or rows >= MANY_ROWS:
+        yield
+        return
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
 class TorchReward:
     """A reward from a module: `module(features)` gives (S,), (S, 1), (S, A), or (S, A, 1).
 
     The module is copied in float64 and evaluation mode; yours stays as it is. Estimation starts at its parameters.
-    `module_at(theta)` gives a copy that carries fitted parameters.
+    `module_at(theta)` gives a copy that carries fitted parameters. With `standardize=True` the module is given each
+    feature with mean 0 and deviation 1; the copies of `module_at` then do that by themselves, on raw features.
     """
 
     linear = False
 
-    def __init__(self, module: Any, features: Any) -> None:
+    def __init__(self, module: Any, features: Any, standardize: bool = False) -> None:
         torch = _torch()
         if not isinstance(module, torch.nn.Module):
             raise InvalidReward("module", "a torch.nn.Module", type(module).__name__)
+        require_flag("standardize", standardize)
         self._module = copy.deepcopy(module).to(torch.float64).eval()
         array = as_floats(features)
         if array is None or not np.isfinite(array).all():
             raise InvalidReward("features", "an array of finite numbers", type(features).__name__)
-        self._features = torch.as_tensor(array)
+        if standardize and array.ndim < 2:
+            raise InvalidReward("features", "(S, K) or (S, A, K) where inputs are standardised", f"shape {array.shape}")
+        self._units = Standard.of(array) if standardize else None
+        self.notes = (STANDARDISED,) if standardize else unit_notes({"features": array})
+        self._features = torch.as_tensor(array if self._units is None else self._units(array))
         self._shapes = {name: tuple(p.shape) for name, p in self._module.named_parameters()}
         if not self._shapes:
             raise InvalidReward("module", "a module with parameters", "none")
@@ -65,26 +91,32 @@ class TorchReward:
 
     def value(self, theta: Floats) -> Floats:
         torch = _torch()
-        with torch.no_grad():
+        with _few_threads(torch, self._rows), torch.no_grad():
             return self._table(torch.tensor(theta)).numpy()
 
     def vjp(self, theta: Floats, cotangent: Floats) -> Floats:
         torch = _torch()
         if self._columns == 1:
             cotangent = sum_actions(cotangent)[:, None]
-        with torch.enable_grad():
+        with _few_threads(torch, self._rows), torch.enable_grad():
             leaf = torch.tensor(theta, requires_grad=True)
             (gradient,) = torch.autograd.grad(self._table(leaf), leaf, torch.tensor(cotangent))
         return gradient.numpy()
 
+    @property
+    def _rows(self) -> int:
+        """How many inputs the module is given at once."""
+        return int(np.prod(self._features.shape[:-1]))
+
     def module_at(self, theta: Floats) -> Any:
-        """A copy of the module with the parameters `theta`, for use elsewhere."""
+        """A copy of the module with the parameters `theta`, for use elsewhere; it takes the features as they were given
+        here, whether or not inputs are standardised."""
         torch = _torch()
         module = copy.deepcopy(self._module)
         with torch.no_grad():
             for name, part in self._split(torch.tensor(theta)).items():
                 module.get_parameter(name).copy_(part)
-        return module
+        return module if self._units is None else _standardising(torch, self._units, module)
 
     def _split(self, theta: Any) -> dict[str, Any]:
         sizes = [int(np.prod(shape)) for shape in self._shapes.values()]
@@ -97,4 +129,20 @@ class TorchReward:
         return out.reshape(out.shape[0], -1)
 
     def __repr__(self) -> str:
-        return f"TorchReward({type(self._module).__name__}, {self.n_params} weights)"
+        inputs = "" if self._units is None else ", inputs standardised"
+        return f"TorchReward({type(self._module).__name__}, {self.n_params} weights{inputs})"
+
+
+def _standardising(torch: Any, units: Standard, module: Any) -> Any:
+    """A module of raw features: (x − center) / scale, then the module."""
+
+    class Standardise(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("center", torch.tensor(units.center))
+            self.register_buffer("scale", torch.tensor(units.scale))
+
+        def forward(self, x: Any) -> Any:
+            return (x - self.center) / self.scale
+
+    return torch.nn.Sequential(Standardise(), module)

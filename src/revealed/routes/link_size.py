@@ -16,10 +16,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
-from revealed.checks import Floats, Ints, require_option
+from revealed.checks import Floats, Ints, require_flag, require_option
 from revealed.errors import InvalidInput, InvalidReward
 from revealed.labels import plain
 from revealed.naming import label_index
+from revealed.paths import BLOCK
+from revealed.progress import Progress
 from revealed.rewards.base import align_reward, is_linear, require_reward
 from revealed.rewards.linear import LinearReward
 from revealed.routes.demand import as_demand
@@ -102,7 +104,13 @@ class LinkSizes:
 
 
 def link_size(
-    network: RoadNetwork, reward: Any, params: Any, demand: Any, per: str = "pair", **columns: Any
+    network: RoadNetwork,
+    reward: Any,
+    params: Any,
+    demand: Any,
+    per: str = "pair",
+    progress: bool | None = None,
+    **columns: Any,
 ) -> LinkSizes:
     """The expected visits of every link by one trip, at stated parameters.
 
@@ -113,37 +121,52 @@ def link_size(
     demand : trips (demonstrations with goals) or a table of origins and destinations: the cases that sizes are for.
     per : "pair", the original definition: each pair of origin and destination has its own, from one solve with the
         transpose. "goal": all trips to a goal together, as they are distributed over origins, divided by their number.
+        Sizes cost about the same; what is estimated with them does not: a factorisation per pair, or per goal, at
+        every θ.
+    progress : None shows a bar on a terminal; True and False force it.
     columns : names of the columns of a table, where they are not origin, destination and trips.
     """
     from revealed.routes.choice import RouteChoice
 
     require_option("per", per, ("goal", "pair"))
+    if progress is not None:
+        require_flag("progress", progress)
     at = RouteChoice(network, reward, params)
     if at.by is not None:
         raise InvalidInput("reward", "a plain reward at which flows are expected", "one with link sizes")
     table = as_demand(network, demand, **columns)
     kept = table.keep(table.trips > 0.0)
     require_ways(kept, network.mdp)
-    return _sizes(network, at, kept, per)
+    return _sizes(network, at, kept, per, progress)
 
 
-def _sizes(network: RoadNetwork, at: Any, demand: Demand, by: str) -> LinkSizes:
+def _sizes(network: RoadNetwork, at: Any, demand: Demand, by: str, progress: bool | None = None) -> LinkSizes:
+    """One factorisation serves all: a goal is a right-hand side of it, and a pair one of its transpose."""
     cases: list[tuple[int, int]] = []
     links: list[Ints] = []
     values: list[Floats] = []
-    for toward, rows in at.cases(demand):
-        for part in np.split(rows, rows.size) if by == "pair" else [rows]:
-            going = part[np.isfinite(toward.value[demand.origin[part]])]
-            starts = demand.starts(going)
-            visits = toward.visits(starts / starts.sum()) if going.size else starts
-            cases.append((toward.goal, int(demand.origin[part[0]]) if by == "pair" else -1))
-            links.append(np.flatnonzero(visits > LEAST))
-            values.append(visits[links[-1]])
+    with Progress("link sizes", progress, total=len(demand)) as bar:
+        for toward, rows in at.cases(demand):
+            parts = np.split(rows, rows.size) if by == "pair" else [rows]
+            for i in range(0, len(parts), BLOCK):
+                some = parts[i : i + BLOCK]
+                for visits, part in zip(_visits(toward, demand, some).T, some, strict=True):
+                    cases.append((toward.goal, int(demand.origin[part[0]]) if by == "pair" else -1))
+                    links.append(np.flatnonzero(visits > LEAST))
+                    values.append(visits[links[-1]])
+                bar.update(f"{len(demand)} pairs", advance=sum(part.size for part in some))
     row = np.repeat(np.arange(len(cases)), [len(some) for some in links])
     shape = (len(cases), network.n_links)
     matrix = sparse_table(np.concatenate(values or [[]]), row, np.concatenate(links or [[]]).astype(np.intp), shape)
     goal, origin = np.array(cases, dtype=np.intp).reshape(-1, 2).T
     return LinkSizes(network, by, goal, origin, matrix, at, demand)
+
+
+def _visits(toward: Any, demand: Demand, parts: list[Ints]) -> Floats:
+    """(S, B): expected visits of one trip of each part of the demand; zero where none of them has a way."""
+    going = [part[np.isfinite(toward.value[demand.origin[part]])] for part in parts]
+    starts = np.column_stack([demand.starts(part) for part in going])
+    return toward.visits(starts / np.maximum(starts.sum(axis=0), np.finfo(np.float64).tiny))
 
 
 class LinkSizeReward:
