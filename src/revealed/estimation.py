@@ -26,7 +26,7 @@ from revealed.diagnosis import (
     without,
 )
 from revealed.errors import InvalidDemonstrations, InvalidInput, InvalidOption, SolverFailed
-from revealed.first_step import estimate_policy, require_first_step
+from revealed.first_step import estimate_with_notes, require_first_step
 from revealed.fit import Fit
 from revealed.linear_solvers import SOLVERS, Work
 from revealed.logit_rows import weighted_log
@@ -100,6 +100,7 @@ class Run:
         self.earlier: list[Floats] = []
         self.iterations = 0
         self._expert: Any = None
+        self._expert_notes: tuple[str, ...] = ()
         self.way_out: Floats | None = None  # along which weights run away
         self.value: Floats | None = None  # of a similar problem, where one is known
 
@@ -112,8 +113,14 @@ class Run:
     def expert(self) -> Any:
         """π̂_E, estimated once."""
         if self._expert is None:
-            self._expert = estimate_policy(self.mdp, self.demos.counts, self.options.first_step, self.reward)
+            found = estimate_with_notes(self.mdp, self.demos.counts, self.options.first_step, self.reward)
+            self._expert, self._expert_notes = found
         return self._expert
+
+    @property
+    def expert_notes(self) -> tuple[str, ...]:
+        """What to know of π̂_E, where it was asked for."""
+        return self._expert_notes
 
     def rho(self) -> Any:
         """The expert's weights: visits (theory O2), or occupancy under π̂_E times π̂_E (theory O3)."""
@@ -210,7 +217,7 @@ class Run:
         told = impossible_moves(self.mdp, self.demos), getattr(self.reward_model, "left_out", "")
         notes = [_NO_CHOICE] if nobody_chose(found.best) else []
         notes += [note for note in told if note]
-        notes += [*self._transition_notes(), *self.demos.notes]
+        notes += [*self.expert_notes, *self._transition_notes(), *self.demos.notes]
         if found.interrupted:
             message = f"{found.reason}; what was reached is kept."
             return found.best, Status("iteration_limit", message, tuple(notes), interrupted=True)

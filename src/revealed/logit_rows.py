@@ -88,6 +88,10 @@ class RowCases:
     def total(self) -> float:
         return float(self.rho.sum())
 
+    def holds(self, K: int) -> bool:
+        """Whether there is room for second derivatives: the slopes are here already."""
+        return True
+
     @cached_property
     def spread(self) -> tuple[Floats, Floats]:
         """That of every θ: slopes stay."""
