@@ -12,8 +12,8 @@ import revealed as rv
 from networks import random_trips, steps_of, windy_trips
 from oracle import Floats, assert_close, central_differences
 from revealed.errors import InvalidOption, RevealedError
-from revealed.first_step import GoalLogit, Logit, estimate_policy
-from revealed.goal_first_step import MOST_FEATURES, GoalCosts, goal_policies, pooled_logit
+from revealed.first_step import MOST_FEATURES, GoalLogit, Logit, estimate_policy
+from revealed.goal_first_step import GoalCosts, goal_policies, pooled_logit
 from revealed.goal_rows import GoalRows
 from zoo import seeds
 

@@ -538,6 +538,8 @@ def test_a_fit_of_trips_tells_how_many_go_to_how_many_goals():
     assert "First step: logit " in text
     penalised = rv.CCP(made.reward, first_step=rv.first_step.GoalLogit(l2=0.1)).fit(made.mdp, made.demos)
     assert "First step: logit (l2=0.1, standardised)" in words(penalised)
+    tabular = rv.CCP(rv.TabularReward(12), l2=0.1).fit(made.mdp, made.demos)
+    assert "First step: logit (of moves alone)" in words(tabular)
     assert "First step: kernel (goal by goal)" in words(
         rv.CCP(made.reward, first_step="kernel").fit(made.mdp, made.demos)
     )

@@ -180,7 +180,8 @@ class GoalLogit:
         raise InvalidOption("first_step", "Logit where trips have no goals", "GoalLogit")
 
     def details(self, mdp: MDP, counts: Floats, reward: Reward | None = None) -> str:
-        return _penalty_words(self.l2)
+        words = ("of moves alone" if pooled_features(reward) is None else "", _penalty_words(self.l2))
+        return ", ".join(word for word in words if word)
 
 
 def require_penalty(l2: Any) -> None:
@@ -296,6 +297,23 @@ def borrow_features(reward: Any) -> Floats | None:
         shape = (reward.n_states, -1) if reward.n_columns == 1 else (reward.n_states, reward.n_columns, reward.n_params)
         return np.asarray(matrix).reshape(shape)
     return getattr(reward, "features", None)
+
+
+def pooled_features(reward: Any) -> Floats | None:
+    """Those of the reward that the logit of all goals takes along; None where there are none, or very many."""
+    X = borrow_features(reward)
+    return None if X is None or X.shape[-1] > MOST_FEATURES else X
+
+
+def describe_step(first_step: Any, mdp: MDP, counts: Floats, reward: Reward | None) -> tuple[str, str]:
+    """A first step's name, and what shapes it beside the data: a penalty, a pseudo-count, a bandwidth."""
+    step = step_named(first_step)
+    if not hasattr(step, "estimate"):
+        return "given", ""
+    if not isinstance(step, Frequency | Smoothed | Kernel | Logit | GoalLogit):
+        return type(step).__name__, ""
+    name = "logit" if isinstance(step, GoalLogit) else type(step).__name__.lower()
+    return name, step.details(mdp, counts, reward)
 
 
 def _by_action(X: Floats, feasible: Bools, share: Floats, first: int) -> list[sp.csr_array]:

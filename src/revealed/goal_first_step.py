@@ -17,11 +17,10 @@ from revealed.chain import as_policy
 from revealed.checks import Floats
 from revealed.errors import InvalidOption
 from revealed.first_step import (
-    MOST_FEATURES,
     GoalLogit,
-    borrow_features,
     climb,
     estimate_with_notes,
+    pooled_features,
     require_penalty,
     spread_across_actions,
     units,
@@ -105,8 +104,8 @@ class GoalCosts:
 
 def _pair_features(mdp: MDP, reward: Reward | None) -> Floats:
     """(S, A, K): features of pairs, or those of where a pair leads; none where the reward has none, or very many."""
-    X = borrow_features(reward)
-    if X is None or X.shape[-1] > MOST_FEATURES or X.shape[0] != mdp.n_states:
+    X = pooled_features(reward)
+    if X is None or X.shape[0] != mdp.n_states:
         return np.zeros((*mdp.feasible.shape, 0))
     return np.asarray(X if X.ndim == 3 else mdp.transitions.expect(np.asarray(X)), dtype=np.float64)
 

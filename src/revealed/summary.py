@@ -13,7 +13,7 @@ import numpy as np
 from revealed.checks import as_number
 from revealed.errors import InvalidOption, RevealedError
 from revealed.estimates import Estimates, FitLike, read_estimates, read_transitions
-from revealed.first_step import Frequency, GoalLogit, Kernel, Logit, Smoothed, step_named
+from revealed.first_step import Frequency, GoalLogit, Kernel, Logit, Smoothed, describe_step, step_named
 from revealed.sheet import Pair, Printed, Row, Sheet, number_column, probability, ratio
 
 if TYPE_CHECKING:
@@ -178,15 +178,12 @@ def first_step_parts(fit: FitLike) -> tuple[str, str]:
     """The first step's name, and its penalty, pseudo-count or bandwidth."""
     if fit.method not in ("CCP", "NPL") and fit.options.get("weighting") != "occupancy":
         return "", ""
-    given = fit.options.get("first_step")
-    if _is_given(given):
-        return "given", ""
-    step = step_named(given)
-    if not isinstance(step, Frequency | Smoothed | Kernel | Logit | GoalLogit):
-        return type(step).__name__, ""
-    name = "logit" if isinstance(step, GoalLogit) else type(step).__name__.lower()
-    each = isinstance(step, Kernel) and getattr(fit.demonstrations, "goals", None) is not None
-    return name, "goal by goal" if each else step.details(fit.mdp, fit.demonstrations.counts, fit.reward_model)
+    step, goals = step_named(fit.options.get("first_step")), getattr(fit.demonstrations, "goals", None)
+    if goals is not None and isinstance(step, Kernel):
+        return "kernel", "goal by goal"
+    if goals is not None and fit.options.get("first_step") == "logit":
+        step = GoalLogit()
+    return describe_step(step, fit.mdp, fit.demonstrations.counts, fit.reward_model)
 
 
 def _is_given(first_step: Any) -> bool:
