@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 import revealed as rv
 from models import corridor, draw, random_mdp, shuffled
+from revealed.advisor.advice import _assumption
 from revealed.advisor.data import (
     ENOUGH,
     expert_occupancy,
@@ -436,6 +438,16 @@ def test_a_policy_that_never_ends_is_smoothed():
     reward = rv.LinearReward(np.array([[-1.0], [-1.5], [-1.0], [0.0]]))
     advice = rv.advise(mdp, back, reward, reps=6, **QUIET)
     assert advice.options["first_step"] == "smoothed"
+    assert ('first_step="smoothed" is set' in advice.paragraph) is (advice.method != "NFXP")
+    own = rv.advise(mdp, back, reward, reps=6, first_step=mdp.uniform_policy(), **QUIET)  # an array has no name
+    assert own.options["first_step"].shape == (4, 2)
+
+
+def test_the_assumption_tells_what_shapes_the_first_step():
+    mdp, demos, reward = a_small_world(40)
+    run = a_run(mdp, demos, reward, first_step=rv.first_step.Logit(l2=0.5))
+    found: Any = SimpleNamespace(run=run, coverage=SimpleNamespace(share=0.9))
+    assert "CCP assumes that π̂_E (logit, l2=0.5, standardised) is the expert's policy" in _assumption(found, "CCP")
 
 
 @pytest.mark.parametrize("reward", ["tabular", "network"])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import revealed as rv
-from revealed.bootstrap import Replication, draw_weights, resample
+from revealed.bootstrap import Replication, draw_bounds, draw_weights, resample
 from revealed.errors import InvalidInput, InvalidOption
 from test_inference import bus_fit, one_state
 from test_transition_models import BINS, bus_landing, drives
@@ -78,7 +78,15 @@ def test_the_bootstrap_of_a_logit_agrees_with_its_formula():
     assert found.bse["odds"] == pytest.approx(fit.with_errors("cluster").bse["odds"], rel=0.15)
     low, high = found.conf_int().to_numpy()[0]
     shares = np.array([draw_weights(300, 0, r) @ demos.by_agent.toarray()[:, 1] / 1500 for r in range(150)])
-    np.testing.assert_allclose([low, high], np.quantile(np.log(shares / (1 - shares)), [0.025, 0.975]), rtol=1e-6)
+    odds = np.log(shares / (1 - shares))
+    np.testing.assert_allclose([low, high], np.quantile(odds, [0.025, 0.975], method="weibull"), rtol=1e-6)
+
+
+@pytest.mark.parametrize("draws", [39, 79, 399])
+def test_one_more_draw_falls_beyond_each_end_as_often_as_the_tails_say(draws):
+    """Of B + 1 exchangeable draws each is as likely to be at any rank: (B + 1)p of them must lie beyond an end."""
+    low, high = draw_bounds(np.random.default_rng(0).permutation(np.arange(1.0, draws + 1)), (0.025, 0.975))
+    np.testing.assert_allclose((low, high), (0.025 * (draws + 1), 0.975 * (draws + 1)), rtol=1e-12)
 
 
 def test_failures_are_counted_and_shown():

@@ -85,7 +85,7 @@ def test_discount_agents_and_first_step_have_rows():
     table = compare_fits([MadeUp(discount=0.0), MadeUp(method="CCP", first_step="smoothed", agents=None)])
     assert cells(table, "Discount") == ["0", "0.9999"]
     assert cells(table, "Agents") == ["37", "not known"]
-    assert cells(table, "First step") == ["", "smoothed"]
+    assert cells(table, "First step") == ["", "smoothed (alpha=1)"]
     assert "First step" not in str(compare_fits([GROUP4, MYOPIC]))
     assert "First step" not in compare_fits([GROUP4, MYOPIC]).statistics.index
     assert list(table.statistics.loc["Discount"]) == [0.0, 0.9999]
@@ -96,6 +96,10 @@ def test_discount_agents_and_first_step_have_rows():
     [
         ([{}, {"discount": 0.0}], ["NFXP (γ = 0.9999)", "NFXP (γ = 0)"]),
         ([{"method": "CCP"}, {"method": "CCP", "first_step": "logit"}], ["CCP (frequency)", "CCP (logit)"]),
+        (
+            [{"method": "CCP", "first_step": step} for step in ("logit", rv.first_step.Logit(l2=0.01), "smoothed")],
+            ["CCP (logit)", "CCP (logit, l2=0.01, standardised)", "CCP (smoothed, alpha=1)"],
+        ),
         ([{}, {"weighting": "occupancy"}], ["NFXP (sample)", "NFXP (occupancy)"]),
         ([{}, {"l2": 0.1}], ["NFXP (l2 = 0)", "NFXP (l2 = 0.1)"]),
         ([{}, {"errors": ("cluster", False)}], ["NFXP (hessian)", "NFXP (cluster)"]),

@@ -1,18 +1,19 @@
 """π̂_E toward many goals: a logit that pools them, or an ordinary first step for each."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import revealed as rv
 from networks import random_trips, steps_of, windy_trips
 from oracle import Floats, assert_close, central_differences
 from revealed.errors import InvalidOption, RevealedError
-from revealed.first_step import GoalLogit, estimate_policy
-from revealed.goal_first_step import MOST_FEATURES, GoalCosts, goal_policies, pooled_logit
+from revealed.first_step import MOST_FEATURES, GoalLogit, Logit, estimate_policy
+from revealed.goal_first_step import GoalCosts, goal_policies, pooled_logit
 from revealed.goal_rows import GoalRows
 from zoo import seeds
 
@@ -48,11 +49,13 @@ def test_features_are_those_of_the_reward_and_the_change_in_the_least_cost(made)
 
 @given(trips, st.sampled_from([1e-4, 0.1]))
 def test_the_logit_is_at_the_maximum_of_its_penalised_likelihood(made, l2):
-    """Over the decisions of all goals together, with features scaled to at most one."""
+    """Over the decisions of all goals together, with each feature in units of its spread across what is offered."""
     rows = made.rows
     found = pooled_logit(rows, made.reward, l2)
     X = np.concatenate([found.costs.features(int(g), rows.state[rows.rows_of(c)]) for c, g in enumerate(rows.goal)])
-    scale = np.abs(X).max(axis=(0, 1))
+    variance = [x[offered].var(axis=0) for x, offered in zip(X, rows.feasible, strict=True)]
+    scale = np.sqrt(np.average(variance, axis=0, weights=rows.rho.sum(axis=1)))
+    assume((scale > 1e-9).all())
 
     def objective(b: Floats) -> float:
         Q = np.where(rows.feasible, X / scale @ b, -np.inf)
@@ -60,6 +63,40 @@ def test_the_logit_is_at_the_maximum_of_its_penalised_likelihood(made, l2):
         return float((rows.rho[rows.rho > 0] * log[rows.rho > 0]).sum() / rows.total - l2 / 2 * b @ b)
 
     assert np.abs(central_differences(objective, found.beta * scale)).max() < 1e-6
+
+
+@pytest.mark.parametrize("l2", [0.0, 0.1])
+def test_the_logit_does_not_mind_units(l2):
+    made = random_trips(5)
+    K = made.features.shape[2]
+    other = rv.LinearReward(made.features * np.resize([1e5, 1e-5], K))
+    for rows in (made.rows, GoalRows.of(made.mdp, made.draw(200, 1))):
+        one, two = (pooled_logit(rows, reward, l2) for reward in (made.reward, other))
+        for c, goal in enumerate(rows.goal):
+            mdp = made.mdp.toward(int(goal))
+            np.testing.assert_allclose(two.of(c, mdp)[0], one.of(c, mdp)[0], atol=1e-8)
+
+
+def test_a_logit_without_a_maximum_is_told():
+    """A single trip: what it took is explained perfectly, in this sample."""
+    made = random_trips(5)
+    one = made.demos.subset([0])
+    fit = rv.CCP(made.reward, l2=1e-2).fit(made.mdp, one)
+    assert [note for note in fit.status.notes if "rv.first_step.GoalLogit(l2=1e-3)" in note]
+    assert np.isfinite(fit.theta).all()
+    many = rv.CCP(made.reward).fit(made.mdp, made.draw(600, 1))
+    assert not many.status.notes
+    penalised = rv.CCP(made.reward, l2=1e-2, first_step=GoalLogit(l2=1e-3)).fit(made.mdp, one)
+    without = rv.NFXP(made.reward, l2=1e-2).fit(made.mdp, one)  # which does not use it
+    assert not [note for other in (penalised, without) for note in other.status.notes if "logit" in note]
+
+
+def test_logits_of_single_goals_that_have_no_maximum_are_counted():
+    made = random_trips(5)
+    fit = rv.CCP(made.reward, l2=1e-2, first_step=Logit(made.features)).fit(made.mdp, made.demos.subset(range(8)))
+    n = len(fit.goals)
+    (note,) = fit.status.notes
+    assert re.match(rf"[1-{n}] of {n} goals: the first step's logit has no maximum", note)
 
 
 @given(trips)

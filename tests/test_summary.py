@@ -128,8 +128,9 @@ def test_the_frame_has_the_transitions_with_joint_errors():
 
 def test_the_bootstrap_gives_transitions_the_interval_of_its_percentiles():
     frame = MadeUp(errors=("bootstrap", True), moves=MOVES).summary(alpha=0.1).to_frame()
-    np.testing.assert_allclose(frame["lower"]["p0"], 0.3919 - 1.8 * 0.0075)  # spread evenly over ±2 standard errors
-    np.testing.assert_allclose(frame["upper"]["p1"], 0.5953 + 1.8 * 0.0075)
+    reach = 2.0 - 4.0 * (401 * 0.05 - 1) / 399  # draws spread evenly over ±2 standard errors; the 20.05th of 400
+    np.testing.assert_allclose(frame["lower"]["p0"], 0.3919 - reach * 0.0075)
+    np.testing.assert_allclose(frame["upper"]["p1"], 0.5953 + reach * 0.0075)
 
 
 def test_of_very_many_transition_parameters_the_number_is_told():
@@ -249,8 +250,34 @@ FORMS = [
     (rv.first_step.Kernel(distance=np.ones((90, 90))), "a kernel of fixed width that is too wide"),
     ("logit", "a logit of a wrong form"),
     (rv.first_step.Logit(), "a logit of a wrong form"),
+    (rv.first_step.Logit(l2=0.01), "a logit with a penalty, or of a wrong form,"),
+    (rv.first_step.GoalLogit(l2=0.01), "a logit with a penalty, or of a wrong form,"),
     (Guess(), "one of a wrong form"),
 ]
+
+
+SHOWN = [
+    ("frequency", "frequency"),
+    ("smoothed", "smoothed (alpha=1)"),
+    (rv.first_step.Smoothed(0.1), "smoothed (alpha=0.1)"),
+    ("kernel", f"kernel (Scott's bandwidth={1200 ** (-1 / 5):.3g})"),  # of the mileage alone: RC does not vary
+    (rv.first_step.Kernel(bandwidth=0.3), "kernel (bandwidth=0.3)"),
+    (rv.first_step.Kernel(distance=1.0 - np.eye(90)), "kernel (bandwidth=1)"),
+    ("logit", "logit"),
+    (rv.first_step.Logit(l2=0.01), "logit (l2=0.01, standardised)"),
+]
+
+
+@pytest.mark.parametrize(
+    ("method", "options"), [(rv.CCP, {}), (rv.NPL, {"updates": 2}), (rv.NFXP, {"weighting": "occupancy"})]
+)
+@pytest.mark.parametrize(("first_step", "shown"), SHOWN)
+def test_what_shapes_a_first_step_beside_the_data_is_shown(first_step, shown, method, options):
+    """A penalty, a pseudo-count, a bandwidth: by every method that uses π̂_E."""
+    world = rv.environments.rust_bus()
+    demos = world.demonstrate(10, 120, seed=0)
+    fit = method(world.reward_model(), first_step=first_step, max_iter=2, **options).fit(world.mdp, demos)
+    assert re.search(rf"^First step: +{re.escape(shown)}( |$)", str(fit.summary()), re.MULTILINE)
 
 
 @pytest.mark.parametrize("kind", ["hessian", "bootstrap"])
@@ -453,7 +480,7 @@ def test_a_bootstrap_counts_the_transitions_it_estimates_again(walk):
     frame, draws = fit.summary().to_frame()[2:], fit.drawn.psi
     np.testing.assert_array_equal(frame["coef"], model.estimated.psi)
     np.testing.assert_allclose(frame["std err"], draws.std(axis=0, ddof=1), rtol=1e-12)
-    np.testing.assert_allclose(frame["upper"], np.quantile(draws, 0.975, axis=0), rtol=1e-12)
+    np.testing.assert_allclose(frame["upper"], np.quantile(draws, 0.975, axis=0, method="weibull"), rtol=1e-12)
     assert f"And {draws.shape[1]} transition parameters" in words(fit)
     others = rv.MDP(rv.estimate_transitions(demos.subset(range(299))), discount=mdp.discount)
     known = rv.NFXP(rv.LinearReward(features)).fit(others, demos).with_errors("bootstrap", joint=True, reps=8, jobs=1)
@@ -508,7 +535,14 @@ def test_a_fit_of_trips_tells_how_many_go_to_how_many_goals():
     fit = rv.CCP(made.reward).fit(made.mdp, made.demos)
     text = words(fit)
     assert "Trips, goals: 60, 5" in text
-    assert "First step: logit" in text
+    assert "First step: logit " in text
+    penalised = rv.CCP(made.reward, first_step=rv.first_step.GoalLogit(l2=0.1)).fit(made.mdp, made.demos)
+    assert "First step: logit (l2=0.1, standardised)" in words(penalised)
+    tabular = rv.CCP(rv.TabularReward(12), l2=0.1).fit(made.mdp, made.demos)
+    assert "First step: logit (of moves alone)" in words(tabular)
+    assert "First step: kernel (goal by goal)" in words(
+        rv.CCP(made.reward, first_step="kernel").fit(made.mdp, made.demos)
+    )
     assert "a logit of a wrong form leaves a bias" in text
     assert repr(fit).startswith("<GoalFit CCP: 3 parameters, llf ")
     assert f"{fit.nobs} decisions toward 5 goals, converged" in repr(fit)

@@ -26,6 +26,10 @@ from revealed.commands.wording import FIT, PANEL, in_flags
         ("Mark them with feasible= or terminal=, or go.", "Mark them with --terminal, or go."),
         ('Use bands="bootstrap", or None.', "Use --bands bootstrap or none."),
         ("Use bands=None.", "Use --bands none."),
+        (
+            "Pass first_step=rv.first_step.GoalLogit(l2=1e-3), fewer features, or another first step.",
+            "Use fewer features, or another --first-step.",
+        ),
         ("fit.bootstrap() resamples agents instead", "--errors bootstrap resamples agents instead"),
         ('Use fit.with_errors("bootstrap").', "Use --errors bootstrap."),
         ('Use kind="cluster".', "Use --errors cluster."),

@@ -1,9 +1,11 @@
 """Bring Rust's table and the Monte Carlo study into docs/econometrics.md:
 
     python benchmarks/monte_carlo_buses.py --folder results/montecarlo > results/montecarlo.md
-    python tools/refresh_econometrics.py results/montecarlo.md
+    python benchmarks/monte_carlo_buses.py --coverage --folder results/montecarlo > results/coverage.md
+    python tools/refresh_econometrics.py results/montecarlo.md results/coverage.md
 
-Blocks between `<!-- NAME: begin -->` and `<!-- NAME: end -->` are replaced; without a file only Rust's.
+Blocks between `<!-- NAME: begin -->` and `<!-- NAME: end -->`, where NAME is that of the file, are replaced; without a
+file only Rust's.
 """
 
 import os
@@ -23,14 +25,16 @@ def rust() -> str:
     return "```text\n" + "\n".join(line.rstrip() for line in printed.splitlines()) + "\n```"
 
 
-def main(study: Path | None) -> None:
-    blocks = {"rust": rust()} | ({} if study is None else {"montecarlo": study.read_text(encoding="utf-8").strip()})
+def main(studies: list[Path]) -> None:
+    blocks = {"rust": rust()} | {study.stem: study.read_text(encoding="utf-8").strip() for study in studies}
     text = PAGE.read_text(encoding="utf-8")
     for name, block in blocks.items():
+        if f"<!-- {name}: begin -->" not in text:
+            sys.exit(f"{PAGE.name} has no block for {name}.md")
         between = re.compile(rf"(<!-- {name}: begin -->\n).*?(<!-- {name}: end -->)", re.DOTALL)
         text = between.sub(lambda found, block=block: f"{found[1]}{block}\n{found[2]}", text)
     PAGE.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]) if len(sys.argv) > 1 else None)
+    main([Path(name) for name in sys.argv[1:]])

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from revealed.bootstrap import draw_bounds
 from revealed.checks import Floats
 from revealed.doubt import Doubt, Spread, over_draws
 
@@ -123,7 +124,7 @@ def percentile_bounds(draws: list[dict[str, Any]], doubts: Doubt, like: Any, nam
     for name in draws[0]:
         table = np.stack([draw[name] for draw in draws])
         table = np.where(np.isfinite(table), table, np.nan)
-        low, high = np.quantile(table, doubts.tails, axis=0)
+        low, high = draw_bounds(table, doubts.tails)
         for part, values in zip(PARTS, (table.std(axis=0, ddof=1), low, high), strict=True):
             found[part][name] = np.asarray(values)
     return found

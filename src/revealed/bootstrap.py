@@ -90,7 +90,7 @@ class Bootstrap:
         import pandas as pd
 
         require_probability("alpha", alpha)
-        low, high = np.quantile(self.theta, [alpha / 2.0, 1.0 - alpha / 2.0], axis=0)
+        low, high = draw_bounds(self.theta, (alpha / 2.0, 1.0 - alpha / 2.0))
         return pd.DataFrame({"lower": low, "upper": high}, index=list(self.names))
 
     def __str__(self) -> str:
@@ -106,6 +106,12 @@ class Bootstrap:
 
     def __repr__(self) -> str:
         return f"<Bootstrap: {self}>"
+
+
+def draw_bounds(draws: Floats, tails: tuple[float, float]) -> Floats:
+    """The ends of an interval from B draws (B, …), the (B + 1)p-th of them: so that one more would lie below the lower
+    and above the upper end as often as the tails say, with few draws as with many (theory N6)."""
+    return np.quantile(draws, tails, axis=0, method="weibull")
 
 
 def resample(

@@ -12,7 +12,15 @@ from revealed.checks import as_list, require_flag
 from revealed.errors import InvalidInput
 from revealed.estimates import Estimates, FitLike, read_estimates
 from revealed.sheet import Printed, Row, Sheet, clean, number_column
-from revealed.summary import MOST_ROWS, agents_word, first_step_trust, first_step_word, is_pseudo, trips_word
+from revealed.summary import (
+    MOST_ROWS,
+    agents_word,
+    first_step_parts,
+    first_step_trust,
+    first_step_word,
+    is_pseudo,
+    trips_word,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -254,7 +262,7 @@ def _marks(fit: FitLike) -> tuple[str, ...]:
     return (
         f"γ = {fit.mdp.discount:.10g}",
         str(fit.options.get("weighting")),
-        first_step_word(fit),
+        ", ".join(part for part in first_step_parts(fit) if part),
         f"l2 = {l2:g}",
         "" if fit.settled is None else f"{fit.updates} updates",
         _covariance_word(fit),

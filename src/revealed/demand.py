@@ -14,6 +14,7 @@ import numpy as np
 
 from revealed.band_plots import plot_demand
 from revealed.behaviour import Derivatives, Solved
+from revealed.bootstrap import draw_bounds
 from revealed.checks import Floats, as_floats, as_number
 from revealed.doubt import IN_WORDS, Doubt, Spread, doubt, over_draws, require_known
 from revealed.errors import InvalidInput, InvalidOption
@@ -203,7 +204,7 @@ class _Sweep:
             blank = np.full(self.points.size, np.nan)
             return blank, blank, blank
         table = np.array(over_draws("demand curve", self.curve, doubts, notes))
-        low, high = np.quantile(table, doubts.tails, axis=0)
+        low, high = draw_bounds(table, doubts.tails)
         return table.std(axis=0, ddof=1), low, high
 
     def curve(self, theta: Floats, psi: Floats) -> Floats:
@@ -215,7 +216,7 @@ class _Sweep:
         """The confidence interval of the swept parameter's own estimate."""
         estimate = float(self.theta[self.k])
         if doubts.theta is not None:
-            low, high = np.quantile(doubts.theta[:, self.k], doubts.tails)
+            low, high = draw_bounds(doubts.theta[:, self.k], doubts.tails)
             return float(low), float(high)
         reach = float("nan") if doubts.own is None else doubts.z * float(doubts.own[self.k])
         return estimate - reach, estimate + reach

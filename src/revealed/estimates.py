@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from revealed.bootstrap import draw_bounds
 from revealed.checks import Floats
 from revealed.diagnosis import Status
 from revealed.errors import InvalidInput, RevealedError
@@ -111,7 +112,7 @@ def read_transitions(fit: FitLike, alpha: float = 0.05) -> Estimates | None:
     with np.errstate(divide="ignore"):
         z = moves.psi / bse
     if kind == "bootstrap":
-        lower, upper = np.quantile(fit.drawn.psi, [alpha / 2.0, 1.0 - alpha / 2.0], axis=0)
+        lower, upper = draw_bounds(fit.drawn.psi, (alpha / 2.0, 1.0 - alpha / 2.0))
     else:
         lower, upper = moves.psi + np.outer([-1.0, 1.0], ndtri(1.0 - alpha / 2.0) * bse)
     return Estimates(tuple(moves.names), moves.psi, bse, z, 2.0 * ndtr(-np.abs(z)), lower, upper)

@@ -31,7 +31,7 @@ from revealed.diagnosis import (
     without,
 )
 from revealed.errors import InvalidDemonstrations, InvalidInput, InvalidOption, SolverFailed, ValueDoesNotExist
-from revealed.first_step import estimate_policy, require_first_step
+from revealed.first_step import estimate_with_notes, require_first_step
 from revealed.fit import Fit
 from revealed.linear_solvers import SOLVERS, Work
 from revealed.logit_rows import weighted_log
@@ -108,6 +108,7 @@ class Run:
         self.earlier: list[Floats] = []
         self.iterations = 0
         self._expert: Any = None
+        self._expert_notes: tuple[str, ...] = ()
         self.way_out: Floats | None = None  # along which weights run away
         self.value: Floats | None = None  # of a similar problem, where one is known
 
@@ -123,8 +124,14 @@ class Run:
     def expert(self) -> Any:
         """π̂_E, estimated once."""
         if self._expert is None:
-            self._expert = estimate_policy(self.mdp, self.demos.counts, self.options.first_step, self.reward)
+            found = estimate_with_notes(self.mdp, self.demos.counts, self.options.first_step, self.reward)
+            self._expert, self._expert_notes = found
         return self._expert
+
+    @property
+    def expert_notes(self) -> tuple[str, ...]:
+        """What to know of π̂_E, where it was asked for."""
+        return self._expert_notes
 
     def rho(self) -> Any:
         """The expert's weights: visits (theory O2), or occupancy under π̂_E times π̂_E (theory O3)."""
@@ -248,7 +255,7 @@ class Run:
         notes = [_NO_CHOICE] if nobody_chose(found.best) else []
         notes += [note for note in (*told, *getattr(self.reward_model, "notes", ())) if note]
         notes += [_OWN_PENALTY.format(l2=self.options.l2)] if self.usual_l2 else []
-        notes += [*self._transition_notes(), *self.demos.notes]
+        notes += [*self.expert_notes, *self._transition_notes(), *self.demos.notes]
         if found.departures:
             notes.append(_LEFT)
         if found.interrupted:

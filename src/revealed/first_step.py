@@ -1,7 +1,8 @@
 """π̂_E, the expert's policy estimated from the data alone: the first step of CCP and NPL, and the occupancy's policy.
 
 Frequencies, frequencies with additive smoothing, kernel smoothing over features or a distance, a multinomial logit on
-features, or an (S, A) array. A string names one with its defaults; an instance sets its options.
+features, or an (S, A) array. A string names one with its defaults; an instance sets its options. Whatever shapes the
+estimate beside the data (a penalty, a pseudo-count, a bandwidth) is told by `details` and shown in the summary.
 """
 
 from __future__ import annotations
@@ -13,17 +14,22 @@ import numpy as np
 import scipy.sparse as sp
 
 from revealed.chain import as_policy
-from revealed.checks import as_floats, as_number
+from revealed.checks import Bools, as_floats, as_number
+from revealed.diagnosis import suspects, way_out
 from revealed.errors import InvalidInput, InvalidOption
 from revealed.linear_solvers import Work
 from revealed.mdp import MDP, Floats
-from revealed.objective import Case, Objective
-from revealed.optimize import Settings, Trace, maximise
+from revealed.objective import Case, Evaluation, Objective
+from revealed.optimize import Search, Settings, Trace, maximise
 from revealed.pi_tilde import GivenPolicy
 from revealed.progress import Progress
 from revealed.rewards.base import Reward, check_features
 from revealed.rewards.linear import LinearReward
 from revealed.transitions import is_sparse
+
+MOST_FEATURES = 20  # of the reward that the logit of all goals takes along
+TOL, ALL_BUT_CERTAIN = 1e-8, 1e-4  # gradient of a logit at its end; where it has no maximum
+NO_SPREAD = 1e-12  # of a feature across the actions offered, relative to its size
 
 
 class FirstStep(Protocol):
@@ -39,10 +45,17 @@ class Frequency:
     def estimate(self, mdp: MDP, counts: Floats, reward: Reward | None = None) -> Floats:
         return _shares(mdp, counts)
 
+    def details(self, mdp: MDP, counts: Floats, reward: Reward | None = None) -> str:
+        return ""
+
 
 @dataclass(frozen=True)
 class Smoothed:
-    """Frequencies after adding `alpha` to the count of every feasible action: no choice has probability zero."""
+    """Frequencies after adding `alpha` to the count of every feasible action: no choice has probability zero.
+
+    A state with n visits and A actions is pulled to equal shares with weight αA/(n + αA): the mean under a Dirichlet
+    prior.
+    """
 
     alpha: float = 1.0
 
@@ -50,6 +63,9 @@ class Smoothed:
         if not 0.0 < as_number(self.alpha) < np.inf:
             raise InvalidOption("alpha", "a positive number", self.alpha)
         return _shares(mdp, counts + self.alpha * mdp.feasible)
+
+    def details(self, mdp: MDP, counts: Floats, reward: Reward | None = None) -> str:
+        return f"alpha={self.alpha:g}"
 
 
 @dataclass(frozen=True)
@@ -70,11 +86,24 @@ class Kernel:
             raise InvalidOption("bandwidth", "a positive number", self.bandwidth)
         if self.distance is not None:
             return _shares(mdp, self._by_distance(mdp, counts))
+        X = self._scaled(mdp, reward)
+        return _shares(mdp, _kernel_average(X / self._width(X, counts), counts))
+
+    def details(self, mdp: MDP, counts: Floats, reward: Reward | None = None) -> str:
+        if self.distance is not None or self.bandwidth is not None:
+            return f"bandwidth={self.bandwidth or 1.0:g}"
+        if self.features is None and borrow_features(reward) is None:
+            return "Scott's bandwidth"
+        return f"Scott's bandwidth={self._width(self._scaled(mdp, reward), counts):.3g}"
+
+    def _scaled(self, mdp: MDP, reward: Reward | None) -> Floats:
+        """(S, K): features of states in units of their spread, less those that are constant."""
         X = _state_features(self.features, reward, mdp, "kernel")
         spread = X.std(axis=0)
-        X = X[:, spread > 0.0] / spread[spread > 0.0]
-        width = self.bandwidth or float(counts.sum()) ** (-1.0 / (X.shape[1] + 4))
-        return _shares(mdp, _kernel_average(X / width, counts))
+        return X[:, spread > 0.0] / spread[spread > 0.0]
+
+    def _width(self, X: Floats, counts: Floats) -> float:
+        return self.bandwidth or float(counts.sum()) ** (-1.0 / (X.shape[1] + 4))
 
     def _by_distance(self, mdp: MDP, counts: Floats) -> Floats:
         shape = (mdp.n_states, mdp.n_states)
@@ -97,26 +126,42 @@ class Kernel:
 class Logit:
     """A multinomial logit: π(a|s) ∝ exp(x(s)·β_a) for state features, ∝ exp(x(s,a)·β) for features of pairs.
 
-    `features` default to the reward's. It is our own objective at discount zero, with a small penalty `l2` so that a
-    maximum always exists.
+    `features` default to the reward's. It is our own objective at discount zero, without a penalty: where the data
+    separate, so that it has no maximum, the search stops where choices are all but certain and the fit's status says
+    so. `l2` subtracts (l2/2)Σ(σ_kβ_k)² from the mean log likelihood (theory E5). σ_k is the standard deviation of the
+    k-th feature across the actions offered in a state, over the observed decisions, so that neither its units matter
+    nor what it has in common for all actions. State features are centred over the observed decisions, and each action
+    has a constant.
     """
 
     features: Any = None
-    l2: float = 1e-4
+    l2: float = 0.0
 
     def estimate(self, mdp: MDP, counts: Floats, reward: Reward | None = None) -> Floats:
-        if not 0.0 <= as_number(self.l2) < np.inf:
-            raise InvalidOption("l2", "a number >= 0", repr(self.l2))
+        return self.estimate_with_notes(mdp, counts, reward)[0]
+
+    def estimate_with_notes(
+        self, mdp: MDP, counts: Floats, reward: Reward | None = None
+    ) -> tuple[Floats, tuple[str, ...]]:
+        """The policy, and what to know about it."""
+        require_penalty(self.l2)
         X = _features(self.features, reward, mdp, "logit")
         if mdp.n_actions == 1:
-            return mdp.uniform_policy()
+            return mdp.uniform_policy(), ()
+        visits = counts.sum(axis=1)
+        share = visits / max(float(visits.sum()), 1e-300)
+        if X.ndim == 3:
+            Z = within_states(X, mdp.feasible)
+            model = LinearReward(Z / units(spread_across_actions(Z, mdp.feasible, share)))
+        else:
+            model = LinearReward(_by_action(X, mdp.feasible, share, first=0 if self.l2 > 0.0 else 1))
         myopic = mdp.replace(discount=0.0)
-        model = LinearReward(X if X.ndim == 3 else _by_action(X, mdp.n_actions))
         now = GivenPolicy(myopic, mdp.uniform_policy(), solver="lu")
-        objective = Objective(model, [Case(myopic, counts, now)], l2=self.l2)
-        settings = Settings(tol=1e-8, max_iter=500)
-        found = maximise(objective, model.init(), settings, Trace(Progress("logit", enabled=False), Work()))
-        return found.best.parts[0].policy
+        best, notes = climb(Objective(model, [Case(myopic, counts, now)], l2=self.l2), "Logit")
+        return best.parts[0].policy, notes
+
+    def details(self, mdp: MDP, counts: Floats, reward: Reward | None = None) -> str:
+        return _penalty_words(self.l2)
 
 
 @dataclass(frozen=True)
@@ -125,13 +170,43 @@ class GoalLogit:
     reward's features (`first_step="logit"`, the default there).
 
     The cost of a move is one, plus each of the reward's features in units of its mean size; where the reward has no
-    features, trips are measured in moves. `l2` keeps a maximum in reach.
+    features, or more than twenty, trips are measured in moves. `l2` is a penalty as in `Logit`; there is none unless
+    it is given.
     """
 
-    l2: float = 1e-4
+    l2: float = 0.0
 
     def estimate(self, mdp: MDP, counts: Floats, reward: Reward | None = None) -> Floats:
         raise InvalidOption("first_step", "Logit where trips have no goals", "GoalLogit")
+
+    def details(self, mdp: MDP, counts: Floats, reward: Reward | None = None) -> str:
+        words = ("of moves alone" if pooled_features(reward) is None else "", _penalty_words(self.l2))
+        return ", ".join(word for word in words if word)
+
+
+def require_penalty(l2: Any) -> None:
+    if not 0.0 <= as_number(l2) < np.inf:
+        raise InvalidOption("l2", "a number >= 0", repr(l2))
+
+
+def _penalty_words(l2: float) -> str:
+    return f"l2={l2:g}, standardised" if l2 > 0.0 else ""
+
+
+def climb(objective: Objective, who: str) -> tuple[Evaluation, tuple[str, ...]]:
+    """The maximum of a logit whose features are in units of their spread, so that the tolerance means the same for all
+    of them; and notes where it was not reached, or where there is none (theory I2, E5). Then the search is stopped
+    where choices are all but certain, since a policy that never leaves a loop would have no value at discount 1."""
+    found = _search(objective, TOL)
+    travel = [found.best.theta - found.earlier, found.best.theta]
+    if objective.l2 == 0.0 and way_out(objective, found.best, suspects(found.best, travel)) is not None:
+        return _search(objective, ALL_BUT_CERTAIN).best, (_SEPARATED.format(who=who),)
+    return found.best, () if found.reached else (_STOPPED.format(reason=found.reason, who=who),)
+
+
+def _search(objective: Objective, tol: float) -> Search:
+    quiet = Trace(Progress("logit", enabled=False), Work())
+    return maximise(objective, np.zeros(objective.reward.n_params), Settings(tol=tol, max_iter=500), quiet)
 
 
 _BY_NAME: dict[str, FirstStep] = {
@@ -144,13 +219,29 @@ _BY_NAME: dict[str, FirstStep] = {
 
 def estimate_policy(mdp: MDP, counts: Floats, first_step: Any = "frequency", reward: Reward | None = None) -> Floats:
     """π̂_E (S, A) by name, by instance (`rv.first_step.Kernel(bandwidth=2)`), or as given by the user."""
+    return estimate_with_notes(mdp, counts, first_step, reward)[0]
+
+
+def estimate_with_notes(
+    mdp: MDP, counts: Floats, first_step: Any = "frequency", reward: Reward | None = None
+) -> tuple[Floats, tuple[str, ...]]:
+    """π̂_E (S, A), and what to know about it, where the first step says something."""
     require_first_step(first_step)
-    if isinstance(first_step, str):
-        first_step = _BY_NAME["frequency" if first_step == "auto" else first_step]
-    if hasattr(first_step, "estimate"):
-        return as_policy(mdp, first_step.estimate(mdp, counts, reward), "first_step")
-    lifted = first_step if mdp.base is None else _lift_given(first_step, mdp)
-    return as_policy(mdp, lifted, "first_step")
+    step, notes = step_named(first_step), ()
+    if hasattr(step, "estimate_with_notes"):
+        step, notes = step.estimate_with_notes(mdp, counts, reward)
+    elif hasattr(step, "estimate"):
+        step = step.estimate(mdp, counts, reward)
+    elif mdp.base is not None:
+        step = _lift_given(step, mdp)
+    return as_policy(mdp, step, "first_step"), notes
+
+
+def step_named(first_step: Any) -> Any:
+    """The first step that a name stands for; anything else as it is."""
+    if not isinstance(first_step, str):
+        return first_step
+    return _BY_NAME["frequency" if first_step == "auto" else first_step]
 
 
 def require_first_step(first_step: Any) -> None:
@@ -208,11 +299,57 @@ def borrow_features(reward: Any) -> Floats | None:
     return getattr(reward, "features", None)
 
 
-def _by_action(X: Floats, A: int) -> list[sp.csr_array]:
-    """x(s) with its own weights for each action but the first, and a constant: (S, (A − 1)(K + 1)) per action."""
-    with_constant = sp.csr_array(np.column_stack([np.ones(len(X)), X]))
-    empty = sp.csr_array(with_constant.shape)
-    return [sp.csr_array(sp.hstack([with_constant if a == b else empty for b in range(1, A)])) for a in range(A)]
+def pooled_features(reward: Any) -> Floats | None:
+    """Those of the reward that the logit of all goals takes along; None where there are none, or very many."""
+    X = borrow_features(reward)
+    return None if X is None or X.shape[-1] > MOST_FEATURES else X
+
+
+def describe_step(first_step: Any, mdp: MDP, counts: Floats, reward: Reward | None) -> tuple[str, str]:
+    """A first step's name, and what shapes it beside the data: a penalty, a pseudo-count, a bandwidth."""
+    step = step_named(first_step)
+    if not hasattr(step, "estimate"):
+        return "given", ""
+    if not isinstance(step, Frequency | Smoothed | Kernel | Logit | GoalLogit):
+        return type(step).__name__, ""
+    name = "logit" if isinstance(step, GoalLogit) else type(step).__name__.lower()
+    return name, step.details(mdp, counts, reward)
+
+
+def _by_action(X: Floats, feasible: Bools, share: Floats, first: int) -> list[sp.csr_array]:
+    """x(s) and a constant with weights of their own for each action from `first` on, in units of their spread.
+
+    Without a penalty the first action's weights are zero, since differences alone matter; with one, all actions have
+    weights, lest it matter which comes first.
+    """
+    Z = np.column_stack([np.ones(len(X)), X - share @ X])
+    Z[:, 1:][:, ~(np.sqrt(share @ Z[:, 1:] ** 2) > NO_SPREAD * np.abs(X).max(axis=0, initial=0.0))] = 0.0
+    chance = feasible / np.maximum(feasible.sum(axis=1, keepdims=True), 1)
+    spread = np.sqrt((share[:, None] * chance * (1.0 - chance)).T @ Z**2)  # (A, K + 1): of z(s) on one action
+    A = feasible.shape[1]
+    own = [sp.csr_array(Z / units(spread[a])) for a in range(A)]
+    empty = sp.csr_array(Z.shape)
+    return [sp.csr_array(sp.hstack([own[a] if a == b else empty for b in range(first, A)])) for a in range(A)]
+
+
+def within_states(X: Floats, feasible: Bools) -> Floats:
+    """(R, A, K): features less their mean over the actions offered, which no choice sees; zero where none is offered
+    and where nothing but rounding is left."""
+    offered = feasible[:, :, None]
+    mean = (X * offered).sum(axis=1, keepdims=True) / np.maximum(offered.sum(axis=1, keepdims=True), 1)
+    Z = np.where(offered, X - mean, 0.0)
+    return np.where(np.abs(Z) > NO_SPREAD * np.abs(X).max(axis=(0, 1), initial=0.0), Z, 0.0)
+
+
+def spread_across_actions(Z: Floats, feasible: Bools, share: Floats) -> Floats:
+    """(K,): σ_k of centred features (R, A, K), actions at equal chances and rows by their share of decisions (E5)."""
+    chance = feasible / np.maximum(feasible.sum(axis=1, keepdims=True), 1)
+    return np.sqrt(np.einsum("ra,rak->k", share[:, None] * chance, Z**2))
+
+
+def units(spread: Floats) -> Floats:
+    """What to divide features by: their spread, and infinity where they have none, which leaves them out."""
+    return np.where(spread > 0.0, spread, np.inf)
 
 
 def _kernel_average(X: Floats, counts: Floats) -> Floats:
@@ -232,3 +369,14 @@ def _kernel_average(X: Floats, counts: Floats) -> Floats:
         gap -= gap.min(axis=1, keepdims=True)
         out[i : i + block] = np.exp(-0.5 * gap) @ mass
     return out[back.reshape(-1)]
+
+
+_SEPARATED = (
+    "the first step's logit has no maximum: some of its weights run away because they explain choices perfectly, so "
+    "that π̂_E gives some actions almost no chance. Pass first_step=rv.first_step.{who}(l2=1e-3), fewer features, "
+    "or another first step."
+)
+_STOPPED = (
+    "the first step's logit was not finished ({reason}). Pass first_step=rv.first_step.{who}(l2=1e-3), fewer features, "
+    "or another first step."
+)

@@ -64,6 +64,10 @@ class GoalRun(Run):
             self._expert = goal_policies(self.observed, self.options.first_step, self.reward)
         return self._expert
 
+    @property
+    def expert_notes(self) -> tuple[str, ...]:
+        return getattr(self._expert, "notes", ())
+
     def rho(self) -> Any:
         if self.options.weighting == "sample":
             return self.observed

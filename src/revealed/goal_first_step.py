@@ -6,7 +6,7 @@ there, beside the features of the reward. The other first steps are estimated fo
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -14,38 +14,40 @@ import numpy as np
 import scipy.sparse as sp
 
 from revealed.chain import as_policy
-from revealed.checks import Floats, as_number
+from revealed.checks import Floats
 from revealed.errors import InvalidOption
-from revealed.first_step import GoalLogit, borrow_features, estimate_policy
+from revealed.first_step import (
+    GoalLogit,
+    climb,
+    estimate_with_notes,
+    pooled_features,
+    require_penalty,
+    spread_across_actions,
+    units,
+    within_states,
+)
 from revealed.goal_rows import GoalRows
-from revealed.linear_solvers import Work
 from revealed.logit_rows import RowCases
 from revealed.mdp import MDP
 from revealed.objective import Objective
-from revealed.optimize import Settings, Trace, maximise
 from revealed.paths import Moves, cheapest_moves, shortest_costs
-from revealed.progress import Progress
 from revealed.rewards.base import Reward
 from revealed.rewards.linear import LinearReward
 from revealed.sweeps import soft_maximum
 
-MOST_FEATURES = 20  # of the reward that the logit takes along
 
-
-def pooled_logit(rows: GoalRows, reward: Reward | None, l2: float) -> LogitPolicies:
-    """One logit for the trips to all goals (theory R7), with a small penalty so that a maximum always exists."""
-    if not 0.0 <= as_number(l2) < np.inf:
-        raise InvalidOption("l2", "a number >= 0", repr(l2))
+def pooled_logit(rows: GoalRows, reward: Reward | None, l2: float = 0.0) -> LogitPolicies:
+    """One logit for the trips to all goals (theory R7); `l2` is a penalty in units of the features' spread (E5)."""
+    require_penalty(l2)
     costs = GoalCosts.of(rows.mdp, reward)
     parts = [costs.features(int(rows.goal[c]), rows.state[rows.rows_of(c)]) for c in range(rows.n_cases)]
-    X = np.concatenate(parts)
-    scale = np.maximum(np.abs(X).max(axis=(0, 1)), 1e-300)
-    zero = np.zeros(X.shape[2])
-    logit = RowCases(rows.rho, rows.feasible, np.zeros(rows.rho.shape), X / scale, zero)
-    objective = Objective(LinearReward(X / scale), [logit], l2)  # pyright: ignore[reportArgumentType]
-    quiet = Trace(Progress("logit", enabled=False), Work())
-    found = maximise(objective, zero, Settings("lbfgs", tol=1e-8, max_iter=500), quiet)
-    return LogitPolicies(costs, rows, found.best.theta / scale)
+    Z = within_states(np.concatenate(parts), rows.feasible)
+    unit = units(spread_across_actions(Z, rows.feasible, rows.rho.sum(axis=1) / rows.total))
+    zero = np.zeros(unit.size)
+    logit = RowCases(rows.rho, rows.feasible, np.zeros(rows.rho.shape), Z / unit, zero)
+    objective = Objective(LinearReward(Z / unit), [logit], l2)  # pyright: ignore[reportArgumentType]
+    best, notes = climb(objective, "GoalLogit")
+    return LogitPolicies(costs, rows, best.theta / unit, notes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +57,7 @@ class LogitPolicies:
     costs: GoalCosts = field(repr=False)
     rows: GoalRows = field(repr=False)
     beta: Floats
+    notes: tuple[str, ...] = ()
 
     def of(self, case: int, mdp: MDP) -> tuple[Floats, Floats | None]:
         X = self.costs.features(int(self.rows.goal[case]), np.arange(mdp.n_states))
@@ -63,7 +66,7 @@ class LogitPolicies:
 
     def for_rows(self, rows: GoalRows) -> LogitPolicies:
         """The same logit for other goals."""
-        return LogitPolicies(self.costs, rows, self.beta)
+        return replace(self, rows=rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,8 +104,8 @@ class GoalCosts:
 
 def _pair_features(mdp: MDP, reward: Reward | None) -> Floats:
     """(S, A, K): features of pairs, or those of where a pair leads; none where the reward has none, or very many."""
-    X = borrow_features(reward)
-    if X is None or X.shape[-1] > MOST_FEATURES or X.shape[0] != mdp.n_states:
+    X = pooled_features(reward)
+    if X is None or X.shape[0] != mdp.n_states:
         return np.zeros((*mdp.feasible.shape, 0))
     return np.asarray(X if X.ndim == 3 else mdp.transitions.expect(np.asarray(X)), dtype=np.float64)
 
@@ -114,9 +117,17 @@ class EachEstimated:
     rows: GoalRows = field(repr=False)
     first_step: Any
     reward: Reward | None = field(repr=False)
+    told: dict[int, tuple[str, ...]] = field(default_factory=dict, repr=False)
 
     def of(self, case: int, mdp: MDP) -> tuple[Floats, Floats | None]:
-        return estimate_policy(mdp, self.rows.dense(case), self.first_step, self.reward), None
+        policy, self.told[case] = estimate_with_notes(mdp, self.rows.dense(case), self.first_step, self.reward)
+        return policy, None
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What to know of the goals that were asked for, each note once."""
+        every = [note for notes in self.told.values() for note in notes]
+        return tuple(f"{every.count(note)} of {self.rows.n_cases} goals: {note}" for note in dict.fromkeys(every))
 
 
 @dataclass(frozen=True, eq=False)

@@ -88,14 +88,14 @@ class RowCases:
     def total(self) -> float:
         return float(self.rho.sum())
 
+    def holds(self, K: int) -> bool:
+        """Whether there is room for second derivatives: the slopes are here already."""
+        return True
+
     @cached_property
     def spread(self) -> tuple[Floats, Floats]:
         """That of every θ: slopes stay."""
         return widest_gap(self.slopes, self.feasible), np.abs(self.slopes).max(axis=(0, 1))
-
-    def holds(self, K: int) -> bool:
-        """Slopes are held already."""
-        return True
 
     def at(self, reward: Any, theta: Floats, kept: dict[str, Any]) -> RowsPart:
         Q = np.where(self.feasible, self.q + self.slopes @ (theta - self.start), -np.inf)

@@ -13,7 +13,7 @@ import numpy as np
 from revealed.checks import as_number
 from revealed.errors import InvalidOption, RevealedError
 from revealed.estimates import Estimates, FitLike, read_estimates, read_transitions
-from revealed.first_step import Frequency, GoalLogit, Kernel, Logit, Smoothed
+from revealed.first_step import Frequency, GoalLogit, Kernel, Logit, Smoothed, describe_step, step_named
 from revealed.sheet import Pair, Printed, Row, Sheet, number_column, probability, ratio
 
 if TYPE_CHECKING:
@@ -168,11 +168,22 @@ def is_pseudo(fit: FitLike) -> bool:
 
 
 def first_step_word(fit: FitLike) -> str:
-    """The first step's name; empty where the method has none."""
+    """The first step with what shapes it beside the data, `logit (l2=0.01, standardised)`; empty where the method has
+    none."""
+    name, details = first_step_parts(fit)
+    return f"{name} ({details})" if details else name
+
+
+def first_step_parts(fit: FitLike) -> tuple[str, str]:
+    """The first step's name, and its penalty, pseudo-count or bandwidth."""
     if fit.method not in ("CCP", "NPL") and fit.options.get("weighting") != "occupancy":
-        return ""
-    step = fit.options.get("first_step")
-    return step if isinstance(step, str) else "given" if _is_given(step) else type(step).__name__
+        return "", ""
+    step, goals = step_named(fit.options.get("first_step")), getattr(fit.demonstrations, "goals", None)
+    if goals is not None and isinstance(step, Kernel):
+        return "kernel", "goal by goal"
+    if goals is not None and fit.options.get("first_step") == "logit":
+        step = GoalLogit()
+    return describe_step(step, fit.mdp, fit.demonstrations.counts, fit.reward_model)
 
 
 def _is_given(first_step: Any) -> bool:
@@ -260,9 +271,9 @@ def first_step_trust(fit: FitLike) -> str:
 
 def _wrong_form(step: Any) -> str:
     """What may go wrong with a first step that cannot take any form; empty where it finds the truth, given data."""
-    step = {"logit": Logit(), "kernel": Kernel()}.get(step, Frequency()) if isinstance(step, str) else step
+    step = step_named(step)
     if isinstance(step, Logit | GoalLogit):
-        return "a logit of a wrong form"
+        return "a logit with a penalty, or of a wrong form," if step.l2 > 0.0 else "a logit of a wrong form"
     if isinstance(step, Kernel):  # of features, by default, it narrows as the data grow
         return "" if step.bandwidth is None and step.distance is None else "a kernel of fixed width that is too wide"
     return "" if isinstance(step, Frequency | Smoothed) else "one of a wrong form"

@@ -29,6 +29,7 @@ from revealed.demonstrations import Demonstrations
 from revealed.errors import InvalidDemonstrations, InvalidOption
 from revealed.estimation import Run
 from revealed.estimators import Estimator
+from revealed.first_step import describe_step
 from revealed.fit import Fit
 from revealed.mdp import MDP
 from revealed.parallel import workers
@@ -170,8 +171,8 @@ def _gather(
 def _assumption(found: Evidence, method: str) -> str:
     if method == "NFXP":
         return _ASSUMES["NFXP"]
-    step = found.run.options.first_step
-    how = step if isinstance(step, str) else type(step).__name__.lower() if hasattr(step, "estimate") else "given"
+    run = found.run
+    how = ", ".join(w for w in describe_step(run.options.first_step, run.mdp, run.demos.counts, run.reward) if w)
     return _ASSUMES[method].format(how=how, share=f"{found.coverage.share:.0%}", enough=ENOUGH)
 
 
@@ -183,6 +184,9 @@ _ASSUMES = {
     "NPL": "NPL assumes that π̂_E ({how}) is near enough to the expert's policy for the updates to come to rest at "
     "the maximum of the likelihood.",
 }
+
+
+_NEVER_ENDS = 'Under the observed frequencies a trajectory may never end; first_step="smoothed" is set.'
 
 
 def _remedies(trial: Trial) -> list[str]:
@@ -205,9 +209,11 @@ def _advice(
 ) -> Advice:
     trial, assumption = found.trials[method], _assumption(found, method)
     options = given | {name: value for name, value in trial.advised.items() if name != "updates"}
-    if found.run.options.first_step != given.get("first_step", "frequency"):
-        options["first_step"] = found.run.options.first_step
-    paragraph = " ".join([f"Use {method}.", reason, assumption, *_remedies(trial), *_left_undone(found)])
+    remedies, step, asked = _remedies(trial), found.run.options.first_step, given.get("first_step", "auto")
+    if isinstance(step, str) and step == "smoothed" and asked is not step:
+        options["first_step"] = step
+        remedies += [] if method == "NFXP" else [_NEVER_ENDS]
+    paragraph = " ".join([f"Use {method}.", reason, assumption, *remedies, *_left_undone(found)])
     return Advice(
         method,
         paragraph,

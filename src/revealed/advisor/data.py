@@ -19,7 +19,7 @@ from revealed.chain import Chain
 from revealed.demonstrations import Demonstrations
 from revealed.errors import RevealedError
 from revealed.estimation import Run
-from revealed.first_step import Kernel, Logit, Smoothed, estimate_policy
+from revealed.first_step import Frequency, Kernel, Logit, Smoothed, estimate_policy, step_named
 from revealed.mdp import Floats
 from revealed.rewards.base import is_linear
 
@@ -200,7 +200,7 @@ def policy_error(run: Run, tables: list[Floats]) -> float:
     for table in tables:
         again = estimate_policy(run.mdp, table, step, run.reward)
         squares += np.sum((again - run.expert) ** 2, axis=1) / len(tables)
-    if not (step in ("kernel", "logit") or isinstance(step, Kernel | Logit)):
+    if not isinstance(step_named(step), Kernel | Logit):
         n = np.maximum(run.mdp.feasible.sum(axis=1), 1)
         squares = np.where(run.demos.counts.sum(axis=1) > 0.0, squares, 1.0 - 1.0 / n)
     weight, _ = expert_occupancy(run)
@@ -212,7 +212,7 @@ def policy_error(run: Run, tables: list[Floats]) -> float:
 def make_run(method: str, reward: Any, options: Any, mdp: Any, demos: Any) -> Run:
     """The checked inputs, with a first step whose policy ends: at γ = 1 frequencies may not."""
     run = Run(method, reward, options, mdp, demos)
-    if mdp.discount < 1.0 or run.options.first_step != "frequency":
+    if mdp.discount < 1.0 or not isinstance(step_named(run.options.first_step), Frequency):
         return run
     try:
         Chain(run.mdp, run.expert, options.solver)

@@ -40,6 +40,9 @@ _PHRASES = {
     r"`?feasible`?=": "--unseen infeasible",
     r'(Try|Use) solver="lu", or (a smaller )?': r"\1 \2",
     r"Pass rv\.first_step\.\w+\(features=\.\.\.\)": "Give --features, or another --first-step",
+    r"Pass first_step=rv\.first_step\.\w+\(l2=1e-3\), fewer features, or another first step": (
+        "Use fewer features, or another --first-step"
+    ),
     r"Build the MDP as rv\.MDP\(rv\.estimate_transitions\(demos\), discount=\.\.\.\)": "Leave --transitions out",
     r", or, with known transitions, use Demonstrations\.from_counts": "",
     r"[Pp]ass n_states= and n_actions=": "list all of them in --features or --transitions",
