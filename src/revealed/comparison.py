@@ -12,13 +12,23 @@ from revealed.checks import as_list, require_flag
 from revealed.errors import InvalidInput
 from revealed.estimates import Estimates, FitLike, read_estimates
 from revealed.sheet import Printed, Row, Sheet, clean, number_column
-from revealed.summary import MOST_ROWS, agents_word, first_step_trust, first_step_word, is_pseudo, trips_word
+from revealed.summary import (
+    MOST_ROWS,
+    clusters_of,
+    counted,
+    first_step_trust,
+    first_step_word,
+    has_trips,
+    is_pseudo,
+    poor_fit_words,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
 
 STARS = ((0.01, "***"), (0.05, "**"), (0.1, "*"))
 NEEDED = ("theta", "llf", "status", "reward_model", "demonstrations")  # what tells a fit from other things
+COUNTED = ("Observations", "Agents", "Trips", "Decisions", "Travellers", "Goals")
 Cell = tuple[str, str]  # an estimate, and its standard error in brackets
 
 
@@ -90,6 +100,7 @@ class Comparison(Printed):
             f"Too many parameters to list: {_listed(long)}." if long else "",
             _PENALISED.format(names=shrunk) if shrunk else "",
             *self._first_step_notes(),
+            *self._status_notes(),
             _differences(self._fits),
         ]
         return [note for note in notes if note]
@@ -100,6 +111,14 @@ class Comparison(Printed):
             found.append((words, self._those(lambda fit, trust=trust: first_step_trust(fit) == trust)))
         found.append((_PSEUDO, self._those(is_pseudo)))
         return [words.format(names=names) for words, names in found if names]
+
+    def _status_notes(self) -> list[str]:
+        """What the fits' own statuses have beside a good end, and what speaks against the model, each once."""
+        found: dict[str, list[str]] = {}
+        for name, fit in zip(self._names, self._fits, strict=True):
+            for words in (*fit.status.notes, poor_fit_words(fit)):
+                found.setdefault(words, []).append(name)
+        return [f"{_listed(names)}: {words}" for words, names in found.items() if words]
 
     def _those(self, have: Callable[..., bool]) -> str:
         """The names of the fits that have something."""
@@ -145,10 +164,10 @@ def _statistics(fits: Sequence[FitLike]) -> list[dict[str, Any]]:
 def _statistics_of(fit: FitLike) -> dict[str, Any]:
     return {
         "Log likelihood": fit.llf,
-        "Observations": fit.nobs,
-        "Agents": agents_word(fit),
-        "Trips, goals": trips_word(fit),
+        **(dict.fromkeys(COUNTED, "") | counted(fit)),
         "Parameters": fit.theta.size,
+        "Pseudo R²": fit.prsquared,
+        "Hit rate": fit.hit_rate,
         "AIC": fit.aic,
         "BIC": fit.bic,
         "Method": fit.method,
@@ -170,7 +189,9 @@ def _statistics_rows(fits: Sequence[FitLike], found: Sequence[Estimates | None])
 
 def _covariance_word(fit: FitLike) -> str:
     kind, joint = fit.errors
-    return kind + ", joint" if joint else kind
+    told = fit.groups is not None or (kind == "cluster" and has_trips(fit))  # else agents, as everybody expects
+    by = f" by {clusters_of(fit)[0]}" if told else ""
+    return kind + by + (", joint" if joint else "")
 
 
 def _union(names: Iterable[Iterable[str]]) -> list[str]:
@@ -273,6 +294,7 @@ def _numbered(names: Sequence[str]) -> list[str]:
 
 
 _FORMATS = {"Log likelihood": "{:.3f}", "AIC": "{:.2f}", "BIC": "{:.2f}", "Discount": "{:.10g}", "Seconds": "{:.3f}"}
+_FORMATS |= {"Pseudo R²": "{:.4f}", "Hit rate": "{:.4f}"}
 _OTHER_DATA = "The fits are on different data ({what}): their log likelihoods, AIC and BIC cannot be compared."
 _WEIGHTED = "With occupancy weighting the log likelihood is not what was maximised."
 _PENALISED = "Penalised, with errors that do not cover the shrinkage: {names}."

@@ -81,6 +81,25 @@ class GoalFit(AnyFit):
     def n_trips(self) -> int:
         return self.demonstrations.origins.size
 
+    @property
+    def n_observations(self) -> float:
+        """The number of trips: a trip is one draw of a path, however many decisions it took."""
+        steps = self.demonstrations.steps
+        assert steps is not None
+        return float(self.demonstrations.step_weights[steps.first].sum())
+
+    @property
+    def usual_errors(self) -> str:
+        """Clusters of travellers, or of trips where nobody knows whose they were. "robust", the sandwich over trips,
+        where one person made all of them; "hessian" where the reward has no scores, or there is a single trip."""
+        from revealed.goal_inference import has_scores
+
+        if not has_scores(self.reward_model, self.cases.rows.rho.size):
+            return super().usual_errors
+        if self.demonstrations.n_agents > 1:
+            return "cluster"
+        return "robust" if self.n_trips > 1 and self.demonstrations.visit_discount == 1.0 else super().usual_errors
+
     def states(self, argument: str, given: Any) -> list[int]:
         """Indices of states that are given by their labels, or by their indices where there are none."""
         listed = [given] if is_label(given, self.mdp.state_labels) else as_list(given)
@@ -165,7 +184,10 @@ class GoalFit(AnyFit):
         if point.problem is not None:
             raise point.problem
         rows, demos = self.cases.rows, self.demonstrations
-        return GoalEvidence(point, rows.by_agent, demos.ids, demos.visit_discount == 1.0)
+        trips, often = rows.by_trip(demos)
+        return GoalEvidence(
+            point, rows.by_agent, demos.ids, demos.visit_discount == 1.0, self.groups, trips=trips, often=often
+        )
 
     @property
     def near_value(self) -> None:
@@ -173,7 +195,11 @@ class GoalFit(AnyFit):
 
     def __getstate__(self) -> dict[str, Any]:
         """Without what holds factorisations; it is made again when asked for."""
-        return {name: value for name, value in super().__getstate__().items() if name not in ("cases", "_values")}
+        return {
+            name: value
+            for name, value in super().__getstate__().items()
+            if name not in ("cases", "_values", "_choices")
+        }
 
     def log_likelihood_by_trip(self, demonstrations: Demonstrations | None = None) -> pd.Series:
         """The log likelihood of each trip: of those observed, or of others, held out, on the same model."""

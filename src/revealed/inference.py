@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from revealed.agent_groups import AgentGroups
 from revealed.checks import Bools, require_flag, require_option
 from revealed.diagnosis import invisible_directions
 from revealed.errors import InvalidInput, InvalidOption
@@ -35,12 +36,14 @@ NULL = 1e-10  # eigenvalue of an information matrix with unit diagonal that coun
 @dataclass(frozen=True, eq=False)
 class Evidence:
     """An estimate and the decisions behind it: `point` is the objective with sample weights at θ̂, `weights` sparse
-    (N, S*A) are the agents' counts, `ids` their names, `even` tells whether every decision counts once."""
+    (N, S*A) are the agents' counts, `ids` their names, `even` tells whether every decision counts once; `groups` are
+    agents who count together in clusters, each agent by itself where there are none."""
 
     point: Evaluation = field(repr=False)
     weights: sp.csr_array = field(repr=False)
     ids: tuple[Any, ...] = field(repr=False)
     even: bool = True
+    groups: AgentGroups | None = field(repr=False, default=None)
 
     def covariance(self, kind: str, joint: bool = False, blank: bool = True) -> Floats:
         """(K, K), or (K + L, K + L) with the parameters of the transitions. NaN where nothing can be said.
@@ -183,7 +186,11 @@ class Evidence:
     def _meat(self, kind: str) -> Floats | None:
         if kind == "hessian":
             return None if self.point.objective.l2 == 0.0 else self.bread - self._penalty
-        return self._outer() if kind == "robust" else clustered(self.agent_scores)
+        return self._outer() if kind == "robust" else self._clustered(self.agent_scores)
+
+    def _clustered(self, scores: Floats) -> Floats:
+        """The meat of agents (N, …), or of groups of them."""
+        return clustered(scores if self.groups is None else self.groups.sums(scores))
 
     # -- θ and ψ ------------------------------------------------------------------------------------------------------
 
@@ -243,7 +250,7 @@ class Evidence:
         inverse = np.block([[own, own @ self.cross_hessian @ per_move], [np.zeros((L, K)), per_move]])
         if kind == "cluster":
             per_agent = np.asarray((self.estimated.by_agent @ self._outcome_scores).toarray())
-            meat = clustered(np.hstack([self.agent_scores, per_agent]))
+            meat = self._clustered(np.hstack([self.agent_scores, per_agent]))
         else:  # decisions and moves are uncorrelated: a move's score has mean zero whatever was decided
             choices = self.bread - self._penalty if kind == "hessian" else self._outer()
             meat = np.block([[choices, np.zeros((K, L))], [np.zeros((L, K)), moves]])
@@ -283,7 +290,7 @@ def soft_value_of(part: SoftValue) -> Floats:
 
 
 def clustered(scores: Floats) -> Floats:
-    """Σ_i s_i s_iᵀ · N/(N − 1): the meat of agents whose own decisions may hang together (theory N3)."""
+    """Σ_i s_i s_iᵀ · N/(N − 1): the meat of agents, or groups, whose decisions may hang together (theory N3)."""
     N = len(scores)
     return scores.T @ scores * (N / (N - 1.0))
 

@@ -9,7 +9,7 @@ from scipy.stats import chi2
 import revealed as rv
 from models import counts, draw, random_mdp, shuffled
 from networks import random_trips
-from revealed.fit_report.choices import ENOUGH, ChiSquare, ChoiceFit, chi_square, standardise
+from revealed.goodness import ENOUGH, ChiSquare, ChoiceFit, chi_square, standardise
 
 
 def compared(table, policy, feasible=None) -> ChoiceFit:
@@ -111,7 +111,7 @@ def test_one_by_one_it_is_pearsons_statistic():
 
 def test_pooled_it_has_the_mean_of_a_chi_square_under_the_true_policy():
     """E d'C⁻¹d is the rank of C, however unlike the pooled states are."""
-    from revealed.fit_report.choices import _distance
+    from revealed.goodness import _distance
 
     rng = np.random.default_rng(1)
     policy = rng.dirichlet(np.ones(3), size=40)
