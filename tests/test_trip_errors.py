@@ -29,7 +29,8 @@ def driven(seed: int, travellers: int = 40, apart: float = 0.0) -> pd.DataFrame:
         model = rv.RouteChoice(network, network.reward(NAMES), own)
         n = travellers * TRIPS // 2
         ends = rng.choice(network.n_links, 5, replace=False)
-        pairs = [(int(o), int(d)) for o, d in zip(rng.choice(network.n_links, 3 * n), rng.choice(ends, 3 * n)) if o != d]
+        begins, goals = rng.choice(network.n_links, 3 * n), rng.choice(ends, 3 * n)
+        pairs = [(int(o), int(d)) for o, d in zip(begins, goals, strict=True) if o != d]
         demand = pd.DataFrame(pairs[:n], columns=["o", "d"])
         demand = demand.assign(origin=[network.links[k] for k in demand["o"]])
         demand = demand.assign(destination=[network.links[k] for k in demand["d"]], trips=1)

@@ -75,7 +75,8 @@ class Recipe(Description):
     discount, transitions, probability, smoothing, kernel, unseen, terminal, horizon : the model; transitions are
         estimated from the panel, unless a table of them is given.
     method, updates, first_step, weighting, l2, tol, max_iter, optimizer, start : the estimator and its options.
-    errors, cluster, joint, reps, seed : the standard errors; out : where `revealed fit` writes, while `fit()` writes nothing.
+    errors, cluster, joint, reps, seed : the standard errors.
+    out : where `revealed fit` writes, while `fit()` writes nothing.
 
     Its parts are made when they are first asked for: `demonstrations`, `mdp` and `reward_model`, which the estimator is
     given; `binned` (bins of the states) and `places` (S, 2) (where states lie), or None; labels of states and actions.

@@ -97,7 +97,7 @@ class Uncertain:
         return group_agents(self.demonstrations, by)
 
     @property
-    def _group_key(self) -> str:
+    def group_key(self) -> str:
         """What tells results of one grouping from those of another; empty where agents count by themselves."""
         return "" if self.groups is None else self.groups.key
 
@@ -152,7 +152,7 @@ class Uncertain:
             draws = np.hstack([found.theta, found.psi]) if joint else found.theta
             matrix = np.atleast_2d(np.cov(draws, rowvar=False))
             return self.evidence.blanked(matrix) if blank else matrix
-        key = ("covariance", kind, joint, blank, self._group_key)
+        key = ("covariance", kind, joint, blank, self.group_key)
         if key not in self.kept:
             matrix = self.evidence.covariance(kind, joint, blank)
             self.kept[key] = matrix if self.at_maximum else np.full_like(matrix, np.nan)
