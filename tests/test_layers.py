@@ -32,7 +32,7 @@ ORDER: list[str] = [
     "rewards", "trip_simulation",
     "logit_rows", "slopes", "pi_tilde", "objective",
     "device_kernels", "device_rewards", "device_pi_tilde", "device_parts", "device_cases",
-    "optimize", "diagnosis", "first_step",
+    "optimize", "diagnosis", "first_step", "coverage",
     "goal_rows", "goal_cases", "route_cases", "goal_first_step", "goal_likelihood", "goal_flows",
     "inference", "goal_inference", "bootstrap", "reestimation", "nesting", "hypotheses", "identification",
     "uncertainty",

@@ -14,6 +14,7 @@ import numpy as np
 
 from revealed.chain import Chain
 from revealed.checks import as_floats, as_number, require_count, require_flag, require_option
+from revealed.coverage import coverage_notes
 from revealed.demonstrations import Demonstrations
 from revealed.diagnosis import (
     Status,
@@ -81,6 +82,7 @@ class Run:
     """One fit under way: the checked inputs, the objective's weights, the trace, and what NPL's updates did."""
 
     usual_step = "frequency"  # the first step unless told
+    again = False  # whether this is one of many refits, whose notes nobody reads
 
     def __init__(self, method: str, reward: Reward, options: Options, mdp: MDP, demos: Demonstrations) -> None:
         _require_types(mdp, demos)
@@ -210,7 +212,7 @@ class Run:
         told = impossible_moves(self.mdp, self.demos), getattr(self.reward_model, "left_out", "")
         notes = [_NO_CHOICE] if nobody_chose(found.best) else []
         notes += [note for note in told if note]
-        notes += [*self._transition_notes(), *self.demos.notes]
+        notes += [*self._transition_notes(), *self.demos.notes, *coverage_notes(self)]
         if found.interrupted:
             message = f"{found.reason}; what was reached is kept."
             return found.best, Status("iteration_limit", message, tuple(notes), interrupted=True)
