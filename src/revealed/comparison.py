@@ -166,8 +166,8 @@ def _statistics_of(fit: FitLike) -> dict[str, Any]:
         "Log likelihood": fit.llf,
         **(dict.fromkeys(COUNTED, "") | counted(fit)),
         "Parameters": fit.theta.size,
-        "Pseudo R²": fit.prsquared,
-        "Hit rate": fit.hit_rate,
+        "Pseudo R²": _known(fit.prsquared),
+        "Hit rate": _known(fit.hit_rate),
         "AIC": fit.aic,
         "BIC": fit.bic,
         "Method": fit.method,
@@ -184,7 +184,15 @@ def _statistics_rows(fits: Sequence[FitLike], found: Sequence[Estimates | None])
     for column, one in zip(columns, found, strict=True):
         if one is None or one.reason:
             column["Covariance"] = "none"
-    return tuple((key, *(_FORMATS.get(key, "{}").format(column[key]) for column in columns)) for key in columns[0])
+    return tuple((key, *(_written(key, column[key]) for column in columns)) for key in columns[0])
+
+
+def _written(key: str, value: Any) -> str:
+    return "" if value == "" else _FORMATS.get(key, "{}").format(value)
+
+
+def _known(value: float) -> Any:
+    return value if np.isfinite(value) else ""
 
 
 def _covariance_word(fit: FitLike) -> str:
@@ -295,6 +303,7 @@ def _numbered(names: Sequence[str]) -> list[str]:
 
 _FORMATS = {"Log likelihood": "{:.3f}", "AIC": "{:.2f}", "BIC": "{:.2f}", "Discount": "{:.10g}", "Seconds": "{:.3f}"}
 _FORMATS |= {"Pseudo R²": "{:.4f}", "Hit rate": "{:.4f}"}
+
 _OTHER_DATA = "The fits are on different data ({what}): their log likelihoods, AIC and BIC cannot be compared."
 _WEIGHTED = "With occupancy weighting the log likelihood is not what was maximised."
 _PENALISED = "Penalised, with errors that do not cover the shrinkage: {names}."

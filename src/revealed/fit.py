@@ -15,6 +15,7 @@ import numpy as np
 from revealed.agent_groups import AgentGroups
 from revealed.demonstrations import Demonstrations
 from revealed.diagnosis import Status
+from revealed.errors import RevealedError
 from revealed.goal_steps import n_goals
 from revealed.labelled import find_states, label_table, labels_or_numbers, named_actions, require_going_on
 from revealed.mdp import MDP, Floats
@@ -126,12 +127,19 @@ class AnyFit(Uncertain):
     @property
     def llnull(self) -> float:
         """The log likelihood of choosing blindly among what is offered; where trips have goals, what leads there."""
-        return self._choices.llf_at_random
+        return self._measure("llf_at_random")
+
+    def _measure(self, name: str) -> float:
+        """NaN where choices cannot be predicted at the estimate, as after a search that failed."""
+        try:
+            return getattr(self._choices, name)
+        except RevealedError:
+            return np.nan
 
     @property
     def llsat(self) -> float:
         """The highest log likelihood that any policy has on these data: that of the observed frequencies."""
-        return self._choices.llf_of_frequencies
+        return self._measure("llf_of_frequencies")
 
     @property
     def prsquared(self) -> float:
@@ -146,7 +154,7 @@ class AnyFit(Uncertain):
     @property
     def hit_rate(self) -> float:
         """Share of the decisions between several actions that were for the one predicted as the most likely."""
-        return self._choices.hit_rate
+        return self._measure("hit_rate")
 
     @cached_property
     def goodness(self) -> ChiSquare | str:
@@ -154,7 +162,10 @@ class AnyFit(Uncertain):
         misses what these data show; a fit that converged may."""
         from revealed.goodness import chi_square
 
-        return chi_square(self, self._choices.tested)
+        try:
+            return chi_square(self, self._choices.tested)
+        except RevealedError as error:
+            return f"No χ² test: {error}"
 
     @property
     def state_labels(self) -> tuple[Any, ...]:

@@ -138,13 +138,21 @@ def _right_facts(fit: FitLike) -> tuple[Pair, ...]:
     return (
         *((name, text) for name, text in counted(fit).items() if text),
         ("Pseudo log lik." if is_pseudo(fit) else "Log likelihood", f"{fit.llf:.3f}"),
-        ("LL, null", f"{fit.llnull:.3f}"),
-        ("LL, saturated", f"{fit.llsat:.3f}"),
-        ("Pseudo R², adj.", f"{fit.prsquared:.4f}, {fit.prsquared_adj:.4f}"),
-        ("Hit rate", f"{fit.hit_rate:.4f}"),
+        *_measures(fit),
         ("AIC", f"{fit.aic:.2f}"),
         ("BIC", f"{fit.bic:.2f}"),
     )
+
+
+def _measures(fit: FitLike) -> tuple[Pair, ...]:
+    """How well choices are predicted; what is not a number stays away."""
+    found = {
+        "LL, null": (f"{fit.llnull:.3f}", fit.llnull),
+        "LL, saturated": (f"{fit.llsat:.3f}", fit.llsat),
+        "Pseudo R², adj.": (f"{fit.prsquared:.4f}, {fit.prsquared_adj:.4f}", fit.prsquared),
+        "Hit rate": (f"{fit.hit_rate:.4f}", fit.hit_rate),
+    }
+    return tuple((name, text) for name, (text, value) in found.items() if np.isfinite(value))
 
 
 def counted(fit: FitLike) -> dict[str, str]:
@@ -357,7 +365,7 @@ def _in_one_sentence(found: Any) -> str:
 
 _POOR = (
     "the model fits poorly, converged or not: observed choices differ from the predicted ones by more than chance "
-    "({found}). The report shows where; is a feature missing, or is the model of the transitions wrong?"
+    "({found}). Is a feature missing, or is the model of the transitions wrong?"
 )
 _FEW_CLUSTERS = (
     "Standard errors from few clusters ({n}, by {by}) tend to be too small: read z against a t distribution with {df} "

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from revealed.errors import InvalidInput, RevealedError
+from revealed.errors import InvalidInput
 from revealed.files import prepare_folder, write_atomically
 from revealed.fit import AnyFit, Fit
 from revealed.fit_report.chapters import Chapter, choices, diagnostics, estimates, search, states
@@ -129,20 +129,12 @@ def _headline(material: Material) -> Chapter:
     status = material.fit.status
     kind, mark, words = ENDINGS.get(status.code, ("open", "?", status.code))
     words = "Interrupted" if status.interrupted else words
-    poor = _poor(material.fit)
+    poor = poor_fit_words(material.fit)
     if kind == "holds" and poor:  # it converged, but nobody should read that as praise of the model
-        kind, words = "open", f"{words} · the model fits poorly"
+        kind, words = "mind", f"{words} · the model fits poorly"
     badge = tag("span", tag("span", mark, aria_hidden="true"), f" {words}", class_=f"badge {kind}")
     told = [paragraph(sentence(text), "lead") for text in (status.message, poor) if text]
     return [tag("p", badge), *told, facts(_facts(material))]
-
-
-def _poor(fit: AnyFit) -> str:
-    """What the observed choices say against the model; empty where it is no more than chance could do."""
-    try:
-        return poor_fit_words(fit)
-    except RevealedError:  # where even the choices cannot be predicted, the chapter on them says so
-        return ""
 
 
 def _facts(material: Material) -> dict[str, str]:
