@@ -185,9 +185,8 @@ class GoalFit(AnyFit):
             raise point.problem
         rows, demos = self.cases.rows, self.demonstrations
         trips, often = rows.by_trip(demos)
-        return GoalEvidence(
-            point, rows.by_agent, demos.ids, demos.visit_discount == 1.0, self.groups, trips=trips, often=often
-        )
+        known = {"even": demos.visit_discount == 1.0, "groups": self.groups, "copies": demos.agent_weights}
+        return GoalEvidence(point, rows.by_agent, demos.ids, **known, trips=trips, often=often)
 
     @property
     def near_value(self) -> None:
