@@ -54,6 +54,11 @@ class MadeUp:
     raises: Exception | None = None
     nobs: int = 4292
     llf: float = -163.581
+    llnull: float = -2974.988
+    llsat: float = -140.5
+    hit_rate: float = 0.9923
+    goodness: Any = "No χ² test: it is made up."
+    groups: Any = None
     failures: dict[str, int] = field(default_factory=dict)
     iterations: int = 7
     seconds: float = 0.021
@@ -88,6 +93,14 @@ class MadeUp:
     @property
     def bic(self) -> float:
         return np.log(self.nobs) * self.theta.size - 2 * self.llf
+
+    @property
+    def prsquared(self) -> float:
+        return 1.0 - self.llf / self.llnull
+
+    @property
+    def prsquared_adj(self) -> float:
+        return 1.0 - (self.llf - self.theta.size) / self.llnull
 
     @property
     def bse(self) -> pd.Series:

@@ -12,17 +12,15 @@ import revealed as rv
 from models import corridor, draw, random_mdp, shuffled
 from revealed.advisor.advice import _assumption
 from revealed.advisor.data import (
-    ENOUGH,
-    expert_occupancy,
     feature_error,
     make_run,
     make_units,
-    measure_coverage,
     measure_precision,
     policy_error,
 )
 from revealed.advisor.rules import Evidence, decide
 from revealed.advisor.trials import Replications, Timed, Trial, affordable, mean_kl, time_methods
+from revealed.coverage import ENOUGH, expert_occupancy, measure_coverage
 from revealed.environments import obstacleworld
 from revealed.estimation import Options
 from revealed.mdp import Floats

@@ -218,9 +218,11 @@ def test_trips_to_other_goals_are_other_data():
     assert steps is not None
     one = rv.NFXP(made.reward).fit(made.mdp, demos)
     table = compare_fits([one, one])
-    assert cells(table, "Trips, goals") == ["40, 5", "40, 5"]
+    for row, told in {"Trips": "40", "Decisions": f"{one.n_decisions}", "Goals": "5"}.items():
+        assert cells(table, row) == [told, told]
+    assert cells(table, "Covariance") == ["cluster by trip"] * 2
     assert "different data" not in str(table)
     cut = replace(steps, goal=np.where(steps.goal == one.goal_states[0], one.goal_states[1], steps.goal))
     other = replace(one, demonstrations=replace(demos, steps=cut))
     assert "different data (different goals)" in " ".join(str(compare_fits([one, other])).split())
-    assert "Trips, goals" not in str(compare_fits([GROUP4, MYOPIC]))
+    assert "Trips" not in str(compare_fits([GROUP4, MYOPIC]))

@@ -46,19 +46,22 @@ def test_scores_add_up_to_the_gradient_anywhere(goal_trips):
 
 
 def test_the_four_kinds_are_what_they_are_called(goal_trips, goal_fit):
-    """From finite differences of single decisions and of the gradient: inverse Hessian, outer product, sandwiches."""
+    """From finite differences of single decisions and of the gradient: inverse Hessian, outer product of the scores of
+    whole trips, sandwiches."""
     objective = Objective(goal_trips.reward, [EachGoal(goal_trips.rows, solver="lu")])
     U = scores(goal_trips, goal_fit.theta)
     H = -goal_trips.demos.n_decisions * central_differences(lambda t: objective.at(t).gradient, goal_fit.theta)
     per_agent = np.zeros((goal_trips.demos.n_agents, goal_fit.theta.size))
     np.add.at(per_agent, goal_trips.demos.steps.agent, U)
-    N = len(per_agent)
+    N, trip = len(per_agent), goal_trips.demos.trajectory
+    V = np.zeros((trip[-1] + 1, goal_fit.theta.size))
+    np.add.at(V, trip, U)
     inverse = np.linalg.inv(H)
     meat = per_agent.T @ per_agent * N / (N - 1)
     for kind, expected in {
         "hessian": inverse,
-        "opg": np.linalg.inv(U.T @ U),
-        "robust": inverse @ U.T @ U @ inverse,
+        "opg": np.linalg.inv(V.T @ V),
+        "robust": inverse @ V.T @ V @ inverse,
         "cluster": inverse @ meat @ inverse,
     }.items():
         found = np.asarray(goal_fit.cov_params(kind=kind))

@@ -41,7 +41,7 @@ def fitted() -> Any:
 
 def test_nll_of_a_fit_is_its_log_likelihood_per_decision_or_trip():
     fit = fitted()
-    assert nll(fit, fit.demonstrations) == pytest.approx(-fit.llf / fit.nobs, rel=1e-12)
+    assert nll(fit, fit.demonstrations) == pytest.approx(-fit.llf / fit.n_decisions, rel=1e-12)
     assert nll(fit, fit.demonstrations, per="trajectory") == pytest.approx(-fit.llf / 150, rel=1e-12)
 
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from revealed.fit_report import build_fit_report, write_fit_report
     from revealed.goal_fit import GoalFit
     from revealed.hard_bellman import solve_hard
-    from revealed.hypotheses import difference_test, likelihood_ratio_test
+    from revealed.hypotheses import difference_test, likelihood_ratio_test, vuong_test
     from revealed.loading import load
     from revealed.mdp import MDP
     from revealed.metrics import evaluate
@@ -93,6 +93,7 @@ _LATE = {
     "simulate": "revealed.simulation",
     "solve": "revealed.bellman",
     "solve_hard": "revealed.hard_bellman",
+    "vuong_test": "revealed.hypotheses",
     "write_fit_report": "revealed.fit_report",
 }
 
@@ -152,5 +153,6 @@ __all__ = [
     "simulate",
     "solve",
     "solve_hard",
+    "vuong_test",
     "write_fit_report",
 ]

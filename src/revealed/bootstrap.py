@@ -10,12 +10,13 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from revealed.agent_groups import AgentGroups
 from revealed.checks import is_seed, require_count, require_flag, require_probability
 from revealed.errors import InvalidInput, InvalidOption
 from revealed.mdp import Floats
@@ -59,6 +60,8 @@ class Bootstrap:
     failures: dict[str, int]
     re_estimated: str
     done: dict[int, Replication] = field(repr=False)
+    by: str = ""  # the key of the groups that were drawn, where it was not agents
+    units: str = ""  # and how many of what
 
     @property
     def interrupted(self) -> bool:
@@ -102,6 +105,7 @@ class Bootstrap:
                 text += "; so many failures make the spread of the others look too small"
         if self.n_used < FEW:
             text += "; too few for the ends of an interval"
+        text += f"; {self.units} drawn" if self.units else ""
         return text + f"; {self.re_estimated}"
 
     def __repr__(self) -> str:
@@ -124,8 +128,10 @@ def resample(
     progress: bool | None = None,
     re_estimated: str = "",
     done: dict[int, Replication] | None = None,
+    groups: AgentGroups | None = None,
 ) -> Bootstrap:
-    """Draw agents with replacement `reps` times and estimate again, but for those that are `done`.
+    """Draw agents, or `groups` of them, with replacement `reps` times and estimate again, but for those that are
+    `done`.
 
     Ctrl-C keeps what was finished.
     """
@@ -133,13 +139,29 @@ def resample(
     if n_agents < 2:
         remedy = "Plain counts have no agents: build demonstrations from trajectories or a frame."
         raise InvalidOption("bootstrap", "two agents or more to resample", f"{n_agents}", remedy=remedy)
+    if groups is not None:
+        refit, n_agents = _ByGroup(refit, groups), groups.n
     found = dict(done or {})
     missing = [r for r in range(reps) if r not in found]
     with Progress("bootstrap", progress, total=len(missing)) as bar, suppress(KeyboardInterrupt):
         for r, replication in _replications(refit, n_agents, missing, seed, jobs):
             found[r] = replication
             bar.update()
-    return _gather(found, names, reps, seed, re_estimated)
+    drawn = _gather(found, names, reps, seed, re_estimated)
+    if groups is None:
+        return drawn
+    return replace(drawn, by=groups.key, units=f"{groups.n} clusters by {groups.by}")
+
+
+@dataclass(frozen=True)
+class _ByGroup:
+    """The estimate with a weight per group of agents."""
+
+    refit: Refit
+    groups: AgentGroups
+
+    def __call__(self, weights: Floats) -> Replication:
+        return self.refit(self.groups.spread(weights))
 
 
 def check_options(reps: Any = 2, seed: Any = 0, jobs: Any = None, progress: Any = None) -> None:

@@ -14,12 +14,14 @@ from revealed.estimates import Estimates, FitLike, read_estimates
 from revealed.sheet import Printed, Row, Sheet, clean, number_column
 from revealed.summary import (
     MOST_ROWS,
-    agents_word,
+    clusters_of,
+    counted,
     first_step_parts,
     first_step_trust,
     first_step_word,
+    has_trips,
     is_pseudo,
-    trips_word,
+    poor_fit_words,
 )
 
 if TYPE_CHECKING:
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 
 STARS = ((0.01, "***"), (0.05, "**"), (0.1, "*"))
 NEEDED = ("theta", "llf", "status", "reward_model", "demonstrations")  # what tells a fit from other things
+COUNTED = ("Observations", "Agents", "Trips", "Decisions", "Travellers", "Goals")
 Cell = tuple[str, str]  # an estimate, and its standard error in brackets
 
 
@@ -98,6 +101,7 @@ class Comparison(Printed):
             f"Too many parameters to list: {_listed(long)}." if long else "",
             _PENALISED.format(names=shrunk) if shrunk else "",
             *self._first_step_notes(),
+            *self._status_notes(),
             _differences(self._fits),
         ]
         return [note for note in notes if note]
@@ -108,6 +112,14 @@ class Comparison(Printed):
             found.append((words, self._those(lambda fit, trust=trust: first_step_trust(fit) == trust)))
         found.append((_PSEUDO, self._those(is_pseudo)))
         return [words.format(names=names) for words, names in found if names]
+
+    def _status_notes(self) -> list[str]:
+        """What the fits' own statuses have beside a good end, and what speaks against the model, each once."""
+        found: dict[str, list[str]] = {}
+        for name, fit in zip(self._names, self._fits, strict=True):
+            for words in (*fit.status.notes, poor_fit_words(fit)):
+                found.setdefault(words, []).append(name)
+        return [f"{_listed(names)}: {words}" for words, names in found.items() if words]
 
     def _those(self, have: Callable[..., bool]) -> str:
         """The names of the fits that have something."""
@@ -153,10 +165,10 @@ def _statistics(fits: Sequence[FitLike]) -> list[dict[str, Any]]:
 def _statistics_of(fit: FitLike) -> dict[str, Any]:
     return {
         "Log likelihood": fit.llf,
-        "Observations": fit.nobs,
-        "Agents": agents_word(fit),
-        "Trips, goals": trips_word(fit),
+        **(dict.fromkeys(COUNTED, "") | counted(fit)),
         "Parameters": fit.theta.size,
+        "Pseudo R²": _known(fit.prsquared),
+        "Hit rate": _known(fit.hit_rate),
         "AIC": fit.aic,
         "BIC": fit.bic,
         "Method": fit.method,
@@ -173,12 +185,22 @@ def _statistics_rows(fits: Sequence[FitLike], found: Sequence[Estimates | None])
     for column, one in zip(columns, found, strict=True):
         if one is None or one.reason:
             column["Covariance"] = "none"
-    return tuple((key, *(_FORMATS.get(key, "{}").format(column[key]) for column in columns)) for key in columns[0])
+    return tuple((key, *(_written(key, column[key]) for column in columns)) for key in columns[0])
+
+
+def _written(key: str, value: Any) -> str:
+    return "" if value == "" else _FORMATS.get(key, "{}").format(value)
+
+
+def _known(value: float) -> Any:
+    return value if np.isfinite(value) else ""
 
 
 def _covariance_word(fit: FitLike) -> str:
     kind, joint = fit.errors
-    return kind + ", joint" if joint else kind
+    told = fit.groups is not None or (kind == "cluster" and has_trips(fit))  # else agents, as everybody expects
+    by = f" by {clusters_of(fit)[0]}" if told else ""
+    return kind + by + (", joint" if joint else "")
 
 
 def _union(names: Iterable[Iterable[str]]) -> list[str]:
@@ -281,6 +303,8 @@ def _numbered(names: Sequence[str]) -> list[str]:
 
 
 _FORMATS = {"Log likelihood": "{:.3f}", "AIC": "{:.2f}", "BIC": "{:.2f}", "Discount": "{:.10g}", "Seconds": "{:.3f}"}
+_FORMATS |= {"Pseudo R²": "{:.4f}", "Hit rate": "{:.4f}"}
+
 _OTHER_DATA = "The fits are on different data ({what}): their log likelihoods, AIC and BIC cannot be compared."
 _WEIGHTED = "With occupancy weighting the log likelihood is not what was maximised."
 _PENALISED = "Penalised, with errors that do not cover the shrinkage: {names}."

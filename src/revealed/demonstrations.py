@@ -35,7 +35,8 @@ class Demonstrations(Trips):
     `counts` (S, A) visits; `by_agent` sparse (N, S*A); `starts` (S,) start states; `transition_counts` sparse
     (S*A, S) moves seen; `weights` (S, A) what enters the objective as ρ: the counts, or visits discounted by γ^t.
     `steps` are the single decisions, None where a panel was counted where it lives, or counts were given; `notes` say
-    what a frame did not tell (gaps, ids with one period); `bins` made the states of continuous columns. Of trips with
+    what a frame did not tell (gaps, ids with one period); `bins` made the states of continuous columns; `columns` are
+    those that were kept, with one value per agent. Of trips with
     goals `goals` are the states they go to (`goal_states`, their indices), and `toward(goal)` those that go there.
     """
 
@@ -53,6 +54,7 @@ class Demonstrations(Trips):
     starts_by_agent: sp.csr_array | None = field(repr=False, default=None)
     notes: tuple[str, ...] = field(repr=False, default=())
     bins: Bins | None = field(repr=False, default=None)
+    columns: dict[str, tuple[Any, ...]] = field(repr=False, default_factory=dict)
 
     @cached_property
     def counts(self) -> Floats:
@@ -176,6 +178,7 @@ class Demonstrations(Trips):
         period: str | None = None,
         gaps: str = "break",
         keep_steps: bool | None = None,
+        keep: Any = (),
     ) -> Demonstrations:
         """From a data frame or files, with one row per decision in any order.
 
@@ -199,12 +202,14 @@ class Demonstrations(Trips):
         keep_steps : whether to keep single decisions, which horizons, goals and `subset` need, or only counts. By
             default files and lazy frames of more than 5 million rows, and frames of distributed engines, are counted
             where they are, and only the counts come into memory.
+        keep : columns to read along, with one value per id, by which errors can be clustered later:
+            `keep="village"`, then `fit.with_errors("cluster", by="village")`.
         """
         from revealed.panels.columns import Roles, size_of
         from revealed.panels.where import read_frame
 
         others = {"id": id, "time": time, "weight": weight, "period": period, "gaps": gaps}
-        roles = Roles.of(state, action, next_state, goal, **others)
+        roles = Roles.of(state, action, next_state, goal, keep, **others)
         found = read_frame(frame, roles, states, actions, first_time, keep_steps)
         S = size_of("state", n_states, found.state_labels, found.n_states)
         A = size_of("action", n_actions, found.action_labels, found.n_actions)
@@ -212,7 +217,7 @@ class Demonstrations(Trips):
         if demos.steps is not None:
             require_arrival(demos.steps, demos.ids, found.state_labels)
         labels = {"state_labels": found.state_labels, "action_labels": found.action_labels}
-        demos = replace(demos, notes=found.notes, bins=roles.bins, **labels)
+        demos = replace(demos, notes=found.notes, bins=roles.bins, columns=found.columns, **labels)
         return demos._without_steps() if keep_steps is False else demos
 
     @classmethod
@@ -276,12 +281,13 @@ class Demonstrations(Trips):
             raise InvalidDemonstrations("agents", "at least one with a decision", "none")
         part = replace(part, agent=place[part.agent])
         weights = None if self.agent_weights is None else self.agent_weights[chosen]
-        return self._with(part, tuple(self.ids[i] for i in chosen), weights)
+        columns = {name: tuple(values[i] for i in chosen) for name, values in self.columns.items()}
+        return replace(self._with(part, tuple(self.ids[i] for i in chosen), weights), columns=columns)
 
     def toward(self, goal: Any) -> Demonstrations:
         """The decisions of trips to this goal, a label (an index where states have none), without goals; every agent
         keeps its place."""
-        return self._with(self._steps_toward(goal), self.ids, self.agent_weights)
+        return replace(self._with(self._steps_toward(goal), self.ids, self.agent_weights), columns=self.columns)
 
     def _with(self, steps: Steps, ids: tuple[Any, ...], agent_weights: Floats | None) -> Demonstrations:
         """Some of the steps; the rest is as it is here."""
@@ -304,8 +310,9 @@ class Demonstrations(Trips):
 
         Labels of several columns are tuples, or go into several columns again: `state=["x", "y"]`. With `next_state`
         there is a column for where each decision led, missing where that was not seen; with `weight` one for how often
-        it counts. Where trips have goals there is a column for them, unless `goal` is None. Times count each agent's
-        periods from 0; of several trajectories of one agent each begins after a gap in time.
+        it counts. Where trips have goals there is a column for them, unless `goal` is None. Columns that were kept come
+        last. Times count each agent's periods from 0; of several trajectories of one agent each begins after a gap in
+        time.
         """
         from revealed.panels.memory import write_panel
 
@@ -313,7 +320,7 @@ class Demonstrations(Trips):
         names = {"agent": id, "time": time, "state": state, "action": action, "next_state": next_state}
         names |= {"goal": None if steps.goal is None else goal, "weight": weight}
         steps = replace(steps, weight=self.step_weights)
-        return write_panel(steps, names, self.ids, self.state_labels, self.action_labels)
+        return write_panel(steps, names, self.ids, self.state_labels, self.action_labels, self.columns)
 
     def reweighted(self, weights: Floats) -> Demonstrations:
         """The same decisions with agent i counted `weights[i]` times, as a bootstrap does (0 leaves it out).
@@ -374,7 +381,7 @@ class Demonstrations(Trips):
         starts = self._lifted_starts(steps, mdp.n_states)
         other = self._from_steps(steps, starts, mdp.n_states, self.n_actions, self.ids)
         names = {"state_labels": unrolled_labels(self.state_labels, horizon + 1), "action_labels": self.action_labels}
-        other = replace(other, visit_discount=self.visit_discount, notes=self.notes, **names)
+        other = replace(other, visit_discount=self.visit_discount, notes=self.notes, columns=self.columns, **names)
         return other if self.agent_weights is None else other.reweighted(self.agent_weights)
 
     def _lifted_starts(self, steps: Steps, n_states: int) -> Floats:

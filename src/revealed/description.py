@@ -171,8 +171,14 @@ class Description:
     errors: str | None = _option(
         "text",
         None,
-        "Kind of standard errors.  [default: hessian]",
+        "Kind of standard errors.  [default: hessian; of trips with goals, clusters of travellers or trips]",
         ("hessian", "opg", "robust", "cluster", "bootstrap"),
+    )
+    cluster: str | None = _option(
+        "text",
+        None,
+        "Column of PANEL by which errors are clustered, or resampled with --errors bootstrap.  [default: who decides]",
+        metavar="COLUMN",
     )
     joint: bool = _option("flag", False, "Count the noise in estimated transitions.")
     reps: int = _option("count", 400, "Replications of the bootstrap.", least=2)

@@ -16,6 +16,7 @@ import numpy as np
 
 from revealed.chain import Chain
 from revealed.checks import as_floats, as_number, require_count, require_flag, require_option
+from revealed.coverage import coverage_notes
 from revealed.curvature import can_use_hessian
 from revealed.demonstrations import Demonstrations
 from revealed.diagnosis import (
@@ -87,6 +88,7 @@ class Run:
     """One fit under way: the checked inputs, the objective's weights, the trace, and what NPL's updates did."""
 
     usual_step = "frequency"  # the first step unless told
+    again = False  # whether this is one of many refits, whose notes nobody reads
 
     def __init__(self, method: str, reward: Reward, options: Options, mdp: MDP, demos: Demonstrations) -> None:
         _require_types(mdp, demos)
@@ -256,6 +258,7 @@ class Run:
         notes += [note for note in (*told, *getattr(self.reward_model, "notes", ())) if note]
         notes += [_OWN_PENALTY.format(l2=self.options.l2)] if self.usual_l2 else []
         notes += [*self.expert_notes, *self._transition_notes(), *self.demos.notes]
+        notes += coverage_notes(self)
         if found.departures:
             notes.append(_LEFT)
         if found.interrupted:

@@ -53,7 +53,7 @@ class Estimator:
         tol = NEAR if newton and self.options.tol is None else self.options.tol
         options = replace(self.options, start=start, tol=tol, progress=False, callback=None)
         run = run_for(self.method, self.reward, options, mdp, demonstrations)
-        run.value = value
+        run.value, run.again = value, True
         return run.fit(self._search)
 
     def with_options(self, **options: Any) -> Self:

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from revealed.agent_groups import AgentGroups
 from revealed.demonstrations import Demonstrations
 from revealed.diagnosis import Status
+from revealed.errors import RevealedError
 from revealed.goal_steps import n_goals
 from revealed.labelled import find_states, label_table, labels_or_numbers, named_actions, require_going_on
 from revealed.mdp import MDP, Floats
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 
     from revealed.counterfactual import Counterfactual
     from revealed.demand import DemandCurve
+    from revealed.goodness import ChiSquare, ChoiceFit
     from revealed.summary import Summary
 
 
@@ -60,6 +63,7 @@ class AnyFit(Uncertain):
     own_policy: bool = True
     estimator: Any = field(repr=False, default=None)
     chosen: tuple[str, bool, dict[str, Any]] | None = field(repr=False, default=None)
+    groups: AgentGroups | None = field(repr=False, default=None)
     kept: dict[Any, Any] = field(repr=False, default_factory=dict)
 
     @property
@@ -68,9 +72,19 @@ class AnyFit(Uncertain):
         return self.status.code == "converged"
 
     @property
-    def nobs(self) -> int:
+    def n_decisions(self) -> int:
         """The number of observed decisions."""
         return round(self.demonstrations.n_decisions)
+
+    @property
+    def n_observations(self) -> float:
+        """What counts as one observation, with its weights: a decision, or a trip where trips have goals."""
+        return self.demonstrations.n_decisions
+
+    @property
+    def nobs(self) -> int:
+        """The number of observations: decisions or, where trips have goals, trips."""
+        return round(self.n_observations)
 
     @cached_property
     def params(self) -> pd.Series:
@@ -99,7 +113,59 @@ class AnyFit(Uncertain):
 
     @property
     def bic(self) -> float:
-        return float(np.log(self.demonstrations.n_decisions)) * self.n_free - 2.0 * self.llf
+        return float(np.log(self.n_observations)) * self.n_free - 2.0 * self.llf
+
+    # how well it predicts
+
+    @cached_property
+    def _choices(self) -> ChoiceFit:
+        """Choices observed and predicted."""
+        from revealed.goodness import ChoiceFit
+
+        return ChoiceFit.of(self)
+
+    @property
+    def llnull(self) -> float:
+        """The log likelihood of choosing blindly among what is offered; where trips have goals, what leads there."""
+        return self._measure("llf_at_random")
+
+    def _measure(self, name: str) -> float:
+        """NaN where choices cannot be predicted at the estimate, as after a search that failed."""
+        try:
+            return getattr(self._choices.visited, name)
+        except RevealedError:
+            return np.nan
+
+    @property
+    def llsat(self) -> float:
+        """The highest log likelihood that any policy has on these data: that of the observed frequencies."""
+        return self._measure("llf_of_frequencies")
+
+    @property
+    def prsquared(self) -> float:
+        """McFadden's pseudo-R², 1 − llf/llnull; NaN where nobody had a choice."""
+        return 1.0 - self.llf / self.llnull if self.llnull < 0.0 else np.nan
+
+    @property
+    def prsquared_adj(self) -> float:
+        """The same less one nat per parameter that the data can tell: 1 − (llf − K)/llnull."""
+        return 1.0 - (self.llf - self.n_free) / self.llnull if self.llnull < 0.0 else np.nan
+
+    @property
+    def hit_rate(self) -> float:
+        """Share of the decisions between several actions that were for the one predicted as the most likely."""
+        return self._measure("hit_rate")
+
+    @cached_property
+    def goodness(self) -> ChiSquare | str:
+        """Pearson's test of predicted against observed choices, or why there is none. `.poor` tells whether the model
+        misses what these data show; a fit that converged may."""
+        from revealed.goodness import chi_square
+
+        try:
+            return chi_square(self, self._choices.visited)
+        except RevealedError as error:
+            return f"No χ² test: {error}"
 
     @property
     def state_labels(self) -> tuple[Any, ...]:
@@ -143,7 +209,7 @@ class AnyFit(Uncertain):
         toward = "" if goals is None else f" toward {n_goals(goals)}"
         return (
             f"<{type(self).__name__} {self.method}: {self.theta.size} parameters, llf {self.llf:.3f}, "
-            f"{self.nobs} decisions{toward}, {self.status.code} in {self.seconds:.2f} s>"
+            f"{self.n_decisions} decisions{toward}, {self.status.code} in {self.seconds:.2f} s>"
         )
 
 

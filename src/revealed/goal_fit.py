@@ -81,6 +81,25 @@ class GoalFit(AnyFit):
     def n_trips(self) -> int:
         return self.demonstrations.origins.size
 
+    @property
+    def n_observations(self) -> float:
+        """The number of trips: a trip is one draw of a path, however many decisions it took."""
+        steps = self.demonstrations.steps
+        assert steps is not None
+        return float(self.demonstrations.step_weights[steps.first].sum())
+
+    @property
+    def usual_errors(self) -> str:
+        """Clusters of travellers, or of trips where nobody knows whose they were. "robust", the sandwich over trips,
+        where one person made all of them; "hessian" where the reward has no scores, or there is a single trip."""
+        from revealed.goal_inference import has_scores
+
+        if not has_scores(self.reward_model, self._seen.rho.size):
+            return super().usual_errors
+        if self.demonstrations.n_agents > 1:
+            return "cluster"
+        return "robust" if self.n_trips > 1 and self.demonstrations.visit_discount == 1.0 else super().usual_errors
+
     def states(self, argument: str, given: Any) -> list[int]:
         """Indices of states that are given by their labels, or by their indices where there are none."""
         listed = [given] if is_label(given, self.mdp.state_labels) else as_list(given)
@@ -148,8 +167,12 @@ class GoalFit(AnyFit):
     @cached_property
     def cases(self) -> Any:
         """What the objective sums over, with the weights of the sample."""
-        rows = GoalRows.of(self.mdp, self.demonstrations, cases_by(self.reward_model))
-        return goal_cases(rows, self._given(rows), self.options["solver"])
+        return goal_cases(self._seen, self._given(self._seen), self.options["solver"])
+
+    @cached_property
+    def _seen(self) -> GoalRows:
+        """The states in which trips to each goal were seen, with the weights of the sample."""
+        return GoalRows.of(self.mdp, self.demonstrations, cases_by(self.reward_model))
 
     def _given(self, rows: GoalRows) -> Any:
         if not self._pseudo:
@@ -165,7 +188,9 @@ class GoalFit(AnyFit):
         if point.problem is not None:
             raise point.problem
         rows, demos = self.cases.rows, self.demonstrations
-        return GoalEvidence(point, rows.by_agent, demos.ids, demos.visit_discount == 1.0)
+        trips, often = rows.by_trip(demos)
+        known = {"even": demos.visit_discount == 1.0, "groups": self.groups, "copies": demos.agent_weights}
+        return GoalEvidence(point, rows.by_agent, demos.ids, **known, trips=trips, often=often)
 
     @property
     def near_value(self) -> None:
@@ -173,7 +198,11 @@ class GoalFit(AnyFit):
 
     def __getstate__(self) -> dict[str, Any]:
         """Without what holds factorisations; it is made again when asked for."""
-        return {name: value for name, value in super().__getstate__().items() if name not in ("cases", "_values")}
+        return {
+            name: value
+            for name, value in super().__getstate__().items()
+            if name not in ("cases", "_values", "_choices", "_seen")
+        }
 
     def log_likelihood_by_trip(self, demonstrations: Demonstrations | None = None) -> pd.Series:
         """The log likelihood of each trip: of those observed, or of others, held out, on the same model."""

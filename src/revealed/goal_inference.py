@@ -2,25 +2,44 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from revealed.checks import Floats
 from revealed.errors import InvalidOption
 from revealed.inference import MOST_NUMBERS, Evidence
+from revealed.rewards.base import is_linear
 
 
 @dataclass(frozen=True, eq=False)
 class GoalEvidence(Evidence):
-    """As `Evidence`, with `weights` sparse (N, R*A) over the rows in which trips to each goal were seen."""
+    """As `Evidence`, with `weights` sparse (N, R*A) over the rows in which trips to each goal were seen.
+
+    A trip is one observation: `trips` sparse (T, R*A) has the decisions of each, which counts `often` (T,) times.
+    """
+
+    trips: sp.csr_array = field(repr=False, kw_only=True)
+    often: Floats = field(repr=False, kw_only=True)
+
+    @cached_property
+    def trip_scores(self) -> Floats:
+        """(T, K): the derivative of each trip's log likelihood, as if it counted once (theory N1a)."""
+        return np.asarray(self.trips[:, self.seen] @ self.scores)
+
+    def _outer(self) -> Floats:
+        """Σ_t u_t u_tᵀ: decisions of one trip are one draw, however they hang together (theory N1a)."""
+        U = self.trip_scores - self.often @ self.trip_scores / self.often.sum()
+        return (U * self.often[:, None]).T @ U
 
     @cached_property
     def scores(self) -> Floats:
         """(pairs seen, K): ∂ log π_θ(a|s)/∂θ of decisions on the way to their goal."""
         part, K = self.point.parts[0], self.point.theta.size
-        if not hasattr(self.point.objective.reward, "jacobian") or part.choices.rho.size * K > MOST_NUMBERS:
+        if not has_scores(self.point.objective.reward, part.choices.rho.size):
             expected = '"hessian" or "bootstrap" where trips have goals and the reward no small Jacobian'
             raise InvalidOption("kind", expected, "scores", remedy="Use fit.bootstrap().")
         mean = np.einsum("ra,rak->rk", np.exp(part.choices.log_policy), part.slopes)
@@ -29,3 +48,8 @@ class GoalEvidence(Evidence):
     def _require_estimated(self, kind: str) -> None:
         expected = "False where trips have goals"
         raise InvalidOption("joint", expected, "True", remedy='kind="bootstrap" estimates the transitions anew.')
+
+
+def has_scores(reward: Any, n_pairs: int) -> bool:
+    """Whether the scores of decisions in so many pairs can be held: features, and room for them."""
+    return is_linear(reward) and n_pairs * reward.n_params <= MOST_NUMBERS

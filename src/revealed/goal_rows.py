@@ -102,6 +102,21 @@ class GoalRows:
         S = self.mdp.n_states
         return np.searchsorted(self.case * S + self.state, case * S + steps.state)
 
+    def by_trip(self, demos: Demonstrations) -> tuple[sp.csr_array, Floats]:
+        """Sparse (T, R*A): the decisions of each trip, as if it counted once, and how often it does (T,).
+
+        Of a trip whose decisions count differently often, the first tells for all."""
+        steps: Any = demos.steps
+        weight = demos.step_weights
+        often = weight[steps.first]
+        counts = (weight > 0.0) & (often[demos.trajectory] > 0.0)
+        cell = self.place(demos)[counts] * self.mdp.n_actions + steps.action[counts]
+        once = weight[counts] / often[demos.trajectory[counts]]
+        if demos.visit_discount != 1.0:
+            once = once * np.float64(demos.visit_discount) ** steps.time[counts]
+        table = sparse_table(once, demos.trajectory[counts], cell, (often.size, self.rho.size))
+        return table, often
+
     def dense(self, case: int) -> Floats:
         """(S, A): the weights of one case."""
         out = np.zeros(self.mdp.feasible.shape)

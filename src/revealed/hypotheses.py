@@ -1,4 +1,5 @@
-"""Tests of hypotheses: likelihood ratio, Wald, and the difference of two estimators by their joint bootstrap (N7).
+"""Tests of hypotheses: likelihood ratio of nested models, Vuong's of others, Wald, and the difference of two estimators
+by their joint bootstrap (N7).
 
 Fits are taken as they are: anything with a fit's names will do.
 """
@@ -12,11 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from revealed.checks import as_floats, require_count, require_flag
+from revealed.checks import as_floats, require_count, require_flag, require_option
 from revealed.eigen import symmetric_eigen
 from revealed.errors import InvalidInput
-from revealed.inference import require_estimated
+from revealed.inference import MOST_PARAMETERS, require_estimated
 from revealed.mdp import Floats
+from revealed.nesting import find_nesting
 from revealed.sheet import Printed, Sheet, number_column, probability, ratio
 
 if TYPE_CHECKING:
@@ -47,8 +49,13 @@ def likelihood_ratio_test(restricted: Any, full: Any, df: int | None = None, joi
     """Whether the data speak against a restriction: 2(llf of the full model − llf of the restricted one).
 
     `full` may be several fits to parts of the data, as in a test that groups share their parameters. `df` is the
-    difference in numbers of parameters; pass it where a restriction is on something that is not counted, as on the
-    discount. `joint` adds the likelihood and the parameters of the transitions where they were estimated.
+    difference in numbers of parameters that the data can tell; pass it where a restriction is on something that is not
+    counted, as on the discount. `joint` adds the likelihood and the parameters of the transitions where they were
+    estimated.
+
+    The restricted model must be a special case of the full one. Features of linear rewards are compared, up to what
+    choices cannot see, and a model that is not nested is refused: `vuong_test` compares such models. Where nesting
+    cannot be verified (other discounts or transitions, networks), the result says so.
     """
     require_flag("joint", joint)
     fulls = list(full) if isinstance(full, list | tuple) else [full]
@@ -64,11 +71,131 @@ def likelihood_ratio_test(restricted: Any, full: Any, df: int | None = None, joi
             remedy = "Are they swapped? The restricted one comes first." if df < 0 else "Pass df=, as for a discount."
             raise InvalidInput("full", "more parameters than in the restricted model", got, remedy=remedy)
     require_count("df", df)
+    found = [find_nesting(restricted, one, joint) for one in fulls]
+    _require_nested(restricted, fulls, [one.lacking for one in found])
     statistic = 2.0 * (sum(_llf(fit, joint) for fit in fulls) - _llf(restricted, joint))
     if statistic < -1e-6 * (1.0 + abs(restricted.llf)):
         got = f"a log likelihood that is {-statistic / 2.0:.4g} below the restricted one"
         raise InvalidInput("full", "the larger model, at its maximum", got, remedy="Are they swapped, or not nested?")
-    return _chi_square("likelihood ratio", max(statistic, 0.0), int(df))
+    doubts = dict.fromkeys(one.unverified for one in found if one.unverified)
+    detail = f"nesting not verified: {'; '.join(doubts)}" if doubts else ""
+    return _chi_square("likelihood ratio", max(statistic, 0.0), int(df), detail)
+
+
+def _require_nested(restricted: Any, fulls: Sequence[Any], lacking: Sequence[tuple[str, ...]]) -> None:
+    for k, names in enumerate(lacking):
+        if names:
+            more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+            got = f"features that do not span {', '.join(f'`{name}`' for name in names[:3])}{more}: not nested"
+            where = f"fit {k}" if len(fulls) > 1 else None
+            remedy = "Models that are not nested are compared by rv.vuong_test(first, second)."
+            raise InvalidInput("full", "a model of which the restricted one is a special case", got, where, remedy)
+
+
+@dataclass(frozen=True)
+class VuongTest:
+    """Vuong's test of two models that are not nested: `statistic` is z, positive where the first predicts better.
+
+    `difference` is the first's log likelihood less the second's, less the `correction` for their parameters;
+    `n_units` of `unit` are what is taken as independent.
+    """
+
+    __test__ = False
+
+    names: tuple[str, str]
+    statistic: float
+    pvalue: float
+    difference: float
+    n_units: int
+    unit: str
+    correction: str | None = None
+    detail: str = ""
+
+    @property
+    def preferred(self) -> str | None:
+        """The model that predicts better, where the difference is more than chance at 5 %."""
+        return None if self.pvalue >= 0.05 else self.names[0] if self.statistic > 0.0 else self.names[1]
+
+    def __str__(self) -> str:
+        p = f"{self.pvalue:.4f}" if self.pvalue >= 1e-4 else f"{self.pvalue:.2e}"
+        less = "" if self.correction is None else f", corrected by {self.correction.upper()}"
+        better = "neither predicts better" if self.preferred is None else f"{self.preferred} predicts better"
+        text = f"Vuong: z = {self.statistic:.4f}, p = {p}: {better} ({self.names[0]} − {self.names[1]}: "
+        text += f"{self.difference:+.3f} nats over {self.n_units} {self.unit}s{less})"
+        return text + (f" ({self.detail})" if self.detail else "")
+
+
+def vuong_test(first: Any, second: Any, correction: str | None = None) -> VuongTest:
+    """Which of two models that are not nested predicts these decisions better, or whether that cannot be told.
+
+    z = Σ_i m_i / (√n s), with m_i the difference of the two log likelihoods of agent i (of the group where the first
+    fit's errors are clustered by one; of single decisions where nobody knows whose they are) and s its standard
+    deviation (Vuong, 1989). `correction` takes off what more parameters earn by themselves: "aic" one nat each, "bic"
+    half the log of n. Nested models are refused: `likelihood_ratio_test` is theirs.
+    """
+    from scipy.special import ndtr
+
+    if correction is not None:
+        require_option("correction", correction, ("aic", "bic"))
+    for name, fit in (("first", first), ("second", second)):
+        _require_likelihood(name, fit, joint=False)
+    _require_same_agents(first, second)
+    detail = _require_not_nested(first, second)
+    (one, often, unit), (two, _, _) = _by_unit(first, first.groups), _by_unit(second, first.groups)
+    gap, n = one - two, float(often.sum())
+    spread = float(np.sqrt(max(often @ gap**2 / n - (often @ gap / n) ** 2, 0.0)))
+    if not spread > 1e-9 * (1.0 + abs(first.llf) / n):
+        raise InvalidInput("second", "a model that predicts something else", "the same predictions")
+    extra = _size(first, False) - _size(second, False)
+    cost = {None: 0.0, "aic": 1.0, "bic": float(np.log(n)) / 2.0}[correction]
+    difference = float(often @ gap) - cost * extra
+    z = difference / (np.sqrt(n) * spread)
+    p = float(2.0 * ndtr(-abs(z)))
+    return VuongTest(_two_names(first, second), z, p, difference, round(n), unit, correction, detail)
+
+
+def _two_names(first: Any, second: Any) -> tuple[str, str]:
+    names = first.method, second.method
+    return names if names[0] != names[1] else ("the first", "the second")
+
+
+def _require_not_nested(first: Any, second: Any) -> str:
+    """What to say where nobody knows; nested models differ by a χ², not by a normal deviate."""
+    found = [find_nesting(one, other) for one, other in ((first, second), (second, first))]
+    for nested, words in zip(found, ("first, second", "second, first"), strict=True):
+        if nested.holds:
+            got = "one that is nested in the other"
+            remedy = f"Use rv.likelihood_ratio_test({words})."
+            raise InvalidInput("second", "a model that is not nested", got, remedy=remedy)
+    doubts = dict.fromkeys(one.unverified for one in found if one.unverified)
+    return f"nesting not verified: {'; '.join(doubts)}" if doubts else ""
+
+
+def _require_same_agents(first: Any, second: Any) -> None:
+    one, other = first.demonstrations, second.demonstrations
+    same = one.ids == other.ids and one.n_decisions == other.n_decisions
+    if same and one.by_agent.shape == other.by_agent.shape:
+        same = _same_counts(one.by_agent, other.by_agent) and _same_goals(one, other)
+    if not same:
+        raise InvalidInput("second", "a fit to the same agents and decisions", "other data")
+
+
+def _by_unit(fit: Any, groups: Any) -> tuple[Floats, Floats, str]:
+    """Log likelihoods of what counts as independent, how often each counts, and what it is."""
+    demos = fit.demonstrations
+    if demos.goals is not None:
+        by_trip = fit.log_likelihood_by_trip().to_numpy()
+        agents = np.bincount(demos.steps.agent[demos.steps.first], by_trip, demos.n_agents).astype(np.float64)
+        unit = "trip" if demos.n_agents == by_trip.size else "traveller"
+    else:
+        seen = np.flatnonzero(demos.counts)
+        log = fit.log_policy.reshape(-1)[seen]
+        if demos.n_agents == 1:
+            return log, demos.counts.reshape(-1)[seen], "decision"
+        agents, unit = np.asarray(demos.by_agent[:, seen] @ log), "agent"
+    if groups is not None:
+        agents, unit = groups.sums(agents[:, None])[:, 0], "cluster"
+    return agents, np.ones(agents.size), unit
 
 
 def wald_test(fit: Any, hypothesis: Any) -> TestResult:
@@ -172,6 +299,8 @@ def _require_two_estimators(first: Any, second: Any) -> None:
         raise InvalidInput("second", f"the parameters of the first ({len(first.theta)})", f"{len(second.theta)} others")
     if not _same_counts(first.demonstrations.by_agent, second.demonstrations.by_agent):
         raise InvalidInput("second", "a fit to the same agents and decisions", "other data")
+    if first.group_key != second.group_key:
+        raise InvalidInput("second", "the same clusters to resample", "others", remedy="Pass the same by= to both.")
     full = [fit.method in FULL_LIKELIHOOD for fit in (first, second)]
     if all(one or fit.settled for one, fit in zip(full, (first, second), strict=True)):
         got = f"{first.method} and {second.method}" + ("" if all(full) else ", settled: the same estimator")
@@ -181,6 +310,22 @@ def _require_two_estimators(first: Any, second: Any) -> None:
 
 def _same_counts(one: Any, other: Any) -> bool:
     return one.shape == other.shape and abs(one - other).sum() == 0
+
+
+def _same_goals(one: Any, other: Any) -> bool:
+    """Trips of the same agents to the same places, or none with goals."""
+    tables = [_by_goal(demos) for demos in (one, other)]
+    return tables[0] == tables[1]
+
+
+def _by_goal(demos: Any) -> dict[tuple[int, int, int], float]:
+    """How often each decision was taken on the way to each goal; empty where trips have none."""
+    if demos.goals is None:
+        return {}
+    steps = demos.steps
+    keys, place = np.unique(np.stack([steps.goal, steps.state, steps.action]), axis=1, return_inverse=True)
+    often = np.bincount(place.reshape(-1), demos.step_weights)
+    return {(int(g), int(s), int(a)): float(n) for (g, s, a), n in zip(keys.T, often, strict=True) if n > 0.0}
 
 
 def _require_likelihood(name: str, fit: Any, joint: bool) -> None:
@@ -200,17 +345,29 @@ def _require_likelihood(name: str, fit: Any, joint: bool) -> None:
 def _require_same_data(restricted: Any, fulls: Sequence[Any]) -> None:
     counts = [fit.demonstrations.counts for fit in fulls]
     if all(c.shape == restricted.demonstrations.counts.shape for c in counts):
-        same = bool(np.allclose(sum(counts), restricted.demonstrations.counts))
+        same = bool(np.allclose(sum(counts), restricted.demonstrations.counts)) and _goals_add_up(restricted, fulls)
     else:
-        same = abs(sum(fit.nobs for fit in fulls) - restricted.nobs) == 0
+        same = abs(sum(fit.n_decisions for fit in fulls) - restricted.n_decisions) == 0
     if not same:
-        got = f"{sum(fit.nobs for fit in fulls)} decisions against {restricted.nobs}, or others"
+        got = f"{sum(fit.n_decisions for fit in fulls)} decisions against {restricted.n_decisions}, or others"
         raise InvalidInput("full", "fits to the same decisions as the restricted one, in all", got)
 
 
+def _goals_add_up(restricted: Any, fulls: Sequence[Any]) -> bool:
+    """The parts' decisions toward each goal are those of the whole."""
+    whole, parts = _by_goal(restricted.demonstrations), [_by_goal(fit.demonstrations) for fit in fulls]
+    total: dict[tuple[int, int, int], float] = {}
+    for key, often in (pair for part in parts for pair in part.items()):
+        total[key] = total.get(key, 0.0) + often
+    return total.keys() == whole.keys() and all(np.isclose(total[key], whole[key]) for key in whole)
+
+
 def _size(fit: Any, joint: bool) -> int:
-    invisible = 0 if fit.status.code != "unidentified" else fit.theta.size - fit.identification.rank
-    return fit.theta.size - invisible + (fit.mdp.estimated.psi.size if joint else 0)
+    """Parameters that the data can tell, and those of the transitions. Of a weight per state most are not told, and the
+    status does not say so."""
+    table = getattr(fit.reward_model, "tabular", False) and fit.theta.size <= MOST_PARAMETERS
+    own = fit.identification.rank if table or fit.status.code == "unidentified" else fit.theta.size
+    return own + (fit.mdp.estimated.psi.size if joint else 0)
 
 
 def _llf(fit: Any, joint: bool) -> float:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from revealed.agent_groups import AgentGroups
 from revealed.checks import as_floats, as_number, is_index
 from revealed.demonstrations import Demonstrations
 from revealed.diagnosis import CODES, Status
@@ -84,6 +85,7 @@ def require_consistent(fit: AnyFit) -> None:
         raise ValueError(f"the data have {demos.n_states} states and {demos.n_actions} actions, the model {S} and {A}")
     for name, shape in _data_shapes(demos).items():
         _require_shape(f"demonstrations.{name}", getattr(demos, name), shape)
+    _require_columns(fit)
     _require_steps(demos)
     for each in fit.kept.values():
         _require_shape("bootstrap", each.theta, (len(each.index), K))
@@ -106,6 +108,19 @@ def _data_shapes(demos: Demonstrations) -> dict[str, Shape]:
     N, S, A = demos.n_agents, demos.n_states, demos.n_actions
     shapes: dict[str, Shape] = {"by_agent": (N, S * A), "starts": (S,), "transition_counts": (S * A, S), "ids": (N,)}
     return shapes | {"agent_weights": (N,), "state_labels": (S,), "action_labels": (A,)}
+
+
+def _require_columns(fit: AnyFit) -> None:
+    """A value for every agent in the columns that were kept, and a group for each where errors are clustered."""
+    demos, groups = fit.demonstrations, fit.groups
+    for name, values in demos.columns.items():
+        _require_shape(f"demonstrations.{name}", values, (demos.n_agents,))
+    if groups is None:
+        return
+    if not isinstance(groups, AgentGroups) or np.shape(groups.code) != (demos.n_agents,):
+        raise ValueError("the groups of agents are not those of the data")
+    if not np.array_equal(np.unique(groups.code), np.arange(groups.n)):
+        raise ValueError("the groups of agents have other numbers than names")
 
 
 def _require_steps(demos: Demonstrations) -> None:

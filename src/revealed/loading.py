@@ -163,7 +163,7 @@ class _Decoder:
 
     def _bootstraps(self, nodes: list[Any]) -> dict[Any, Any]:
         found = [_bootstrap(self.decode(node)) for node in nodes]
-        return {("bootstrap", each.asked, each.seed): each for each in found}
+        return {("bootstrap", each.asked, each.seed, *([each.by] if each.by else [])): each for each in found}
 
 
 def _make(kind: str, fields: dict[str, Any]) -> Any:

@@ -75,7 +75,8 @@ class Recipe(Description):
     discount, transitions, probability, smoothing, kernel, unseen, terminal, horizon : the model; transitions are
         estimated from the panel, unless a table of them is given.
     method, updates, first_step, weighting, l2, tol, max_iter, optimizer, start : the estimator and its options.
-    errors, joint, reps, seed : the standard errors; out : where `revealed fit` writes, while `fit()` writes nothing.
+    errors, cluster, joint, reps, seed : the standard errors.
+    out : where `revealed fit` writes, while `fit()` writes nothing.
 
     Its parts are made when they are first asked for: `demonstrations`, `mdp` and `reward_model`, which the estimator is
     given; `binned` (bins of the states) and `places` (S, 2) (where states lie), or None; labels of states and actions.
@@ -130,7 +131,7 @@ class Recipe(Description):
 
     def _require_columns(self) -> None:
         """The panel has the columns that were named; asked before a features file is, whose complaint would mislead."""
-        for role in ("id", "time", "state", "action", "next_state", "goal", "weight"):
+        for role in ("id", "time", "state", "action", "next_state", "goal", "weight", "cluster"):
             for name in texts_of(getattr(self, role)):
                 require_column(flag(role), name, self._panel_names)
 
@@ -188,6 +189,7 @@ class Recipe(Description):
             period=self.period,
             gaps=self.gaps,
             keep_steps=True if self.horizon or self.goal else None,
+            keep=texts_of(self.cluster),
             **known,
         )
 
@@ -390,11 +392,11 @@ class Recipe(Description):
         """The estimate, a `Fit` or, with goals, a `GoalFit`, with errors of the kind asked for."""
         self.prepare()
         fit = self.estimator(method).fit(self.mdp, self.demonstrations)
-        if self.errors is None and not self.joint:
+        if self.errors is None and not self.joint and self.cluster is None:
             return fit
-        kind = self.errors or fit.errors[0]
+        kind = self.errors or ("cluster" if self.cluster else fit.errors[0])
         extra = {"reps": self.reps, "seed": self.seed} if kind == "bootstrap" else {}
-        return fit.with_errors(kind, joint=self.joint, **extra)
+        return fit.with_errors(kind, joint=self.joint, by=self.cluster, **extra)
 
 
 _STATE = "the state"  # a column beside those of the bins

@@ -26,6 +26,7 @@ from revealed.typed import one_or_list
 LINK, FROM, TO = "link", "from", "to"  # how columns are called unless one says otherwise
 TRIP, SEQUENCE = "trip", "sequence"
 WORDS = {"start": "--from-node", "end": "--to-node", "links": "--network", "table": "PANEL", "trips": "PANEL"}
+WORDS |= {"keep": "--cluster"}
 PHRASES = {
     r"network\.with_arrivals\(.*?\)": "--arrivals",
     r'bad="drop"': "--bad-trips drop",
@@ -86,7 +87,8 @@ def _require_links(one: Description, panel: Any) -> None:
 def read_road_trips(one: Description, network: RoadNetwork, panel: Any) -> Demonstrations:
     _require_links(one, panel)
     with in_own_words():
-        demos = network.trips(panel, traveller=one.traveller, **_how_trips_are_read(one))
+        kept = [] if one.cluster is None else [one.cluster]
+        demos = network.trips(panel, traveller=one.traveller, keep=kept, **_how_trips_are_read(one))
     return replace(demos, notes=(*network.notes, *demos.notes))
 
 

@@ -27,6 +27,7 @@ FILE = "fit.zip"  # what a fit is called inside a folder
 
 # the classes that are written with all their attributes, and where they live
 KNOWN = {
+    "AgentGroups": "revealed.agent_groups",
     "Bins": "revealed.bins",
     "CsrTransitions": "revealed.transitions.csr",
     "Demand": "revealed.trip_demand",

@@ -56,6 +56,8 @@ def require_sense(one: Description) -> None:
         _require_roads(one)
     else:
         _require_panel(one)
+    if one.cluster and one.errors not in (None, "cluster", "bootstrap"):
+        raise InvalidOption("--cluster", "--errors cluster or bootstrap", f"--errors {one.errors}")
     if one.hidden != Description.hidden and one.reward != "neural":
         raise InvalidOption("--hidden", "a neural reward", one.reward or "linear", remedy="Add --reward neural.")
 

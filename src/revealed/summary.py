@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from revealed.agent_groups import FEW
 from revealed.checks import as_number
 from revealed.errors import InvalidOption, RevealedError
 from revealed.estimates import Estimates, FitLike, read_estimates, read_transitions
@@ -69,9 +70,9 @@ class Summary(Printed):
             caption=self._caption,
             head=("", "coef") if found.reason else ("", *COLUMNS[:4], *_interval_names(self._alpha)),
             blocks=tuple(blocks),
-            left=(*_left_facts(fit), *shown),
+            left=(*_left_facts(fit), *shown, *_goodness_fact(fit)),
             right=_right_facts(fit),
-            notes=(*status_notes(fit), *_transition_notes(fit, moves), *error_notes(fit, found)),
+            notes=(*status_notes(fit), *poor_notes(fit), *_transition_notes(fit, moves), *error_notes(fit, found)),
         )
 
     def _quantiles(self) -> Sheet:
@@ -90,7 +91,7 @@ class Summary(Printed):
 
     @property
     def _caption(self) -> str:
-        return f"{self._fit.method} estimates, {self._fit.nobs} observations"
+        return f"{self._fit.method} estimates, {self._fit.nobs} {'trips' if has_trips(self._fit) else 'observations'}"
 
 
 # the table
@@ -127,22 +128,56 @@ def _left_facts(fit: FitLike) -> tuple[Pair, ...]:
         ("Discount", f"{fit.mdp.discount:.10g}"),
         ("Penalty l2", f"{l2:g}" if l2 else ""),
         ("Status", fit.status.code),
+        ("Iterations", f"{fit.iterations}" + (f" in {fit.updates} updates" if fit.settled is not None else "")),
+        ("Seconds", f"{fit.seconds:.3f}"),
     ]
     return tuple((name, text) for name, text in facts if text)
 
 
 def _right_facts(fit: FitLike) -> tuple[Pair, ...]:
-    trips = trips_word(fit)
     return (
-        ("Observations", f"{fit.nobs}"),
-        ("Agents", agents_word(fit)),
-        *((("Trips, goals", trips),) if trips else ()),
+        *((name, text) for name, text in counted(fit).items() if text),
         ("Pseudo log lik." if is_pseudo(fit) else "Log likelihood", f"{fit.llf:.3f}"),
+        *_measures(fit),
         ("AIC", f"{fit.aic:.2f}"),
         ("BIC", f"{fit.bic:.2f}"),
-        ("Iterations", f"{fit.iterations}" + (f" in {fit.updates} updates" if fit.settled is not None else "")),
-        ("Seconds", f"{fit.seconds:.3f}"),
     )
+
+
+def _measures(fit: FitLike) -> tuple[Pair, ...]:
+    """How well choices are predicted; what is not a number stays away."""
+    found = {
+        "LL, null": (f"{fit.llnull:.3f}", fit.llnull),
+        "LL, saturated": (f"{fit.llsat:.3f}", fit.llsat),
+        "Pseudo R²": (f"{fit.prsquared:.4f}", fit.prsquared),
+        "Pseudo R², adj.": (f"{fit.prsquared_adj:.4f}", fit.prsquared_adj),
+        "Hit rate": (f"{fit.hit_rate:.4f}", fit.hit_rate),
+    }
+    return tuple((name, text) for name, (text, value) in found.items() if np.isfinite(value))
+
+
+def counted(fit: FitLike) -> dict[str, str]:
+    """How many observations there are, of what and of whom; empty texts where something is not counted."""
+    if not has_trips(fit):
+        return {"Observations": f"{fit.nobs}", "Agents": agents_word(fit)}
+    demos = fit.demonstrations
+    whose = f"{demos.n_agents}" if are_travellers(fit) else ""
+    return {
+        "Trips": f"{fit.nobs}",
+        "Decisions": f"{round(demos.n_decisions)}",
+        "Travellers": whose,
+        "Goals": f"{len(demos.goals)}",
+    }
+
+
+def has_trips(fit: FitLike) -> bool:
+    """Whether observations are trips that go somewhere."""
+    return getattr(fit.demonstrations, "goals", None) is not None
+
+
+def are_travellers(fit: FitLike) -> bool:
+    """Whether agents made several trips, so that they are not the trips themselves."""
+    return fit.demonstrations.n_agents < fit.demonstrations.origins.size
 
 
 def _weighting_words(fit: FitLike) -> str:
@@ -154,12 +189,6 @@ def agents_word(fit: FitLike) -> str:
     """How many, but for plain counts, which do not tell whose decisions they are."""
     demos = fit.demonstrations
     return "not known" if demos.n_agents == 1 and demos.steps is None else f"{demos.n_agents}"
-
-
-def trips_word(fit: FitLike) -> str:
-    """How many trips there are, and to how many goals; empty where trips have none."""
-    goals = getattr(fit.demonstrations, "goals", None)
-    return "" if goals is None else f"{fit.demonstrations.origins.size}, {len(goals)}"
 
 
 def is_pseudo(fit: FitLike) -> bool:
@@ -193,7 +222,9 @@ def _is_given(first_step: Any) -> bool:
 def covariance_words(fit: FitLike) -> str:
     """Which standard errors the fit shows, and whether they count noise in transitions that were estimated."""
     kind, joint = fit.errors
-    words = {"robust": "robust (sandwich)", "cluster": f"cluster by agent ({fit.demonstrations.n_agents})"}
+    by, n = clusters_of(fit)
+    robust = "robust (sandwich over trips)" if has_trips(fit) else "robust (sandwich)"
+    words = {"robust": robust, "cluster": f"cluster by {by} ({n})"}
     text = _bootstrap_words(fit) if kind == "bootstrap" else words.get(kind, kind)
     moves = fit.mdp.estimated
     n = 0 if moves is None else len(moves.names)
@@ -201,6 +232,19 @@ def covariance_words(fit: FitLike) -> str:
     if n and not counted:
         return text + "; transitions taken as known"
     return f"{text}, joint with {n} transition parameter{'' if n == 1 else 's'}" if n and joint else text
+
+
+def clusters_of(fit: FitLike) -> tuple[str, int]:
+    """What clustered errors and bootstraps count as one, and how many of it there are."""
+    if fit.groups is not None:
+        return fit.groups.by, fit.groups.n
+    who = "agent" if not has_trips(fit) else "traveller" if are_travellers(fit) else "trip"
+    return who, fit.demonstrations.n_agents
+
+
+def _few_clusters_note(fit: FitLike) -> str:
+    by, n = clusters_of(fit)
+    return _FEW_CLUSTERS.format(by=by, n=n, df=n - 1) if fit.errors[0] in ("cluster", "bootstrap") and n < FEW else ""
 
 
 def _bootstrap_words(fit: FitLike) -> str:
@@ -217,9 +261,28 @@ def status_notes(fit: FitLike) -> list[str]:
     return [f"{fit.status.code}: {fit.status.message}", *(f"Note: {note}" for note in fit.status.notes)]
 
 
+def poor_notes(fit: FitLike) -> list[str]:
+    """That observed choices speak against the model, where they do."""
+    words = poor_fit_words(fit)
+    return [f"Note: {words}"] if words else []
+
+
+def poor_fit_words(fit: FitLike) -> str:
+    """The same as a sentence. It takes the information of the parameters, which of very many takes long."""
+    found = fit.goodness if fit.theta.size <= MOST_ROWS else ""
+    return _POOR.format(found=found) if getattr(found, "poor", False) else ""
+
+
+def _goodness_fact(fit: FitLike) -> tuple[Pair, ...]:
+    """X² where there is a test; the report says why there is none."""
+    found = fit.goodness
+    return () if isinstance(found, str) else (("Goodness of fit", found.brief),)
+
+
 def error_notes(fit: FitLike, found: Estimates) -> list[str]:
     """What to know before the numbers are believed."""
-    notes = [found.reason] if found.reason else [_missing(fit, found), _bootstrap_note(fit), first_step_note(fit)]
+    told = (_missing(fit, found), _few_clusters_note(fit), _bootstrap_note(fit), first_step_note(fit))
+    notes = [found.reason] if found.reason else list(told)
     if fit.options.get("l2", 0.0) > 0.0 and not found.reason:
         notes.append(_SHRUNK.format(l2=fit.options["l2"]))
     return [*(note for note in notes if note), *_identification_notes(fit)]
@@ -313,6 +376,14 @@ def _in_one_sentence(found: Any) -> str:
     return f"Choices hardly tell some of the parameters apart (condition index {found.condition:.3g})."
 
 
+_POOR = (
+    "the model fits poorly, converged or not: observed choices differ from the predicted ones by more than chance "
+    "({found}). Is a feature missing, or is the model of the transitions wrong?"
+)
+_FEW_CLUSTERS = (
+    "Standard errors from few clusters ({n}, by {by}) tend to be too small: read z against a t distribution with {df} "
+    "degrees of freedom at most."
+)
 _FIRST_STEP = (
     "These standard errors are asymptotically valid (the first step enters with zero derivative) but ignore "
     'finite-sample bias, which can be large. fit.with_errors("bootstrap") re-estimates the first step in every '

@@ -22,6 +22,7 @@ from revealed.rewards.base import lift_reward
 if TYPE_CHECKING:
     import pandas as pd
 
+    from revealed.agent_groups import AgentGroups
     from revealed.bootstrap import Bootstrap, Replication
     from revealed.hypotheses import TestResult
     from revealed.identification import Identification
@@ -50,6 +51,7 @@ class Uncertain:
     gradient_norm: Any
     value: Any
     chosen: Any
+    groups: Any
     kept: Any
 
     @property
@@ -67,9 +69,12 @@ class Uncertain:
 
     @property
     def _asked(self) -> tuple[str, bool]:
-        if self.chosen is not None:
-            return self.chosen[:2]
-        return ("hessian" if self.demonstrations.visit_discount == 1.0 else "cluster"), False
+        return (self.usual_errors, False) if self.chosen is None else self.chosen[:2]
+
+    @property
+    def usual_errors(self) -> str:
+        """The kind of errors where none was chosen."""
+        return "hessian" if self.demonstrations.visit_discount == 1.0 else "cluster"
 
     @property
     def errors_note(self) -> str:
@@ -104,13 +109,15 @@ class Uncertain:
         found, demos = self.mdp.estimated, self.demonstrations
         return found is not None and found.ids == demos.ids and demos.n_agents > 1 and self.estimator is not None
 
-    def with_errors(self, kind: str, joint: bool = False, **bootstrap: Any) -> Self:
+    def with_errors(self, kind: str, joint: bool = False, by: Any = None, **bootstrap: Any) -> Self:
         """The same fit whose standard errors, intervals, tests and summary are of another kind.
 
         "hessian" inverts the observed information, "opg" the outer product of the observations' scores, "robust" is
         their sandwich, "cluster" the sandwich over agents, "bootstrap" resamples agents (`reps`, `seed`, `jobs`).
         `joint` counts the noise in transitions that were estimated from the same data; where that has no formula (a
         smoothed T, trips with goals, "opg" with very many parameters of T), by a bootstrap, as `errors_note` then says.
+        `by` names a column that was read along (`keep=`), or is a dict or Series from ids to groups, or a group per
+        agent: such groups of agents are then the clusters, or what is resampled.
         """
         self._require_kind(kind, joint)
         unknown = sorted(set(bootstrap) - set(BOOTSTRAP))
@@ -121,7 +128,22 @@ class Uncertain:
             from revealed.bootstrap import check_options
 
             check_options(**bootstrap)
-        return replace(self, chosen=(kind, joint, bootstrap))  # pyright: ignore[reportArgumentType]
+        groups = self._groups(kind, by)
+        return replace(self, chosen=(kind, joint, bootstrap), groups=groups)  # pyright: ignore[reportArgumentType]
+
+    def _groups(self, kind: str, by: Any) -> AgentGroups | None:
+        from revealed.agent_groups import group_agents
+
+        if by is None:
+            return None
+        if kind not in ("cluster", "bootstrap"):
+            raise InvalidOption("by", 'None, but with kind="cluster" or "bootstrap"', f"kind={kind!r}")
+        return group_agents(self.demonstrations, by)
+
+    @property
+    def group_key(self) -> str:
+        """What tells results of one grouping from those of another; empty where agents count by themselves."""
+        return "" if self.groups is None else self.groups.key
 
     def cov_params(self, kind: str | None = None, joint: bool | None = None, **bootstrap: Any) -> pd.DataFrame:
         """The covariance of the estimates; with `joint=True` the transitions' parameters come after θ, but where they
@@ -222,7 +244,7 @@ class Uncertain:
             draws = np.hstack([found.theta, found.psi]) if written else found.theta
             matrix = np.atleast_2d(np.cov(draws, rowvar=False))
             return self.evidence.blanked(matrix) if blank else matrix
-        key = ("covariance", kind, joint, blank)
+        key = ("covariance", kind, joint, blank, self.group_key)
         if key not in self.kept:
             matrix = self.evidence.covariance(kind, joint, blank)
             self.kept[key] = matrix if self.at_maximum else np.full_like(matrix, np.nan)
@@ -250,7 +272,8 @@ class Uncertain:
         point = Objective(lift_reward(self.reward_model, self.mdp), [case], self.options["l2"]).at(self.theta)
         if point.problem is not None:
             raise point.problem
-        return Evidence(point, demos.weights_by_agent, demos.ids, demos.visit_discount == 1.0)
+        even = demos.visit_discount == 1.0
+        return Evidence(point, demos.weights_by_agent, demos.ids, even, self.groups, demos.agent_weights)
 
     @property
     def feature_sizes(self) -> Floats | None:
@@ -309,6 +332,7 @@ class Uncertain:
     ) -> Bootstrap:
         """Resample agents `reps` (400) times and estimate everything again, from the estimate; kept once computed.
 
+        After `with_errors("bootstrap", by=...)` whole groups of agents are drawn.
         The first step is estimated anew, and the transitions where they came from the same agents. `jobs` workers
         share the work; by default all cores if it is worth it, or what `joblib.parallel_config` says. The result
         depends on `seed` (0) alone.
@@ -318,7 +342,7 @@ class Uncertain:
         given = {"reps": reps, "seed": seed, "jobs": jobs, "progress": progress}
         options = self._own_bootstrap | {name: value for name, value in given.items() if value is not None}
         check_options(**options)
-        key = ("bootstrap", options["reps"], options["seed"])
+        key = self._bootstrap_key(options)
         before = self.kept.get(key)
         if before is None or before.interrupted:
             self.kept[key] = self._resample(options, {} if before is None else before.done)
@@ -332,8 +356,12 @@ class Uncertain:
     def drawn(self) -> Bootstrap:
         """The bootstrap behind the errors, as far as it came: one that Ctrl-C ended is not begun again by itself."""
         own = self._own_bootstrap
-        kept = self.kept.get(("bootstrap", own["reps"], own["seed"]))
+        kept = self.kept.get(self._bootstrap_key(own))
         return self.bootstrap() if kept is None else kept
+
+    def _bootstrap_key(self, options: dict[str, Any]) -> tuple[Any, ...]:
+        by = () if self.groups is None else (self.groups.key,)
+        return ("bootstrap", options["reps"], options["seed"], *by)
 
     def _resample(self, options: dict[str, Any], done: dict[int, Replication]) -> Bootstrap:
         from revealed.bootstrap import resample
@@ -348,7 +376,7 @@ class Uncertain:
             self.estimator, self.mdp, self.demonstrations, self.theta, self.near_value, bool(self.settled)
         )
         names = tuple(self.reward_model.names)
-        told = {"re_estimated": again.in_words(), "done": done}
+        told = {"re_estimated": again.in_words(), "done": done, "groups": self.groups}
         return resample(again, self.demonstrations.n_agents, names, **options, **told)
 
     def wald_test(self, hypothesis: Any) -> TestResult:

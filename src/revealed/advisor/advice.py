@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from revealed.advisor.data import ENOUGH, make_run, make_units, measure_coverage, measure_precision
+from revealed.advisor.data import make_run, make_units, measure_precision
 from revealed.advisor.rules import Evidence, decide, listed
 from revealed.advisor.table import Quantity, facts, quantities, rows
 from revealed.advisor.trials import (
@@ -25,6 +25,7 @@ from revealed.advisor.trials import (
 )
 from revealed.bootstrap import check_options
 from revealed.checks import as_number, require_count
+from revealed.coverage import ENOUGH, measure_coverage
 from revealed.demonstrations import Demonstrations
 from revealed.errors import InvalidDemonstrations, InvalidOption
 from revealed.estimation import Run

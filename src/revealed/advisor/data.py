@@ -16,65 +16,15 @@ import scipy.sparse as sp
 
 from revealed.bootstrap import draw_weights
 from revealed.chain import Chain
+from revealed.coverage import expert_occupancy
 from revealed.demonstrations import Demonstrations
 from revealed.errors import RevealedError
 from revealed.estimation import Run
-from revealed.first_step import Frequency, Kernel, Logit, Smoothed, estimate_policy, step_named
+from revealed.first_step import Frequency, Kernel, Logit, estimate_policy, step_named
 from revealed.mdp import Floats
 from revealed.rewards.base import is_linear
 
-# So many visits per feasible action leave a standard error of at most ½/√(5·A) on a choice probability: 0.16 where
-# there are two actions, 0.11 where there are four.
-ENOUGH = 5
 GROUPS = 50  # into which the decisions of a single agent are split, to be resampled
-
-
-@dataclass(frozen=True)
-class Coverage:
-    """`share` of the expert's occupancy in states with enough visits; `unseen` of `choices` states were never seen.
-
-    Only states in which there is something to choose count. `by` tells what weighs the states."""
-
-    share: float
-    seen: float
-    unseen: int
-    choices: int
-    by: str
-
-
-def measure_coverage(run: Run) -> Coverage:
-    """How much of the expert's time is spent where its policy can be read off the data."""
-    feasible, visits = run.mdp.feasible, run.demos.counts.sum(axis=1)
-    choice = feasible.sum(axis=1) > 1
-    weight, by = expert_occupancy(run)
-    weight = np.where(choice, weight, 0.0)
-    total = float(weight.sum())
-    if total == 0.0:  # nowhere is there anything to choose
-        return Coverage(1.0, 1.0, 0, 0, by)
-    enough = visits >= ENOUGH * feasible.sum(axis=1)
-    shares = [float(weight[where].sum()) / total for where in (enough, visits > 0.0)]
-    return Coverage(shares[0], shares[1], int((choice & (visits == 0.0)).sum()), int(choice.sum()), by)
-
-
-def expert_occupancy(run: Run) -> tuple[Floats, str]:
-    """(S,): discounted visits from the starts (theory C2), or plain visits where starts are not known.
-
-    They are those under the observed frequencies, whatever the first step, with one visit's worth of doubt spread over
-    the actions of each state. Else a state in which one action was seen, once, could hold the expert for ever, and with
-    it all the weight.
-    """
-    visits = run.demos.counts.sum(axis=1)
-    p0 = run.mdp.initial
-    if p0 is None and run.demos.starts.sum() > 0.0:
-        p0 = run.demos.starts / run.demos.starts.sum()
-    if p0 is None:
-        return visits, "visits (no start states are known)"
-    try:
-        policy = Smoothed(1.0 / run.mdp.n_actions).estimate(run.mdp, run.demos.counts)
-        occupancy = Chain(run.mdp, policy, run.options.solver).occupancy(p0)
-    except RevealedError:
-        return visits, "visits (occupancy has no solution)"
-    return np.maximum(occupancy, 0.0), "estimated occupancy"
 
 
 @dataclass(frozen=True, eq=False)

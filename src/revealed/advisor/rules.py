@@ -27,14 +27,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from revealed.advisor.data import Coverage, Precision
+from revealed.advisor.data import Precision
 from revealed.advisor.trials import ALIKE, METHODS, Replications, Trial, mean_kl
+from revealed.coverage import COVERED, GUESSWORK, Coverage
 from revealed.estimation import Run
 from revealed.fit import Fit
 from revealed.rewards.base import is_linear
 
-COVERED = 0.9  # share of occupancy in well visited states from which π̂_E is known
-GUESSWORK = 0.1  # share below which it is not known at all
 WELL_KNOWN = 0.5  # error of feature counts beside that of the policy below which they are the better known
 MOST_READ = 30  # parameters of a linear reward that somebody reads one by one
 CHEAPER = 2.0  # times: what counts as a saving

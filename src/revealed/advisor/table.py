@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from revealed.advisor.data import ENOUGH
 from revealed.advisor.rules import MOST_READ, WELL_KNOWN, Evidence
 from revealed.advisor.trials import ALIKE, METHODS, Trial
+from revealed.coverage import ENOUGH
 from revealed.errors import RevealedError
 from revealed.hypotheses import quadratic_form
 from revealed.rewards.base import is_linear

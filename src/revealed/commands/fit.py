@@ -124,7 +124,7 @@ def describe(found: AnyFit) -> dict[str, Any]:
     from revealed.commands.tables import params_frame
 
     frame = params_frame(found)
-    status = found.status
+    status, goodness = found.status, found.goodness
     return {
         "method": found.method,
         "converged": found.converged,
@@ -135,9 +135,16 @@ def describe(found: AnyFit) -> dict[str, Any]:
             for row in frame.itertuples(index=False)
         ],
         "llf": found.llf,
+        "llnull": found.llnull,
+        "llsat": found.llsat,
+        "prsquared": found.prsquared,
+        "prsquared_adj": found.prsquared_adj,
+        "hit_rate": found.hit_rate,
+        "goodness_of_fit": None if isinstance(goodness, str) else goodness.to_dict(),
         "aic": found.aic,
         "bic": found.bic,
         "nobs": found.nobs,
+        "decisions": found.n_decisions,
         "agents": found.demonstrations.n_agents,
         **trips,
         "states": found.mdp.n_states,

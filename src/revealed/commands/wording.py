@@ -23,6 +23,7 @@ _PHRASES = {
     r"`?fit\.bootstrap\(\)`?": "--errors bootstrap",
     r'kind="(\w+)"': r"--errors \1",
     r"`kind`:": "`--errors`:",
+    r"`keep`:": "`--cluster`:",
     r'bands="bootstrap", or None': "--bands bootstrap or none",
     r"bands=None": "--bands none",
     r"bandwidth=\(([^,()]+),[^()]*\)": r"--kernel \1",

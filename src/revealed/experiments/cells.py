@@ -176,7 +176,7 @@ def fit_row(fit: Fit, scores: Mapping[str, float] | None = None) -> dict[str, An
         "updates": fit.updates,
         "settled": fit.settled,
         "gradient_norm": fit.gradient_norm,
-        "decisions": fit.nobs,
+        "decisions": fit.n_decisions,
         **options,
         **{name: float(value) for name, value in (scores or {}).items()},
     }

@@ -16,7 +16,6 @@ import numpy as np
 from revealed.checks import Floats, Ints
 from revealed.errors import RevealedError
 from revealed.estimates import Estimates, read_estimates
-from revealed.fit_report.choices import ChiSquare, ChoiceFit, chi_square
 from revealed.fit_report.figures import (
     MOST_BY_ACTION,
     choice_figure,
@@ -27,6 +26,7 @@ from revealed.fit_report.figures import (
 )
 from revealed.fit_report.material import Material, amount, decimal, picture, sentence, show, z_text
 from revealed.fit_report.places import Places, along_a_column
+from revealed.goodness import ChiSquare, ChoiceFit
 from revealed.labels import how_many
 from revealed.page import Html, facts, foldable, note, paragraph, table, tag
 from revealed.sheet import number_column, typeset
@@ -191,11 +191,13 @@ def _goodness(material: Material) -> Chapter:
         if n
         else "No pair has enough visits to judge by it alone."
     )
-    found = chi_square(fit, seen.tested)
+    found = fit.goodness
     scale = {
-        "Log likelihood of choosing blindly": typeset(f"{seen.llf_at_random:.3f}"),
+        "Log likelihood of choosing blindly": typeset(f"{fit.llnull:.3f}"),
         "Log likelihood of this fit": typeset(f"{fit.llf:.3f}"),
-        "Highest of any policy on these data": typeset(f"{seen.llf_of_frequencies:.3f}"),
+        "Highest of any policy on these data": typeset(f"{fit.llsat:.3f}"),
+        "Pseudo-R² (McFadden), adjusted": f"{fit.prsquared:.4f}, {fit.prsquared_adj:.4f}",
+        "Hit rate, of decisions with a choice": f"{fit.hit_rate:.4f}",
     }
     once = "" if seen.tested is seen else " (once for every goal that lies ahead)"
     told = _in_words(found, once) if isinstance(found, ChiSquare) else found

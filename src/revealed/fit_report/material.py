@@ -10,8 +10,8 @@ import numpy as np
 
 from revealed.checks import Floats
 from revealed.files import render_png
-from revealed.fit_report.choices import ChoiceFit
 from revealed.fit_report.places import Places
+from revealed.goodness import ChoiceFit
 from revealed.labels import spell
 from revealed.page import Html, figure
 from revealed.sheet import clean, ratio, typeset
@@ -36,7 +36,7 @@ class Material:
 
     @cached_property
     def choices(self) -> ChoiceFit:
-        return ChoiceFit.of(self.fit)
+        return self.fit._choices
 
     @cached_property
     def state_labels(self) -> tuple[Any, ...]:

@@ -19,7 +19,7 @@ from revealed.labels import how_many, spell
 from revealed.page import Html, contents, document, facts, join, note, paragraph, section, tag
 from revealed.routes.network import RoadNetwork
 from revealed.sheet import clean, typeset
-from revealed.summary import MOST_NAMED
+from revealed.summary import MOST_NAMED, poor_fit_words
 
 CHAPTERS: dict[str, tuple[str, Callable[[Material], Chapter]]] = {
     "estimates": ("Estimates", estimates),
@@ -42,7 +42,7 @@ ENDINGS = {
     "inner_solve_failed": ("fails", "✗", "The model could not be solved"),
     "cycling": ("fails", "✗", "Did not come to rest"),
 }
-FIRST = ("Method", "Reward", "Decisions", "Agents", "States", "Actions", "Discount")
+FIRST = ("Method", "Reward", "Trips", "Decisions", "Travellers", "Agents", "States", "Actions", "Discount")
 HIDDEN = ("Observations", "States, actions", "Status")  # told under another name
 
 
@@ -91,7 +91,7 @@ def build_fit_report(
 
 
 def _heading(fit: AnyFit) -> str:
-    of = how_many(fit.n_trips, "trip") if isinstance(fit, GoalFit) else how_many(fit.nobs, "decision")
+    of = how_many(fit.n_trips, "trip") if isinstance(fit, GoalFit) else how_many(fit.n_decisions, "decision")
     return f"{fit.method} fit of {of}"
 
 
@@ -129,17 +129,21 @@ def _headline(material: Material) -> Chapter:
     status = material.fit.status
     kind, mark, words = ENDINGS.get(status.code, ("open", "?", status.code))
     words = "Interrupted" if status.interrupted else words
+    poor = poor_fit_words(material.fit)
+    if kind == "holds" and poor:  # it converged, but nobody should read that as praise of the model
+        kind, words = "mind", f"{words} · the model fits poorly"
     badge = tag("span", tag("span", mark, aria_hidden="true"), f" {words}", class_=f"badge {kind}")
-    return [tag("p", badge), paragraph(sentence(status.message), "lead"), facts(_facts(material))]
+    told = [paragraph(sentence(text), "lead") for text in (status.message, poor) if text]
+    return [tag("p", badge), *told, facts(_facts(material))]
 
 
 def _facts(material: Material) -> dict[str, str]:
     """Those of the summary, and the sizes one by one."""
     fit, sheet = material.fit, material.sheet
     found = {name: typeset(text) for name, text in (*sheet.left, *sheet.right)}
-    found |= {"Decisions": str(fit.nobs), "States": _states_fact(fit), "Actions": str(fit.mdp.n_actions)}
+    found |= {"Decisions": str(fit.n_decisions), "States": _states_fact(fit), "Actions": str(fit.mdp.n_actions)}
     rest = [name for name in found if name not in (*FIRST, *HIDDEN)]
-    return {name: found[name] for name in (*FIRST, *rest)}
+    return {name: found[name] for name in (*FIRST, *rest) if name in found}
 
 
 def _states_fact(fit: AnyFit) -> str:

@@ -28,12 +28,13 @@ MONTHS = {"month": 1, "quarter": 3, "year": 12}
 PERIODS = (*SECONDS, "week", *MONTHS)
 GAPS_REMEDY = 'Fill in the periods, or let gaps="break" end a trajectory there.'
 GOAL_REMEDY = "Every decision of a trip needs its goal; trips without one go into demonstrations of their own."
+KEEP_REMEDY = "Fill them in: every agent belongs somewhere."
 MISSING_REMEDY = "Drop or fill those rows; where a last decision led goes into a column of its own (next_state=)."
 
 
 @dataclass(frozen=True)
 class Roles:
-    """Which columns hold what; `state` and `action` may be several, `next_state`, `goal` and `weight` none."""
+    """Which columns hold what; `state` and `action` may be several, `next_state`, `goal`, `weight` and `keep` none."""
 
     id: str
     time: str
@@ -42,12 +43,13 @@ class Roles:
     next_state: tuple[str, ...] = ()
     goal: tuple[str, ...] = ()
     weight: str | None = None
+    keep: tuple[str, ...] = ()
     bins: Bins | None = None
     period: str | None = None
     gaps: str = "break"
 
     @classmethod
-    def of(cls, state: Any, action: Any, next_state: Any, goal: Any = None, **others: Any) -> Roles:
+    def of(cls, state: Any, action: Any, next_state: Any, goal: Any = None, keep: Any = (), **others: Any) -> Roles:
         bins = state if hasattr(state, "edges") else None  # what rv.discretize made
         where = tuple(bins.columns) if bins is not None else _names("state", state)
         alike = {"next_state": next_state, "goal": goal}  # they hold states too
@@ -58,7 +60,8 @@ class Roles:
         require_option("gaps", others["gaps"], GAPS)
         if others["period"] is not None:
             require_option("period", others["period"], PERIODS)
-        return cls(state=where, action=_names("action", action), bins=bins, **alike, **others)
+        kept = () if keep is None or as_list(keep) == [] else _names("keep", keep)
+        return cls(state=where, action=_names("action", action), bins=bins, keep=kept, **alike, **others)
 
     @property
     def of_states(self) -> tuple[str, ...]:
@@ -74,7 +77,8 @@ class Roles:
     def each(self) -> list[tuple[str, Any]]:
         """(role, column), for every column."""
         single = [("id", self.id), ("time", self.time)]
-        several = [(role, name) for role in ("state", "action", "next_state", "goal") for name in getattr(self, role)]
+        roles = ("state", "action", "next_state", "goal", "keep")
+        several = [(role, name) for role in roles for name in getattr(self, role)]
         return single + several + ([] if self.weight is None else [("weight", self.weight)])
 
 
@@ -279,6 +283,13 @@ def other_goal(was: Any, now: Any, one: Any, when: Any, row: int) -> InvalidDemo
     got = f"{was!r} and then {now!r}, of id {one!r} at time {in_words(when)}"
     remedy = "Give each trip an id of its own, or leave a gap in time between trips."
     return InvalidDemonstrations("goal", "one goal for the whole of a trip", got, f"row {row}", remedy)
+
+
+def varies(name: str, one: Any, first: Any, other: Any, where: str | None) -> InvalidDemonstrations:
+    """The complaint about a column to be kept that is no property of agents."""
+    got = f"{first!r} and {other!r} of id {one!r}"
+    remedy = "Agents are what is told apart: keep a column that does not change, or name a finer one as the id."
+    return InvalidDemonstrations("keep", f"one value of {name!r} per id", got, where, remedy)
 
 
 def out_of_bins(columns: Sequence[str], where: str) -> InvalidDemonstrations:

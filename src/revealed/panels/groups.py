@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from revealed.checks import Floats, Ints
+from revealed.labels import plain
+from revealed.panels.columns import varies
 from revealed.tables import sparse_table
 
 # what the short names of columns stand for, wherever a panel is counted
 ROLES = {"i": "id", "t": "time", "s": "state", "a": "action", "n": "next_state", "z": "next_state", "w": "weight"}
+ROLES |= {"k": "keep"}
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,7 @@ class Counted:
     state: Coding
     action: Coding
     notes: tuple[str, ...]
+    columns: dict[str, tuple[Any, ...]] = field(default_factory=dict)
 
     @property
     def state_labels(self) -> tuple[Any, ...] | None:
@@ -79,6 +83,17 @@ class Counted:
         """Sparse (S*A, S)."""
         state, action, after, often = self.groups.moves
         return sparse_table(often, _pair(state, action, n_actions), after, (n_states * n_actions, n_states))
+
+
+def one_each(name: str, ids: Any, of: Any, values: Any) -> tuple[Any, ...]:
+    """The value of a column to be kept for each of the ids, from its distinct pairs (id, value), each once."""
+    order = np.argsort(of, kind="stable")
+    of, values = of[order], values[order]
+    again = np.flatnonzero(of[1:] == of[:-1])
+    if again.size:
+        i = int(again[0])
+        raise varies(name, plain(of[i]), plain(values[i]), plain(values[i + 1]), None)
+    return tuple(values[np.searchsorted(of, ids)].tolist())
 
 
 def _pair(state: Any, action: Any, n_actions: int) -> Any:

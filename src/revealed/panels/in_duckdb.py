@@ -31,7 +31,7 @@ from revealed.panels.columns import (
     twice,
     unchecked_gaps,
 )
-from revealed.panels.groups import Coding, Counted, Groups
+from revealed.panels.groups import Coding, Counted, Groups, one_each
 from revealed.panels.sql import Source, as_ids
 from revealed.progress import Progress
 
@@ -49,7 +49,8 @@ def count_relation(relation: Any, roles: Roles, states: Any, actions: Any) -> Co
         decisions = count.decisions(state, action)
         bar.update("moves")
         starts, moves, notes = count.what_follows(state, action, ids)
-    return Counted(Groups(decisions, starts, moves), tuple(ids.tolist()), state, action, notes)
+        columns = count.columns(ids)
+    return Counted(Groups(decisions, starts, moves), tuple(ids.tolist()), state, action, notes, columns)
 
 
 class _Count(Source):
@@ -110,6 +111,14 @@ class _Count(Source):
                 row = self.first_row(test)
                 value = self.fetch(f"SELECT {column} AS x FROM ({self.numbered()}) WHERE r = {row}")["x"][0]
                 raise no_index(self.role_of(column), int(value), row)
+
+    def columns(self, ids: Column) -> dict[str, tuple[Any, ...]]:
+        """What is kept: a value per agent."""
+        found = {}
+        for name, short in zip(self.roles.keep, self.kept, strict=True):
+            pairs = self.fetch(f"SELECT DISTINCT i, {short} AS k FROM {self.base} ORDER BY i, k")
+            found[name] = one_each(name, ids, as_ids(pairs["i"]), as_plain("keep", pairs["k"], InvalidDemonstrations))
+        return found
 
     # counts
 

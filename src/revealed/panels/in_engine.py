@@ -32,7 +32,7 @@ from revealed.panels.columns import (
     require_kind,
     too_short,
 )
-from revealed.panels.groups import ROLES, Coding, Counted, Groups
+from revealed.panels.groups import ROLES, Coding, Counted, Groups, one_each
 from revealed.progress import Progress
 
 IN_MEMORY = "Pass keep_steps=True to read the frame into memory."
@@ -67,7 +67,7 @@ def _count(frame: Any, roles: Roles, states: Any, actions: Any) -> Counted:
     action, (a, by) = _code("action", actions, blocks, None, count.first_of)
     agent, began = (np.searchsorted(ids, table["i"]) for table in (decisions, starts))
     groups = Groups((agent, s, a, _floats(decisions)), (began, at, _floats(starts)), (frm, by, to, _floats(moves)))
-    return Counted(groups, tuple(ids.tolist()), state, action, notes)
+    return Counted(groups, tuple(ids.tolist()), state, action, notes, count.columns(ids))
 
 
 def collect(frame: Any) -> dict[str, Column]:
@@ -119,9 +119,11 @@ class _Count:
         self.state = [f"s{j}" for j in range(width)]
         self.action = [f"a{j}" for j in range(len(roles.action))]
         self.after = [f"n{j}" for j in range(width)] if roles.next_state else []
+        self.kept = [f"k{j}" for j in range(len(roles.keep))]
         columns = [nw.col(roles.id).alias("i"), self._time().alias("t")]
         columns += self._states(roles.state, self.state) + self._states(roles.next_state, self.after)
-        columns += [nw.col(name).alias(short) for name, short in zip(roles.action, self.action, strict=True)]
+        others = (*zip(roles.action, self.action, strict=True), *zip(roles.keep, self.kept, strict=True))
+        columns += [nw.col(name).alias(short) for name, short in others]
         columns += [] if roles.weight is None else [nw.col(roles.weight).cast(nw.Float64).alias("w")]
         self.base = frame.select(*columns)
 
@@ -256,6 +258,14 @@ class _Count:
                 one, when, said, seen = (column.tolist()[0] for column in found.values())
                 got, where = f"{said!r} where {seen!r} follows", f"id {one!r}, time {when}"
                 raise InvalidDemonstrations("next_state", "the state of the following row", got, where)
+
+    def columns(self, ids: Column) -> dict[str, tuple[Any, ...]]:
+        """What is kept: a value per agent."""
+        found = {}
+        for name, short in zip(self.roles.keep, self.kept, strict=True):
+            pairs = collect(self.base.select("i", short).unique())
+            found[name] = one_each(name, ids, pairs["i"], pairs[short])
+        return found
 
     def judge(
         self, decisions: dict[str, Column], starts: dict[str, Column], moves: dict[str, Column]

@@ -17,9 +17,11 @@ import numpy.typing as npt
 from revealed.checks import Floats, Ints, is_index
 from revealed.errors import InvalidDemonstrations, InvalidInput
 from revealed.frames import Column, Table, as_plain, missing_in
+from revealed.labels import plain
 from revealed.panels.columns import (
     GAPS_REMEDY,
     GOAL_REMEDY,
+    KEEP_REMEDY,
     MISSING_REMEDY,
     Roles,
     are_indices,
@@ -38,6 +40,7 @@ from revealed.panels.columns import (
     too_short,
     twice,
     unchecked_gaps,
+    varies,
 )
 
 if TYPE_CHECKING:
@@ -64,6 +67,7 @@ class Panel:
     state_labels: tuple[Any, ...] | None
     action_labels: tuple[Any, ...] | None
     notes: tuple[str, ...]
+    columns: dict[str, tuple[Any, ...]]
 
     @property
     def n_states(self) -> int:
@@ -105,6 +109,7 @@ def read_panel(table: Table, roles: Roles, states: Any, actions: Any, first_time
         state_labels=labels,
         action_labels=action_labels,
         notes=rows.notes(followed),
+        columns={name: rows.one_each(name, _values(table, "keep", name, KEEP_REMEDY)) for name in roles.keep},
     )
 
 
@@ -163,6 +168,17 @@ class _Rows:
             i = _first(changes) + 1
             was, now = (int(k) if labels is None else labels[k] for k in (goal[i - 1], goal[i]))
             raise other_goal(was, now, self.ids[self.agent[i]].item(), self.shown[i], int(self.row[i]))
+
+    def one_each(self, name: str, column: Column) -> tuple[Any, ...]:
+        """The value of a column for each agent, which has one."""
+        values = column[self.row]
+        own = values[np.concatenate([[True], ~self.same])]
+        other = values != own[self.agent]
+        if other.any():
+            i = _first(other)
+            one, was, now = self.ids[self.agent[i]].item(), own[self.agent[i]], values[i]
+            raise varies(name, one, plain(was), plain(now), f"row {self.row[i]}")
+        return tuple(own.tolist())
 
     def notes(self, followed: npt.NDArray[np.bool_]) -> tuple[str, ...]:
         """What a reader of the counts should know; a gap is an error where the user wants it so."""
@@ -292,10 +308,12 @@ def _given_next(
     return np.where(given >= 0, given, following)
 
 
-def write_panel(steps: Any, names: dict[str, Any], ids: Any, state_labels: Any, action_labels: Any) -> pd.DataFrame:
+def write_panel(
+    steps: Any, names: dict[str, Any], ids: Any, state_labels: Any, action_labels: Any, kept: dict[str, Any]
+) -> pd.DataFrame:
     """Decisions as a frame, the way back from `read_panel`; `names` are those of the columns, None leaves one out.
 
-    Labels of several columns are written into columns of as many names.
+    Labels of several columns are written into columns of as many names; those `kept` have a value per agent.
     """
     import pandas as pd
 
@@ -308,6 +326,7 @@ def write_panel(steps: Any, names: dict[str, Any], ids: Any, state_labels: Any, 
             columns += _spread(field, name, labels[field], getattr(steps, field))
         elif name is not None:
             columns.append((name, _labelled(labels.get(field), getattr(steps, field))))
+    columns += [(name, _labelled(values, steps.agent)) for name, values in kept.items()]
     if len({name for name, _ in columns}) < len(columns):
         raise InvalidInput("to_frame", "columns of different names", repr([name for name, _ in columns]))
     return pd.DataFrame(dict(columns))

@@ -1,7 +1,7 @@
 """A panel as one sub-query of DuckDB with short names, and what must hold of its single rows.
 
 Columns are i (id), t (time), u (the time as it was written), s0… (state), a0… (action), n0… (next state, where there is
-a column for it) and w (weight).
+a column for it), k0… (what is kept) and w (weight).
 """
 
 from __future__ import annotations
@@ -26,12 +26,13 @@ class Source:
 
     def __init__(self, relation: Any, roles: Roles) -> None:
         labels = () if roles.bins is not None else (*roles.state, *roles.next_state)
-        self.relation, self.roles = tamed(relation, (*labels, *roles.action)), roles
+        self.relation, self.roles = tamed(relation, (*labels, *roles.action, *roles.keep)), roles
         self.types = dict(zip(self.relation.columns, (kind.id for kind in self.relation.types), strict=True))
         width = 1 if roles.bins is not None else len(roles.state)
         self.state = [f"s{j}" for j in range(width)]
         self.action = [f"a{j}" for j in range(len(roles.action))]
         self.after = [f"n{j}" for j in range(width)] if roles.next_state else []
+        self.kept = [f"k{j}" for j in range(len(roles.keep))]
         self.often = "count(*)" if roles.weight is None else "sum(w)"
         self.base = f"(SELECT {', '.join(self._columns())} {FROM})"
         self.whole_times = self.kind("t") in "iu"
@@ -73,7 +74,8 @@ class Source:
         else:
             found += [f"{quoted(name)} AS {short}" for name, short in zip(roles.state, self.state, strict=True)]
             found += [f"{sql} AS {short}" for sql, short in zip(self._next_states(), self.after, strict=True)]
-        found += [f"{quoted(name)} AS {short}" for name, short in zip(roles.action, self.action, strict=True)]
+        others = (*zip(roles.action, self.action, strict=True), *zip(roles.keep, self.kept, strict=True))
+        found += [f"{quoted(name)} AS {short}" for name, short in others]
         return found + ([] if roles.weight is None else [f"CAST({quoted(roles.weight)} AS DOUBLE) AS w"])
 
     def _next_states(self) -> list[str]:
@@ -138,7 +140,7 @@ class Source:
         """No missing values, and weights that are weights."""
         if not self.fetch(f"SELECT count(*) AS n {FROM}")["n"][0]:
             raise InvalidDemonstrations("frame", "at least one row", "no rows")
-        shorts = ["i", "t", *self.state, *self.action, *(["w"] if self.roles.weight else [])]
+        shorts = ["i", "t", *self.state, *self.action, *self.kept, *(["w"] if self.roles.weight else [])]
         absent = {short: self._absent(short) for short in shorts}
         counts = ", ".join(f"count(*) FILTER (WHERE {test}) AS {short}" for short, test in absent.items())
         found = self.fetch(f"SELECT {counts} FROM {self.base}")

@@ -34,7 +34,7 @@ def read_frame(
     found = _count_where_it_lives(frame, roles, states, actions, first_time, keep_steps)
     if found is not None:
         return found
-    as_text = (*roles.of_states, *roles.action)
+    as_text = (*roles.of_states, *roles.action, *roles.keep)
     table = read_table(frame, "frame", InvalidDemonstrations, roles.require, as_text)
     return read_panel(table, roles, states, actions, first_time)
 

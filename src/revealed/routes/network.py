@@ -316,6 +316,7 @@ class RoadNetwork:
         link: Columns = "link",
         traveller: Columns | None = None,
         bad: str = "error",
+        keep: Columns = (),
     ) -> Demonstrations:
         """Trips as decisions: a table with a row per link that a trip passes, in any order; any frame or file.
 
@@ -323,14 +324,15 @@ class RoadNetwork:
         trip's goal, where it ends. So a trip cannot pass its destination earlier; where trips do, as round trips must,
         see `with_arrivals`: trips that end at a link with an arrival link go on to it. Trips of one link, which decide
         nothing, are left out and noted. The trips are the agents, in the order of their ids; with `traveller`, a column
-        that says whose each trip is, the travellers are, so that standard errors can be clustered by them.
+        that says whose each trip is, the travellers are, and standard errors are clustered by them. Columns to `keep`
+        are read along, with one value per trip or traveller: `fit.with_errors("cluster", by="village")`.
 
         A trip that the network does not allow (an unknown link, a turn that is not there, a last link that is passed
         before, a sequence that stands twice) is an error; with `bad="drop"` it is left out and counted in the notes.
         """
         from revealed.routes.trips import read_trips
 
-        return read_trips(self, table, trip, sequence, link, traveller, bad)
+        return read_trips(self, table, trip, sequence, link, traveller, bad, keep)
 
     @property
     def links_frame(self) -> pd.DataFrame:

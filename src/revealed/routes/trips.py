@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from revealed.demonstrations import Demonstrations
 from revealed.errors import InvalidDemonstrations
 from revealed.frames import Column, Table, kind_of, read_table
 from revealed.labels import how_many, near
+from revealed.panels.columns import varies
 from revealed.routes.link_tables import Columns, Ids, read_ids
 from revealed.trajectories import Steps
 
@@ -28,7 +29,8 @@ DROP = 'leave such trips out: bad="drop".'
 class Rows:
     """Rows by trip and place in it: whose, where, when as it was written (`shown`), where in the table (−1: nowhere).
 
-    `last` marks the last link of each trip; `travellers` tells whose each trip is, where the table says so.
+    `last` marks the last link of each trip; `travellers` tells whose each trip is, where the table says so; `columns`
+    are those to keep, with a value per trip.
     """
 
     trip: Ints
@@ -37,6 +39,7 @@ class Rows:
     row: Ints
     ids: tuple[Any, ...]
     travellers: tuple[Any, ...] | None = None
+    columns: dict[str, tuple[Any, ...]] = field(default_factory=dict)
 
     @property
     def last(self) -> Bools:
@@ -52,7 +55,9 @@ class Rows:
         parts: dict[str, Any] = {name: getattr(self, name)[some] for name in ("link", "shown", "row")}
         owners = None if self.travellers is None else tuple(self.travellers[k] for k in which)
         ids = tuple(self.ids[k] for k in which)
-        return replace(self, trip=(np.cumsum(kept) - 1)[self.trip[some]], ids=ids, travellers=owners, **parts)
+        columns = {name: tuple(values[k] for k in which) for name, values in self.columns.items()}
+        parts |= {"travellers": owners, "columns": columns}
+        return replace(self, trip=(np.cumsum(kept) - 1)[self.trip[some]], ids=ids, **parts)
 
     def whose(self, k: int) -> str:
         return f"trip {self.ids[self.trip[k]]!r}"
@@ -66,19 +71,30 @@ def read_trips(
     link: Columns,
     traveller: Columns | None,
     bad: str = "error",
+    keep: Columns = (),
 ) -> Demonstrations:
     """See `RoadNetwork.trips`."""
-    rows, notes = _read_rows(network, table, trip, sequence, link, traveller, bad)
+    rows, notes = _read_rows(network, table, trip, sequence, link, traveller, bad, keep)
     rows, single = _without_singles(to_arrivals(network, rows))
     for check in (_passed_before, _turned_nowhere):
         rows = _settle(rows, check(network, rows), bad, notes)
-    steps, ids = _steps(network, rows), rows.ids
+    steps, ids, columns = _steps(network, rows), rows.ids, rows.columns
     if rows.travellers is not None:
         code = {name: k for k, name in enumerate(dict.fromkeys(rows.travellers))}
         whose = np.array([code[name] for name in rows.travellers], dtype=np.intp)
         steps, ids = replace(steps, agent=whose[steps.agent]), tuple(code)
+        columns = {name: _of_travellers(name, rows.travellers, values) for name, values in columns.items()}
     demos = Demonstrations._from_steps(steps, None, network.n_links, network.n_actions, ids)
-    return replace(demos, state_labels=network.links, notes=(*notes, *single))
+    return replace(demos, state_labels=network.links, notes=(*notes, *single), columns=columns)
+
+
+def _of_travellers(name: str, travellers: tuple[Any, ...], values: tuple[Any, ...]) -> tuple[Any, ...]:
+    """A column's value for each traveller, who has one."""
+    own: dict[Any, Any] = {}
+    for one, value in zip(travellers, values, strict=True):
+        if own.setdefault(one, value) != value:
+            raise varies(name, one, own[one], value, None)
+    return tuple(own.values())
 
 
 def destinations_in(
@@ -97,6 +113,7 @@ def _read_rows(
     link: Columns,
     traveller: Columns | None,
     bad: str,
+    keep: Columns = (),
 ) -> tuple[Rows, list[str]]:
     """The table in order, its links known, and notes on what was left out."""
     require_option("bad", bad, BAD)
@@ -106,15 +123,18 @@ def _read_rows(
     clock = _clock(table, sequence)
     order = np.lexsort((clock, trips.code))
     index = links.places(network.place)
-    owners = None if traveller is None else _owners(trips, read_ids(table, "traveller", traveller, ordered=True))
-    rows = Rows(trips.code[order], index[order], clock[order], order, trips.labels, owners)
+    owners = None if traveller is None else _of_trips(table, trips, "traveller", traveller)
+    names = [keep] if isinstance(keep, str) else list(keep)
+    columns = {name: _of_trips(table, trips, "keep", name) for name in names}
+    rows = Rows(trips.code[order], index[order], clock[order], order, trips.labels, owners, columns)
     notes: list[str] = []
     rows = _settle(rows, _unknown(network, rows, links), bad, notes)
     return _settle(rows, _twice(rows), bad, notes), notes
 
 
-def _owners(trips: Ids, people: Ids) -> tuple[Any, ...]:
-    """Whose each trip is; a trip has one traveller."""
+def _of_trips(table: Table, trips: Ids, role: str, columns: Columns) -> tuple[Any, ...]:
+    """What belongs to each trip, of which it has one: whose it is, or a column to keep."""
+    people = read_ids(table, role, columns, ordered=True)
     first = np.unique(trips.code, return_index=True)[1]
     own = people.code[first]
     other = np.flatnonzero(people.code != own[trips.code])
@@ -122,7 +142,8 @@ def _owners(trips: Ids, people: Ids) -> tuple[Any, ...]:
         k = int(other[0])
         names = [people.labels[c] for c in (own[trips.code[k]], people.code[k])]
         got = f"trip {trips.labels[trips.code[k]]!r} of {names[0]!r} and of {names[1]!r}"
-        raise InvalidDemonstrations("traveller", "one traveller per trip", got, f"row {k}")
+        what = "one traveller per trip" if role == "traveller" else f"one value of {columns!r} per trip"
+        raise InvalidDemonstrations(role, what, got, f"row {k}")
     return tuple(people.labels[c] for c in own)
 
 

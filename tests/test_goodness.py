@@ -9,7 +9,7 @@ from scipy.stats import chi2
 import revealed as rv
 from models import counts, draw, random_mdp, shuffled
 from networks import random_trips
-from revealed.fit_report.choices import ENOUGH, ChiSquare, ChoiceFit, chi_square, standardise
+from revealed.goodness import ENOUGH, ChiSquare, ChoiceFit, chi_square, standardise
 
 
 def compared(table, policy, feasible=None) -> ChoiceFit:
@@ -111,7 +111,7 @@ def test_one_by_one_it_is_pearsons_statistic():
 
 def test_pooled_it_has_the_mean_of_a_chi_square_under_the_true_policy():
     """E d'C⁻¹d is the rank of C, however unlike the pooled states are."""
-    from revealed.fit_report.choices import _distance
+    from revealed.goodness import _distance
 
     rng = np.random.default_rng(1)
     policy = rng.dirichlet(np.ones(3), size=40)
@@ -205,3 +205,115 @@ def test_the_test_of_trips_has_the_size_that_it_states():
     low, high = (np.array(found) < 0.5).mean(axis=0)
     assert low > 0.5 - 3.0 * np.sqrt(0.25 / 20)
     assert high < 0.5 + 3.0 * np.sqrt(0.25 / 20)
+
+
+def a_fit(n: int = 200, **options) -> rv.Fit:
+    mdp = random_mdp(6, 3)
+    features = np.random.default_rng(1).normal(size=(6, 3, 2))
+    return rv.NFXP(rv.LinearReward(features), **options).fit(mdp, draw(mdp, features @ [1.0, -0.5], n, seed=2))
+
+
+def test_measures_of_fit_are_what_statsmodels_would_say():
+    fit = a_fit()
+    n = fit.demonstrations.counts
+    offered = fit.mdp.feasible.sum(axis=1)
+    null = -float(n.sum(axis=1)[offered > 0] @ np.log(offered[offered > 0]))
+    share = n[n > 0] / np.broadcast_to(n.sum(axis=1, keepdims=True), n.shape)[n > 0]
+    assert fit.llnull == pytest.approx(null, rel=1e-12)
+    assert fit.llsat == pytest.approx(float(n[n > 0] @ np.log(share)), rel=1e-12)
+    assert fit.llnull < fit.llf < fit.llsat
+    assert fit.prsquared == pytest.approx(1.0 - fit.llf / null)
+    assert fit.prsquared_adj == pytest.approx(1.0 - (fit.llf - 2) / null)
+    best = fit.policy.argmax(axis=1)
+    choice = offered > 1
+    hits = n[np.arange(6), best][choice].sum() / n[choice].sum()
+    assert fit.hit_rate == pytest.approx(hits)
+    text = " ".join(str(fit.summary()).split())
+    for told in (f"LL, null: {null:.3f}", f"LL, saturated: {fit.llsat:.3f}", f"Hit rate: {hits:.4f}"):
+        assert told in text
+    assert f"Pseudo R²: {fit.prsquared:.4f}" in text
+    assert f"Pseudo R², adj.: {fit.prsquared_adj:.4f}" in text
+    assert "Pseudo R" in fit.to_latex()
+    assert f"{fit.hit_rate:.4f}" in fit.to_html()
+
+
+def test_hits_are_shared_between_what_is_equally_likely_and_forced_moves_are_none():
+    """Three of four for one of two equal actions, five where there was no choice, and two of three for the likelier."""
+    third = [1 / 3, 2 / 3]
+    seen = compared([[3, 1], [5, 0], [1, 2]], [[0.5, 0.5], [1.0, 0.0], third], [[1, 1], [1, 0], [1, 1]])
+    seen = replace(seen, feasible=seen.feasible.astype(bool))
+    assert seen.hit_rate == pytest.approx((0.5 * 4 + 2) / 7)
+    assert np.isnan(compared([[5, 0]], [[1.0, 0.0]], np.array([[True, False]])).hit_rate)
+
+
+def test_where_nobody_chose_there_is_no_share_of_it_explained():
+    mdp = rv.MDP(np.eye(2)[:, None, :], discount=0.5)
+    fit = rv.NFXP(rv.TabularReward(2)).fit(mdp, rv.Demonstrations.from_counts([[3], [4]]))
+    assert fit.llnull == 0.0
+    assert np.isnan(fit.prsquared)
+    assert np.isnan(fit.hit_rate)
+    assert "Pseudo R" not in str(fit.summary())
+    assert "nan" not in str(rv.compare_fits([fit, fit]))
+
+
+def test_measures_of_trips_are_those_toward_each_goal():
+    made = random_trips(1, S=12, n=60)
+    fit = rv.NFXP(made.reward).fit(made.mdp, made.demos)
+    rows, log_policy = fit.seen_choices()
+    offered = rows.feasible.sum(axis=1)
+    assert fit.llnull == pytest.approx(-float(rows.rho.sum(axis=1) @ np.log(offered)))
+    assert fit.llnull < fit.llf < fit.llsat <= 0.0
+    best = np.where(rows.feasible, log_policy, -np.inf).argmax(axis=1)
+    hits = rows.rho[np.arange(best.size), best]
+    assert fit.hit_rate == pytest.approx(hits[offered > 1].sum() / rows.rho[offered > 1].sum())
+
+
+def test_what_cannot_be_predicted_has_no_measures():
+    """A search that failed has no choices to compare: the summary stays, without numbers that nobody has."""
+    made = random_trips(1, S=12, n=60)
+    fit = rv.NFXP(made.reward).fit(made.mdp, made.demos)
+    assert "Hit rate" in str(fit.summary())
+    lost = replace(fit, theta=np.full(fit.theta.size, 50.0), kept={})
+    with pytest.raises(rv.errors.RevealedError):
+        lost.seen_choices()
+    assert np.isnan(lost.hit_rate)
+    assert str(lost.goodness).startswith("No χ² test")
+    text = str(lost.summary())
+    assert "Hit rate" not in text
+    assert "nan" not in text
+    assert "nan" not in str(rv.compare_fits([fit, lost]))
+
+
+def poor_fit() -> rv.Fit:
+    """Choices that depend on something the reward does not know of."""
+    mdp = random_mdp(6, 3)
+    features = np.random.default_rng(1).normal(size=(6, 3, 2))
+    demos = draw(mdp, features @ [1.0, -1.5], 800, seed=2)
+    return rv.NFXP(rv.LinearReward(features[:, :, :1], names=["known"])).fit(mdp, demos)
+
+
+def test_a_poor_fit_is_told_beside_a_good_end():
+    fit, good = poor_fit(), a_fit(800)
+    assert fit.status.code == good.status.code == "converged"
+    assert isinstance(fit.goodness, ChiSquare)
+    assert isinstance(good.goodness, ChiSquare)
+    assert fit.goodness.poor
+    assert not good.goodness.poor
+    text = " ".join(str(fit.summary()).split())
+    assert f"Goodness of fit: {fit.goodness.brief}" in text
+    assert "Note: the model fits poorly, converged or not" in text
+    assert "fits poorly" not in str(good.summary())
+    both = " ".join(str(rv.compare_fits({"all": good, "half": fit})).split())
+    assert "half: the model fits poorly" in both
+    assert "all: the model fits poorly" not in both
+
+
+def test_the_report_of_a_poor_fit_is_not_headed_by_a_plain_tick():
+    page = rv.build_fit_report(poor_fit())
+    badge = page[page.index('class="badge') :][:200]
+    assert badge.startswith('class="badge mind"')
+    assert "Converged · the model fits poorly" in badge
+    assert "The model fits poorly, converged or not: observed choices differ" in page
+    good = rv.build_fit_report(a_fit(800))
+    assert good[good.index('class="badge') :].startswith('class="badge holds"')
+    assert "fits poorly" not in good

@@ -24,6 +24,8 @@ ENOUGH = 5.0  # expected decisions for each action of states whose choices a χ�
 MOST_GROUPS = 20  # of states that are pooled: more would be weaker against what matters, a drift along the prediction
 HALF = 0.5  # of the decisions, at least, are in the groups that are compared
 MOST_PARAMS = 100  # beyond, the information that tells how many are free takes long
+POOR = 0.001  # probability below which chance is no explanation of what a model misses
+LIKE = 1e-9  # relative difference of two probabilities that are one and the same
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +46,14 @@ class ChoiceFit:
     def tested(self) -> ChoiceFit:
         """The choices that a χ² compares: these, or with goals those on the way to each by itself."""
         return self
+
+    @cached_property
+    def visited(self) -> ChoiceFit:
+        """The same in the states that were visited alone: of a large model a small part."""
+        seen = np.flatnonzero(self.visits > 0.0)
+        if seen.size == len(self.visits):
+            return self
+        return ChoiceFit(self.counts[seen], self.log_policy[seen], self.feasible[seen])
 
     @cached_property
     def visits(self) -> Floats:
@@ -98,6 +108,17 @@ class ChoiceFit:
         """Σ n(s, a) log n(s, a)/n(s): no policy can have more on these data."""
         seen = self.counts > 0.0
         return float(self.counts[seen] @ np.log(self.frequencies[seen]))
+
+    @property
+    def hit_rate(self) -> float:
+        """Share of the decisions between several actions that were for the most likely one; where several are equally
+        likely, each is as good a guess. NaN where there was nothing to choose."""
+        choice = self.feasible.sum(axis=1) > 1
+        best = np.where(self.feasible, self.policy, 0.0).max(axis=1, keepdims=True)
+        modal = self.feasible & (self.policy >= (1.0 - LIKE) * best)
+        hits = np.where(modal, self.counts, 0.0).sum(axis=1) / np.maximum(modal.sum(axis=1), 1)
+        total = float(self.visits[choice].sum())
+        return float(hits[choice].sum()) / total if total > 0.0 else np.nan
 
     @cached_property
     def compared(self) -> Bools:
@@ -166,6 +187,10 @@ class TripChoices(ChoiceFit):
         """(S, A): Σ n π(1 − π) over the goals, which is less than that of the mean π."""
         return _by_state(self.rows.variance, self.state, len(self.counts))
 
+    @cached_property
+    def visited(self) -> ChoiceFit:
+        return self.rows
+
     @property
     def llf_at_random(self) -> float:
         return self.rows.llf_at_random
@@ -173,6 +198,10 @@ class TripChoices(ChoiceFit):
     @property
     def llf_of_frequencies(self) -> float:
         return self.rows.llf_of_frequencies
+
+    @property
+    def hit_rate(self) -> float:
+        return self.rows.hit_rate
 
     @cached_property
     def mirrored(self) -> bool:
@@ -218,6 +247,24 @@ class ChiSquare:
     @property
     def pooled(self) -> bool:
         return self.groups < self.states
+
+    @property
+    def poor(self) -> bool:
+        """Whether the model misses what these data show by more than chance, however degrees of freedom are counted."""
+        return self.p[1] < POOR
+
+    @property
+    def brief(self) -> str:
+        """In a line of a table."""
+        if not self.pooled:
+            return f"X² = {self.statistic:.2f}, df {self.least}, p {_size(self.p[0])}"
+        low, high = (_size(p) for p in self.p)
+        p = low if low == high else f"{low} to {high.removeprefix('= ')}"
+        return f"X² = {self.statistic:.2f}, df {self.least} to {self.most}, p {p}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers, for JSON."""
+        return {"statistic": self.statistic, "df": [self.least, self.most], "p": list(self.p), "poor": self.poor}
 
     def __str__(self) -> str:
         if not self.pooled:

@@ -1,0 +1,106 @@
+"""Agents who may hang together: villages, depots, households; what clustered errors and bootstraps count as one.
+
+Agents are the finest units that are told apart: a column that changes within an agent cannot be clustered by.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from revealed.checks import Floats, Ints, as_list
+from revealed.errors import InvalidOption
+from revealed.labels import listed, near, plain, spell
+
+FEW = 20  # groups below which sandwich errors are known to come out too small
+
+
+@dataclass(frozen=True, eq=False)
+class AgentGroups:
+    """`code` (N,) is the group of each agent, `labels` (G,) are what the groups are called, and `by` what they are."""
+
+    by: str
+    code: Ints = field(repr=False)
+    labels: tuple[Any, ...] = field(repr=False)
+
+    @property
+    def n(self) -> int:
+        return len(self.labels)
+
+    @property
+    def key(self) -> str:
+        """The same for the same grouping, whatever it is called."""
+        return sha256(np.asarray(self.code, dtype=np.int64).tobytes()).hexdigest()[:16]
+
+    @property
+    def members(self) -> sp.csr_array:
+        """Sparse (G, N): which agents are in each group."""
+        N = len(self.code)
+        return sp.csr_array((np.ones(N), (self.code, np.arange(N))), shape=(self.n, N))
+
+    def sums(self, table: Floats) -> Floats:
+        """(G, K): rows of agents (N, K) added up by group."""
+        return np.asarray(self.members @ table)
+
+    def spread(self, weights: Floats) -> Floats:
+        """(N,): each agent counts as often as its group (G,)."""
+        return weights[self.code]
+
+
+def group_agents(demos: Any, by: Any) -> AgentGroups:
+    """Groups by the name of a column that was kept, by a dict or Series from ids, or by one value per agent."""
+    name, values = _values_of(demos, by)
+    place: dict[str, int] = {}
+    code = np.array([place.setdefault(spell(value), len(place)) for value in values], dtype=np.intp)
+    labels = tuple(values[int(k)] for k in np.unique(code, return_index=True)[1])
+    if len(labels) < 2:
+        raise InvalidOption("by", "two groups of agents or more", f"{len(labels)} ({listed(labels)})")
+    return AgentGroups(name, code, labels)
+
+
+def _values_of(demos: Any, by: Any) -> tuple[str, Sequence[Any]]:
+    if isinstance(by, str):
+        return by, _kept(demos, by)
+    if callable(getattr(by, "items", None)):  # a dict, or a Series of pandas
+        name = getattr(by, "name", None)
+        return "group" if name is None else str(name), _by_id(demos.ids, dict(by.items()))
+    values = as_list(by)
+    if values is None or len(values) != demos.n_agents:
+        got = repr(by)[:60] if values is None else f"{len(values)} values"
+        expected = f"the name of a column, a dict or Series from ids, or {demos.n_agents} values, one per agent"
+        raise InvalidOption("by", expected, got, remedy=_KEEP)
+    return "group", [_present(value, demos.ids[i]) for i, value in enumerate(values)]
+
+
+def _kept(demos: Any, name: str) -> Sequence[Any]:
+    known = demos.columns
+    if name not in known:
+        expected = f"a column that was kept ({listed(list(known))})" if known else "a column that was kept"
+        got = repr(name) if known else f"{name!r}, and none was"
+        raise InvalidOption("by", expected, got, remedy=near(name, list(known)) or _KEEP)
+    return known[name]
+
+
+def _by_id(ids: Sequence[Any], groups: dict[Any, Any]) -> list[Any]:
+    by_text = {spell(one): group for one, group in groups.items()}
+    lost = [one for one in ids if spell(one) not in by_text]
+    if lost:
+        got = f"none for {len(lost)} of {len(ids)}"
+        raise InvalidOption("by", "a group for every agent's id", got, f"id {plain(lost[0])!r}")
+    return [_present(by_text[spell(one)], one) for one in ids]
+
+
+def _present(value: Any, one: Any) -> Any:
+    """A group that can be told from others."""
+    group = plain(value)
+    if group is None or group != group or not isinstance(group, Hashable):
+        raise InvalidOption("by", "groups that are text or numbers, none missing", repr(group)[:40], f"id {one!r}")
+    return group
+
+
+_KEEP = "Columns are read along with keep=[...] of from_frame or network.trips."
