@@ -209,3 +209,22 @@ def test_the_command_line_clusters_by_a_column(tmp_path: Path):
     lost = here("fit", *words, "--cluster", "lien")
     assert lost.exit_code == 1
     assert "Did you mean line" in lost.stderr
+
+
+def test_what_was_saved_before_there_were_groups_is_read(fit):
+    """Files without groups, columns and what was drawn load as they did."""
+    from revealed.loading import _Decoder
+    from revealed.saving import Encoder
+
+    fit.bootstrap(reps=5, seed=1, jobs=1, progress=False)
+    encoder = Encoder()
+    document = encoder.fit(fit)
+    del document["groups"], document["demonstrations"]["fields"]["columns"]
+    document["kept"] = [one for one in document["kept"] if not one["by"]]
+    for one in document["kept"]:
+        del one["by"], one["units"]
+    loaded = _Decoder(encoder.arrays, None).fit(document)
+    assert loaded.groups is None
+    assert loaded.demonstrations.columns == {}
+    assert ("bootstrap", 5, 1) in loaded.kept
+    np.testing.assert_allclose(loaded.with_errors("cluster").bse, fit.with_errors("cluster").bse, rtol=1e-9)

@@ -165,7 +165,7 @@ def test_a_replication_is_a_fit_of_the_trips_drawn(goal_trips, goal_fit):
     repeated = rv.Demonstrations.from_trajectories(paths, goal_trips.mdp.n_states, goal_trips.mdp.n_actions, goal=goals)
     again = rv.NFXP(goal_trips.reward).fit(goal_trips.mdp, repeated)
     np.testing.assert_allclose(weighted.theta, again.theta, rtol=1e-8)
-    for kind in ("hessian", "robust"):  # to clusters it matters whether they are one person's or two people's
+    for kind in ("hessian", "robust", "cluster"):
         np.testing.assert_allclose(weighted.covariance(kind), again.covariance(kind), rtol=1e-7)
     assert weighted.llf == pytest.approx(again.llf, rel=1e-10)
 

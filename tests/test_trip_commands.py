@@ -92,7 +92,8 @@ def test_the_folder_holds_what_makes_sense_with_goals(own):
     }
     assert set(os.listdir("roads")) == names
     said = " ".join(Path("said.txt").read_text(encoding="utf-8").split())
-    assert "Trips, goals: 150, 12" in said
+    for told in ("Trips: 150", "Goals: 12", "cluster by trip (150)"):
+        assert told in said
     assert said.endswith("Wrote roads/report.html; also params.csv, flows.csv, trips.csv and fit.zip there.")
     params = pd.read_csv("roads/params.csv", index_col="parameter", engine="python")
     np.testing.assert_array_equal(params["coef"], own.params)
@@ -108,7 +109,7 @@ def test_tables_have_the_use_of_links_and_the_likelihood_of_trips(own):
     names = np.array(own.state_labels, dtype=object)
     np.testing.assert_array_equal(table["from_link"], names[own.demonstrations.origins])
     np.testing.assert_array_equal(table["to_link"], names[own.demonstrations.destinations])
-    assert table["decisions"].sum() == own.nobs
+    assert table["decisions"].sum() == own.n_decisions
 
 
 def test_the_report_shows_the_map_of_the_network():

@@ -132,7 +132,7 @@ class AnyFit(Uncertain):
     def _measure(self, name: str) -> float:
         """NaN where choices cannot be predicted at the estimate, as after a search that failed."""
         try:
-            return getattr(self._choices, name)
+            return getattr(self._choices.visited, name)
         except RevealedError:
             return np.nan
 
@@ -163,7 +163,7 @@ class AnyFit(Uncertain):
         from revealed.goodness import chi_square
 
         try:
-            return chi_square(self, self._choices.tested)
+            return chi_square(self, self._choices.visited)
         except RevealedError as error:
             return f"No χ² test: {error}"
 

@@ -94,7 +94,7 @@ class GoalFit(AnyFit):
         where one person made all of them; "hessian" where the reward has no scores, or there is a single trip."""
         from revealed.goal_inference import has_scores
 
-        if not has_scores(self.reward_model, self.cases.rows.rho.size):
+        if not has_scores(self.reward_model, self._seen.rho.size):
             return super().usual_errors
         if self.demonstrations.n_agents > 1:
             return "cluster"
@@ -167,8 +167,12 @@ class GoalFit(AnyFit):
     @cached_property
     def cases(self) -> Any:
         """What the objective sums over, with the weights of the sample."""
-        rows = GoalRows.of(self.mdp, self.demonstrations, cases_by(self.reward_model))
-        return goal_cases(rows, self._given(rows), self.options["solver"])
+        return goal_cases(self._seen, self._given(self._seen), self.options["solver"])
+
+    @cached_property
+    def _seen(self) -> GoalRows:
+        """The states in which trips to each goal were seen, with the weights of the sample."""
+        return GoalRows.of(self.mdp, self.demonstrations, cases_by(self.reward_model))
 
     def _given(self, rows: GoalRows) -> Any:
         if not self._pseudo:
@@ -185,9 +189,8 @@ class GoalFit(AnyFit):
             raise point.problem
         rows, demos = self.cases.rows, self.demonstrations
         trips, often = rows.by_trip(demos)
-        return GoalEvidence(
-            point, rows.by_agent, demos.ids, demos.visit_discount == 1.0, self.groups, trips=trips, often=often
-        )
+        known = {"even": demos.visit_discount == 1.0, "groups": self.groups, "copies": demos.agent_weights}
+        return GoalEvidence(point, rows.by_agent, demos.ids, **known, trips=trips, often=often)
 
     @property
     def near_value(self) -> None:
@@ -198,7 +201,7 @@ class GoalFit(AnyFit):
         return {
             name: value
             for name, value in super().__getstate__().items()
-            if name not in ("cases", "_values", "_choices")
+            if name not in ("cases", "_values", "_choices", "_seen")
         }
 
     def log_likelihood_by_trip(self, demonstrations: Demonstrations | None = None) -> pd.Series:

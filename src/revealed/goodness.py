@@ -47,6 +47,14 @@ class ChoiceFit:
         return self
 
     @cached_property
+    def visited(self) -> ChoiceFit:
+        """The same in the states that were visited alone: of a large model a small part."""
+        seen = np.flatnonzero(self.visits > 0.0)
+        if seen.size == len(self.visits):
+            return self
+        return ChoiceFit(self.counts[seen], self.log_policy[seen], self.feasible[seen])
+
+    @cached_property
     def visits(self) -> Floats:
         """(S,): n(s)."""
         return self.counts.sum(axis=1)
@@ -177,6 +185,10 @@ class TripChoices(ChoiceFit):
     def variance(self) -> Floats:
         """(S, A): Σ n π(1 − π) over the goals, which is less than that of the mean π."""
         return _by_state(self.rows.variance, self.state, len(self.counts))
+
+    @cached_property
+    def visited(self) -> ChoiceFit:
+        return self.rows
 
     @property
     def llf_at_random(self) -> float:

@@ -37,13 +37,15 @@ NULL = 1e-10  # eigenvalue of an information matrix with unit diagonal that coun
 class Evidence:
     """An estimate and the decisions behind it: `point` is the objective with sample weights at θ̂, `weights` sparse
     (N, S*A) are the agents' counts, `ids` their names, `even` tells whether every decision counts once; `groups` are
-    agents who count together in clusters, each agent by itself where there are none."""
+    agents who count together in clusters, each agent by itself where there are none; `copies` (N,) is how often agents
+    were counted (`Demonstrations.reweighted`), each copy a cluster of its own."""
 
     point: Evaluation = field(repr=False)
     weights: sp.csr_array = field(repr=False)
     ids: tuple[Any, ...] = field(repr=False)
     even: bool = True
     groups: AgentGroups | None = field(repr=False, default=None)
+    copies: Floats | None = field(repr=False, default=None)
 
     def covariance(self, kind: str, joint: bool = False, blank: bool = True) -> Floats:
         """(K, K), or (K + L, K + L) with the parameters of the transitions. NaN where nothing can be said.
@@ -160,8 +162,12 @@ class Evidence:
     @cached_property
     def agent_scores(self) -> Floats:
         """(N, K): each agent's part of the gradient, less its mean (zero but for a penalty)."""
-        per_agent = np.asarray(self.weights[:, self.seen] @ self.scores)
-        return per_agent - per_agent.mean(axis=0)
+        return self.agent_sums - self.agent_sums.mean(axis=0)
+
+    @cached_property
+    def agent_sums(self) -> Floats:
+        """(N, K): each agent's part of the gradient."""
+        return np.asarray(self.weights[:, self.seen] @ self.scores)
 
     # -- θ alone ------------------------------------------------------------------------------------------------------
 
@@ -186,7 +192,12 @@ class Evidence:
     def _meat(self, kind: str) -> Floats | None:
         if kind == "hessian":
             return None if self.point.objective.l2 == 0.0 else self.bread - self._penalty
-        return self._outer() if kind == "robust" else self._clustered(self.agent_scores)
+        if kind == "robust":
+            return self._outer()
+        if self.copies is None or self.groups is not None:
+            return self._clustered(self.agent_scores)
+        there = self.copies > 0.0
+        return clustered(self.agent_sums[there] / self.copies[there, None], self.copies[there])
 
     def _clustered(self, scores: Floats) -> Floats:
         """The meat of agents (N, …), or of groups of them."""
@@ -289,10 +300,15 @@ def soft_value_of(part: SoftValue) -> Floats:
     return np.sum(part.pi_tilde * gain, axis=1)
 
 
-def clustered(scores: Floats) -> Floats:
-    """Σ_i s_i s_iᵀ · N/(N − 1): the meat of agents, or groups, whose decisions may hang together (theory N3)."""
-    N = len(scores)
-    return scores.T @ scores * (N / (N - 1.0))
+def clustered(scores: Floats, copies: Floats | None = None) -> Floats:
+    """Σ_i s_i s_iᵀ · N/(N − 1): the meat of agents, or groups, whose decisions may hang together (theory N3); with
+    `copies`, of so many agents alike, around their mean."""
+    if copies is None:
+        N = len(scores)
+        return scores.T @ scores * (N / (N - 1.0))
+    N = float(copies.sum())
+    centred = scores - copies @ scores / N
+    return (centred * copies[:, None]).T @ centred * (N / (N - 1.0))
 
 
 def difference_gradient(point: Evaluation) -> Floats:

@@ -149,7 +149,8 @@ def _measures(fit: FitLike) -> tuple[Pair, ...]:
     found = {
         "LL, null": (f"{fit.llnull:.3f}", fit.llnull),
         "LL, saturated": (f"{fit.llsat:.3f}", fit.llsat),
-        "Pseudo R², adj.": (f"{fit.prsquared:.4f}, {fit.prsquared_adj:.4f}", fit.prsquared),
+        "Pseudo R²": (f"{fit.prsquared:.4f}", fit.prsquared),
+        "Pseudo R², adj.": (f"{fit.prsquared_adj:.4f}", fit.prsquared_adj),
         "Hit rate": (f"{fit.hit_rate:.4f}", fit.hit_rate),
     }
     return tuple((name, text) for name, (text, value) in found.items() if np.isfinite(value))

@@ -180,7 +180,8 @@ class Uncertain:
         point = Objective(lift_reward(self.reward_model, self.mdp), [case], self.options["l2"]).at(self.theta)
         if point.problem is not None:
             raise point.problem
-        return Evidence(point, demos.weights_by_agent, demos.ids, demos.visit_discount == 1.0, self.groups)
+        even = demos.visit_discount == 1.0
+        return Evidence(point, demos.weights_by_agent, demos.ids, even, self.groups, demos.agent_weights)
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the evidence, whose factorisation cannot be pickled; it is made again when asked for."""
