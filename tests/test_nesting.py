@@ -119,6 +119,24 @@ def test_trips_are_nested_by_the_same_rule():
     assert find_nesting(fitted(np.dstack([X[:, :, :1], noise])), full).lacking
 
 
+def test_a_link_size_is_one_feature_more():
+    """Features that depend on where a trip goes are compared case by case."""
+    network = rv.environments.city(100, seed=2).network
+    names = ["travel_time", "u_turn", "constant"]
+    plain = network.reward(names)
+    truth = [-2.0, -2.5, -1.0]
+    model = rv.RouteChoice(network, plain, truth)
+    demand = {(network.links[k], network.links[end]): 4.0 for k in range(20, 60) for end in (0, 7)}
+    demos = model.simulate(demand, seed=0)
+    sized = rv.LinkSizeReward(plain, rv.link_size(network, plain, truth, demos))
+    small, large = (rv.NFXP(reward).fit(network.mdp, demos) for reward in (plain, sized))
+    found = rv.likelihood_ratio_test(small, large)
+    assert (found.df, found.detail) == (1, "")
+    other = rv.NFXP(network.reward(["length", "constant"])).fit(network.mdp, demos)
+    assert find_nesting(other, large).lacking == ("length",)
+    assert find_nesting(large, small).lacking == ("link_size",)
+
+
 def test_the_same_turns_to_other_goals_are_other_data():
     """Counts alone do not tell: the same decisions mean another thing on the way elsewhere."""
     T = np.zeros((5, 2, 5))

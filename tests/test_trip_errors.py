@@ -1,5 +1,6 @@
 """A trip is one observation: what counts as one in BIC, in sandwiches and in clusters where trips have goals."""
 
+import json
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 
 import revealed as rv
 from networks import random_trips
+from shell import here
 
 NAMES = ["travel_time", "left_turn", "u_turn", "constant"]
 TASTES = np.array([-2.0, -0.5, -2.5, -1.0])
@@ -156,3 +158,22 @@ def test_discounted_visits_reach_the_trips_scores(frame):
     total = fit.evidence.weights[:, fit.evidence.seen] @ fit.evidence.scores
     np.testing.assert_allclose(U, total, rtol=1e-9, atol=1e-12)  # each trip is an agent here
     assert replace(fit, chosen=None).errors == ("cluster", False)
+
+
+def test_the_command_line_clusters_trips_by_a_column(frame, tmp_path):
+    links, turns, trips = (tmp_path / f"{name}.csv" for name in ("links", "turns", "trips"))
+    for part, file in ((roads().links_frame, links), (roads().turns_frame, turns), (frame, trips)):
+        part.to_csv(file, index=False)
+    flags = (trips, "--network", links, "--turns", turns, "--sequence", "t", "--columns", ",".join(NAMES))
+    done = here("fit", *flags, "--traveller", "person", "--cluster", "town", "--json")
+    assert done.exit_code == 0, done.stderr
+    told = json.loads(done.stdout)
+    own = fit_to(read(frame, traveller="person", keep="town")).with_errors("cluster", by="town")
+    assert [row["std_err"] for row in told["params"]] == pytest.approx(own.bse.tolist(), rel=1e-6)
+    assert (told["nobs"], told["decisions"]) == (own.nobs, own.n_decisions)
+    for name in ("llnull", "llsat", "prsquared", "prsquared_adj", "hit_rate"):
+        assert told[name] == pytest.approx(getattr(own, name), rel=1e-6)
+    assert told["goodness_of_fit"]["p"] == pytest.approx(list(own.goodness.p), rel=1e-4)
+    wrong = here("fit", *flags, "--traveller", "person", "--cluster", "trip")
+    assert wrong.exit_code == 1
+    assert "`--cluster`: expected one value of 'trip' per id" in wrong.stderr
