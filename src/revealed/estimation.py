@@ -255,7 +255,9 @@ class Run:
         if found.failed:
             return "inner_solve_failed", f'{found.reason}. Try solver="lu", or l2=1e-4.'
         if not found.reached:
-            return "iteration_limit", f"{found.reason}. Raise max_iter, loosen tol, or set l2=1e-4."
+            smooth = getattr(self.reward, "smooth", True) and self.options.optimizer != "adam"
+            words = "Raise max_iter, loosen tol, or set l2=1e-4."
+            return "iteration_limit", f"{found.reason}. {'' if smooth else _SMOOTHER}{words}"
         if self.cycling:
             return "cycling", _CYCLING.format(move=self.moves[-1])
         if len(self.moves) > 1 and not self.settled:
@@ -343,6 +345,7 @@ _NO_CHOICE = (
     "the reward. Is `feasible` right, and were other actions seen (unseen=)?"
 )
 _UNSEEN = "what choices cannot see of this reward stays where the search started."
+_SMOOTHER = 'Adam is slow: a smooth reward (activation="tanh") with optimizer="lbfgs" takes fewer steps. '
 _OWN_PENALTY = "the penalty is the network's own, l2={l2:.3g} for so many decisions; set l2= for another, 0 for none."
 _NEARLY = "features all but move together along {words}: read these weights with care."
 _PSEUDO = " It is the likelihood under the estimated π̃ that has none; NFXP's may have one."
