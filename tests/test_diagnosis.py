@@ -106,9 +106,11 @@ def test_a_penalty_gives_separated_data_a_maximum(method):
 @pytest.mark.parametrize("optimizer", ["lbfgs", "adam"])
 def test_a_network_that_explains_every_choice_has_not_converged(optimizer):
     reward = rv.NeuralReward(by_action([1.0, 2.0, -1.0, -0.5]), hidden=(4,), activation="tanh")
-    options = {"optimizer": optimizer, "learning_rate": 0.1}
-    fit = rv.CCP(reward, **options).fit(shuffled(4), counts([[0, 5], [0, 9], [7, 0], [3, 0]]))
+    options = {"optimizer": optimizer, "learning_rate": 0.1, "l2": 0.0}
+    data = counts([[0, 5], [0, 9], [7, 0], [3, 0]])
+    fit = rv.CCP(reward, **options).fit(shuffled(4), data)
     assert not fit.converged
+    assert rv.CCP(reward).fit(shuffled(4), data).converged  # with its own penalty there is a maximum
 
 
 def test_separated_data_are_never_reported_as_converged_by_adam_either():

@@ -268,7 +268,7 @@ def test_bands_of_a_network_are_those_of_its_weights_by_central_differences(hori
     demos = rv.simulate(plain, rv.solve(plain, np.tanh(NETWORK @ [2.0, -1.0])).policy, 400, 4, seed=0)
     mdp = plain if horizon is None else plain.unroll(horizon)
     reward = rv.NeuralReward(NETWORK, hidden=(2,), activation="tanh")
-    fit = rv.NFXP(reward, l2=1e-3, optimizer="lbfgs", max_iter=2000).fit(mdp, demos)
+    fit = rv.NFXP(reward, l2=1e-3, optimizer="lbfgs", tol=1e-6, max_iter=2000).fit(mdp, demos)
     assert fit.converged
     cf = fit.counterfactual(mdp=mdp.replace(discount=0.5))
     cov, hidden = fit.partial_covariance()

@@ -306,7 +306,7 @@ BAD_OPTIONS = {
     "weighting": ["counts", None, 1, []],
     "optimizer": ["sgd", None, 3],
     "solver": ["dense", None, 3],
-    "l2": [-1.0, np.nan, np.inf, "a", None, True, 1j],
+    "l2": [-1.0, np.nan, np.inf, "a", True, 1j],
     "tol": [0.0, -1e-9, np.nan, "a"],
     "max_iter": [0, -1, 2.5, "a", True],
     "patience": [0, 1.5],

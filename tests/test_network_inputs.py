@@ -222,3 +222,37 @@ def test_a_device_has_the_standardised_inputs():
     demos = draw(mdp, np.zeros((S, A)), 50)
     one, other = (rv.CCP(reward, first_step="smoothed", max_iter=4).fit(m, demos) for m in (mdp, mdp.to("cpu")))
     np.testing.assert_allclose(other.theta, one.theta, atol=1e-8)
+
+
+# where defaults are not meant
+
+
+def test_adam_at_its_limit_names_the_alternative():
+    mdp = corridor(S)
+    demos = draw(mdp, -LINE, 100)
+    kinked = rv.CCP(rv.NeuralReward(LINE, hidden=(4,), activation="relu"), max_iter=2).fit(mdp, demos)
+    chosen = rv.CCP(rv.NeuralReward(LINE, hidden=(4,)), max_iter=2, optimizer="adam").fit(mdp, demos)
+    smooth = rv.CCP(rv.NeuralReward(LINE, hidden=(4,)), max_iter=2).fit(mdp, demos)
+    assert [fit.status.code for fit in (kinked, chosen, smooth)] == ["iteration_limit"] * 3
+    assert ['optimizer="lbfgs"' in fit.status.message for fit in (kinked, chosen, smooth)] == [True, True, False]
+
+
+def test_the_papers_experiments_keep_the_papers_network():
+    from revealed.experiments.objectworld import QUICK, network
+
+    reward = network(QUICK, 16, 0)
+    assert (reward.activation, reward.hidden, reward.standardize) == ("relu", (32, 16), False)
+    rng = np.random.default_rng(0)
+    assert (reward.init()[: 8 * 32] == rng.normal(0.0, np.sqrt(2.0 / 8), (8, 32)).reshape(-1)).all()  # He's start
+
+
+def test_the_command_line_offers_the_activations_of_a_network():
+    from revealed.description import ACTIVATIONS as offered
+    from revealed.rewards.neural import ACTIVATIONS
+
+    assert offered == ACTIVATIONS
+    given = {"panel": "p.csv", "id": "a", "time": "t", "state": "s", "action": "d", "discount": 0.9, "bins": "s=3"}
+    with pytest.raises(rv.errors.InvalidOption, match="`--activation`: expected a neural reward"):
+        rv.Recipe(**given, activation="relu")
+    assert rv.Recipe(**given, reward="neural", activation="relu").activation == "relu"
+    assert rv.Recipe(**given).options["l2"] is None

@@ -307,7 +307,9 @@ class Run:
         if found.failed:
             return "inner_solve_failed", f'{found.reason}. Try solver="lu", or l2=1e-4.'
         if not found.reached:
-            return "iteration_limit", f"{found.reason}. Raise max_iter, loosen tol, or set l2=1e-4."
+            smooth = getattr(self.reward, "smooth", True) and self.options.optimizer != "adam"
+            words = "Raise max_iter, loosen tol, or set l2=1e-4."
+            return "iteration_limit", f"{found.reason}. {'' if smooth else _SMOOTHER}{words}"
         if self.cycling:
             return "cycling", _CYCLING.format(move=self.moves[-1])
         if self.moves and not self.settled and not self.asked_updates:
@@ -411,6 +413,7 @@ _NO_CHOICE = (
     "nobody had a choice: every state in which decisions count offers a single action, so that they tell nothing of "
     "the reward. Is `feasible` right, and were other actions seen (unseen=)?"
 )
+_SMOOTHER = 'Adam is slow: a smooth reward (activation="tanh") with optimizer="lbfgs" takes fewer steps. '
 _OWN_PENALTY = "the penalty is the network's own, l2={l2:.3g} for so many decisions; set l2= for another, 0 for none."
 _NEARLY = "features all but move together along {words}: read these weights with care."
 _PSEUDO = " It is the likelihood under the estimated π̃ that has none; NFXP's may have one."

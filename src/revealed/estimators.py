@@ -84,7 +84,7 @@ class NFXP(Estimator):
         small one of its own (its `usual_l2`, shown in the summary).
     optimizer : "auto", "newton" (linear rewards), "lbfgs", "adam".
     tol, patience : stop when the gradient's 2-norm is at most `tol` for `patience` iterations in a row
-        (newton 1e-9, lbfgs 1e-6 or, for a `NeuralReward`, 1e-4, adam 1e-4 five times). Each parameter is measured by
+        (newton 1e-9, lbfgs 1e-6 or, for a `NeuralReward`, 1e-3, adam 1e-4 five times). Each parameter is measured by
         what it does to log-odds, so that the units of features do not matter.
     max_iter, learning_rate : iterations at most, Adam's step in those units.
     start : θ to start from (K,), or "ccp" for the CCP estimate (at γ = 1 there may be no value at zero; CCP and NPL

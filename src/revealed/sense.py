@@ -43,7 +43,6 @@ def _effects(one: Description, method: str | None) -> list[tuple[tuple[str, ...]
         (("first_step",), steps, "--method ccp or npl"),
         (("reps",), drawn, "--errors bootstrap"),
         (("seed",), drawn or one.reward == "neural" or method is None, "--errors bootstrap or --reward neural"),
-        (("activation",), one.reward == "neural", "--reward neural"),
         (("probability",), one.transitions is not None, "--transitions FILE"),
         (("unseen",), one.transitions is None, "estimated transitions (no --transitions)"),
         (("feature_state",), one.features is not None, "--features FILE"),
@@ -58,8 +57,9 @@ def require_sense(one: Description) -> None:
         _require_panel(one)
     if one.cluster and one.errors not in (None, "cluster", "bootstrap"):
         raise InvalidOption("--cluster", "--errors cluster or bootstrap", f"--errors {one.errors}")
-    if one.hidden != Description.hidden and one.reward != "neural":
-        raise InvalidOption("--hidden", "a neural reward", one.reward or "linear", remedy="Add --reward neural.")
+    for name in ("hidden", "activation"):
+        if getattr(one, name) != getattr(Description, name) and one.reward != "neural":
+            raise InvalidOption(flag(name), "a neural reward", one.reward or "linear", remedy="Add --reward neural.")
 
 
 def _require_panel(one: Description) -> None:

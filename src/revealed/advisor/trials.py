@@ -25,8 +25,10 @@ from revealed.reestimation import with_transitions
 from revealed.rewards.base import Reward, is_linear
 
 METHODS = ("CCP", "NPL", "NFXP")  # by expected cost
-ITERATIONS = {"newton": 8, "lbfgs": 60}  # of one search that goes well; Adam uses all it may
-LATER = {"newton": 3.0, "lbfgs": 1.5}  # all searches of NPL, in iterations of the first; with Adam each is as long
+# of one search that goes well, a network's by L-BFGS apart; Adam uses all it may
+ITERATIONS = {"newton": 8, "lbfgs": 60, "network": 2_000}
+# all searches of NPL, in iterations of the first; with Adam each is as long
+LATER = {"newton": 3.0, "lbfgs": 1.5, "network": 2.0}
 L2 = 1e-3  # offered where weights run away, as the status of such a fit does
 UPDATES, MORE_UPDATES = 10, 40
 ALIKE = 0.01  # nats per decision: predictions that differ by less are the same for all practical purposes
@@ -74,8 +76,10 @@ def time_methods(run: Run, updates: int) -> Costs:
     o = run.options
     settings = Settings(o.optimizer, o.tol, o.max_iter, o.patience, o.learning_rate).resolved(objective)
     most = settings.max_iter or 1
-    n = min(ITERATIONS.get(settings.optimizer, most), most)
-    return Costs(given, _timed(run, rho, None), settings.optimizer, n, updates)
+    network = settings.optimizer == "lbfgs" and getattr(run.reward, "network", False)
+    search = "network" if network else settings.optimizer
+    n = min(ITERATIONS.get(search, most), most)
+    return Costs(given, _timed(run, rho, None), search, n, updates)
 
 
 def _timed(run: Run, rho: Floats, given: Any) -> Timed | None:
