@@ -1,6 +1,7 @@
 """Link sizes: expected visits of a trip at stated parameters, by hand where paths overlap, and as a fixed attribute."""
 
 import pickle
+from typing import Any
 
 import hypothesis.strategies as st
 import numpy as np
@@ -128,7 +129,7 @@ def test_a_pair_needs_one_factorisation_at_every_theta_and_an_evaluation_tells_h
     reward = rv.LinkSizeReward(base, rv.link_size(network, base, [-1.5, -0.6], demand))
     rows = GoalRows.of(network.mdp, model(network).simulate(demand, seed=0), "pair")
     work, told = Work(), []
-    cases = goal_cases(rows, None, work=work)
+    cases: Any = goal_cases(rows, None, work=work)
     cases.tell = told.append
     point = Objective(reward, [cases]).at(np.array([-1.5, -0.6, -1.0]))
     assert np.isfinite(point.hessian).all()

@@ -168,7 +168,7 @@ def test_the_command_line_clusters_trips_by_a_column(frame, tmp_path):
     done = here("fit", *flags, "--traveller", "person", "--cluster", "town", "--json")
     assert done.exit_code == 0, done.stderr
     told = json.loads(done.stdout)
-    own = fit_to(read(frame, traveller="person", keep="town")).with_errors("cluster", by="town")
+    own: Any = fit_to(read(frame, traveller="person", keep="town")).with_errors("cluster", by="town")
     assert [row["std_err"] for row in told["params"]] == pytest.approx(own.bse.tolist(), rel=1e-6)
     assert (told["nobs"], told["decisions"]) == (own.nobs, own.n_decisions)
     for name in ("llnull", "llsat", "prsquared", "prsquared_adj", "hit_rate"):
