@@ -14,7 +14,6 @@ from revealed.advisor.table import Quantity, facts, quantities, rows
 from revealed.advisor.trials import (
     METHODS,
     TOO_LONG,
-    UPDATES,
     Refits,
     Trial,
     affordable,
@@ -59,7 +58,7 @@ class Advice(Printed):
     fits: dict[str, Fit] = field(repr=False)
     seconds: float
     reward: Reward = field(repr=False)
-    updates: int = UPDATES
+    updates: int | None = None
     rows: tuple[Row, ...] = field(repr=False, default=())
     facts: tuple[tuple[str, str], ...] = field(repr=False, default=())
 
@@ -86,7 +85,7 @@ class Advice(Printed):
         }
 
     def _updates(self) -> dict[str, int]:
-        return {"updates": self.updates} if self.method == "NPL" else {}
+        return {"updates": self.updates} if self.method == "NPL" and self.updates is not None else {}
 
     def _sheet(self) -> Sheet:
         half = (len(self.facts) + 1) // 2
@@ -131,8 +130,9 @@ def advise(
     _require_no_goals(demos)
     check_options(reps, seed, jobs, progress)
     seconds = _as_budget(budget)
-    updates = options.pop("updates", UPDATES)
-    require_count("updates", updates, error=InvalidOption)
+    updates = options.pop("updates", None)
+    if updates is not None:
+        require_count("updates", updates, error=InvalidOption)
     settings = make_estimator("CCP", reward, **options).options
     run = make_run("CCP", reward, settings, mdp, demos)
     evidence = _gather(run, updates, reps, seed, jobs, progress, seconds)
@@ -154,7 +154,7 @@ def _as_budget(budget: Any) -> float:
 
 
 def _gather(
-    run: Run, updates: int, reps: int, seed: int, jobs: int | None, progress: bool | None, budget: float
+    run: Run, updates: int | None, reps: int, seed: int, jobs: int | None, progress: bool | None, budget: float
 ) -> Evidence:
     units = make_units(run.demos, seed)
     coverage, precision = measure_coverage(run), measure_precision(run, units, reps, seed)
@@ -195,8 +195,6 @@ def _remedies(trial: Trial) -> list[str]:
     said = []
     if "l2" in trial.advised:
         said.append(f"Without a penalty its weights run away (separated); l2={trial.advised['l2']:g} is set.")
-    if "updates" in trial.advised:
-        said.append(f"π̃ had not settled after its updates; updates={trial.advised['updates']} is set.")
     if "start" in trial.advised:
         said.append('At its usual start there is no value; start="ccp" is set.')
     fit = trial.best
@@ -206,10 +204,16 @@ def _remedies(trial: Trial) -> list[str]:
 
 
 def _advice(
-    found: Evidence, method: str, reason: str, given: dict[str, Any], updates: int, reward: Reward, seconds: float
+    found: Evidence,
+    method: str,
+    reason: str,
+    given: dict[str, Any],
+    updates: int | None,
+    reward: Reward,
+    seconds: float,
 ) -> Advice:
     trial, assumption = found.trials[method], _assumption(found, method)
-    options = given | {name: value for name, value in trial.advised.items() if name != "updates"}
+    options = given | trial.advised
     remedies, step, asked = _remedies(trial), found.run.options.first_step, given.get("first_step", "auto")
     if isinstance(step, str) and step == "smoothed" and asked is not step:
         options["first_step"] = step
@@ -224,7 +228,7 @@ def _advice(
         {m: t.best for m, t in found.trials.items() if t.best is not None},
         seconds,
         reward,
-        trial.advised.get("updates", updates),
+        updates,
         tuple(rows(found)),
         tuple(facts(found)),
     )

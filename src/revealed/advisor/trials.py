@@ -30,7 +30,7 @@ ITERATIONS = {"newton": 8, "lbfgs": 60, "network": 2_000}
 # all searches of NPL, in iterations of the first; with Adam each is as long
 LATER = {"newton": 3.0, "lbfgs": 1.5, "network": 2.0}
 L2 = 1e-3  # offered where weights run away, as the status of such a fit does
-UPDATES, MORE_UPDATES = 10, 40
+UPDATES = 10  # of NPL that a forecast of its seconds counts on, unless told
 ALIKE = 0.01  # nats per decision: predictions that differ by less are the same for all practical purposes
 TOO_LONG = "it would not end within the budget"
 QUICK = 0.2  # seconds below which a timing is repeated
@@ -53,7 +53,7 @@ class Costs:
     own: Timed | None
     optimizer: str
     iterations: int
-    updates: int
+    updates: int | None
 
     def expected(self, method: str, iterations: int | None = None) -> float:
         """Seconds of a fit, from so many iterations of a first search."""
@@ -63,10 +63,11 @@ class Costs:
             return timed.setup + n * timed.step
         if method == "CCP":
             return self.given.setup + n * self.given.step
-        return self.updates * self.given.setup + LATER.get(self.optimizer, float(self.updates)) * n * self.given.step
+        k = UPDATES if self.updates is None else self.updates
+        return k * self.given.setup + LATER.get(self.optimizer, float(k)) * n * self.given.step
 
 
-def time_methods(run: Run, updates: int) -> Costs:
+def time_methods(run: Run, updates: int | None) -> Costs:
     """One evaluation to prepare, one more to time: objective, gradient and, for Newton's method, curvature."""
     rho = run.rho()
     given = _timed(run, rho, run.given)
@@ -133,14 +134,11 @@ class Trial:
 
     def needs(self, name: str, value: Any) -> Trial:
         """The same with one more option, for a fit that needs it."""
-        advised = self.advised | {name: value}
-        if name != "updates":
-            return replace(self, advised=advised, estimator=self.estimator.with_options(**{name: value}))
-        given = {f: getattr(self.estimator.options, f) for f in Options.__dataclass_fields__}
-        return replace(self, advised=advised, estimator=NPL(self.estimator.reward, updates=value, **given))
+        more = {name: value}
+        return replace(self, advised=self.advised | more, estimator=self.estimator.with_options(**more))
 
 
-def make_estimator(method: str, reward: Reward, updates: int = UPDATES, **options: Any) -> Estimator:
+def make_estimator(method: str, reward: Reward, updates: int | None = None, **options: Any) -> Estimator:
     """One of the three methods by its name."""
     if method == "NPL":
         return NPL(reward, updates=updates, **options)
@@ -179,13 +177,12 @@ def _try(trial: Trial, run: Run, left: float) -> Trial:
 
 
 def _with_remedies(trial: Trial, run: Run) -> Trial:
-    """What the fit lacks: a penalty where weights run away, more updates where NPL has not settled."""
+    """What the fit lacks: a penalty where weights run away."""
     assert trial.fit is not None
-    if trial.fit.status.code == "separated":
-        trial = trial.needs("l2", L2)
-        return replace(trial, best=trial.estimator.fit(run.mdp, run.demos))
-    unsettled = trial.method == "NPL" and trial.fit.settled is False and is_linear(run.reward)
-    return trial.needs("updates", MORE_UPDATES) if unsettled and trial.fit.status.code != "cycling" else trial
+    if trial.fit.status.code != "separated":
+        return trial
+    trial = trial.needs("l2", L2)
+    return replace(trial, best=trial.estimator.fit(run.mdp, run.demos))
 
 
 # refits on resampled agents
