@@ -17,11 +17,14 @@ from revealed.errors import InvalidDistribution, InvalidInput, SolverFailed, Val
 from revealed.krylov import KrylovSolver
 from revealed.labels import how_many
 from revealed.layers import LayerSolver, in_layers
+from revealed.levels import typical
 from revealed.linear_solvers import EPS, MOST_STEPS, NEVER_ENDS, LinearSolver, LUSolver, Work, make_solver, refine
 from revealed.mdp import MDP, Floats
 from revealed.naming import pair_in_words, state_in_words
 from revealed.transitions import can_reach, way_to
 
+NEAR_ONE = 1e-4  # 1 − γ below which solutions are refined without their level, which rounding would drown them in
+MOST_REFINED, LOOSE = 20, 100.0  # times at most (two or three do), and multiples of rounding that may be left
 MANY_COLUMNS = 4  # for so many right-hand sides a new factorisation costs less than refining each
 MANY = 8.0  # systems with one policy in a fit: values, adjoints, a column per parameter
 
@@ -109,12 +112,69 @@ class Chain:
         """(I − γT^π)^{-T} b for b of shape (S,) or (S, K)."""
         return self._apply(b, True)
 
+    def solve_relative(self, b: Floats) -> tuple[Floats, Any]:
+        """(I − γT^π)⁻¹ b up to a constant where nothing ends: h and g with (I − γT^π)h = b − g, hence h + g/(1 − γ) is
+        the solution (theory B5); g has a number per column. Elsewhere the solution and zero."""
+        if not self.mdp.endless:
+            return self.solve(b), np.zeros(b.shape[1:])
+        level = typical(b)
+        h, g = self._split(self.solve(b - level))
+        return self._refined(b, h, g + level) if self._near_one else (h, g + level)
+
+    def _split(self, x: Floats) -> tuple[Floats, Any]:
+        """x without what is typical of it, and what that is worth a step."""
+        level = typical(x)
+        return x - level, (1.0 - self.mdp.discount) * level
+
+    def _refined(self, b: Floats, h: Floats, g: Any) -> tuple[Floats, Any]:
+        """The residual of h itself, in which the level has no part, is solved for until it is at rounding."""
+        before = excess = np.inf
+        for _ in range(MOST_REFINED):
+            left = (b - g) - self.A @ h
+            middle = 0.5 * (left.max(axis=0) + left.min(axis=0))
+            left, g = left - middle, g + middle
+            goal = 8 * EPS * (np.abs(h).max(axis=0) + np.abs(b - g).max(axis=0))
+            excess = float(np.max(np.abs(left).max(axis=0) / np.maximum(goal, np.finfo(np.float64).tiny)))
+            if excess <= 1.0 or not excess <= 0.5 * before:
+                break
+            step, more = self._split(self.solve(left))
+            h, g, before = h + step, g + more, excess
+        if not excess <= LOOSE:
+            raise SolverFailed(NO_DIFFERENCES.format(1.0 - self.mdp.discount))
+        return h, g
+
+    @property
+    def _near_one(self) -> bool:
+        return self.mdp.endless and 1.0 - self.mdp.discount < NEAR_ONE
+
     def solve_pairs(self, D: Floats) -> Floats:
-        """(I − γT^π)^{-T} γTᵀD for weights D (S, A) of pairs (theory G2)."""
+        """(I − γT^π)^{-T} γTᵀD for weights D (S, A) of pairs that sum to zero in every state (theory G2)."""
         if isinstance(self._solver, LayerSolver):
             self.work.solves += 1
             return self._solver.solve_pairs(D)
-        return self.solve_transpose(self.mdp.discount * self.mdp.transitions.push(D))
+        return self.solve_balanced(self.mdp.discount * self.mdp.transitions.push(D))
+
+    def solve_balanced(self, b: Floats) -> Floats:
+        """(I − γT^π)^{-T} b for b that sums to zero over all states, (S,) or (S, K).
+
+        Where nothing ends the solution sums to zero, too: what rounding leaves of that sum, which would be blown up by
+        1/(1 − γ), is taken off along the visits that it would make (theory B5).
+        """
+        x = self.solve_transpose(b)
+        if not self._near_one:
+            return x
+        x = self._balanced(x)
+        return self._balanced(x + self.solve_transpose(b - self._transposed @ x))
+
+    def _balanced(self, x: Floats) -> Floats:
+        visits = self._visits if x.ndim == 1 else self._visits[:, None]
+        return x - visits * x.sum(axis=0)
+
+    @cached_property
+    def _visits(self) -> Floats:
+        """(S,): discounted visits from anywhere, as shares."""
+        visits = self.solve_transpose(np.full(self.mdp.n_states, 1.0 / self.mdp.n_states))
+        return visits / visits.sum()
 
     def __repr__(self) -> str:
         return f"Chain({self.mdp!r})"
@@ -253,6 +313,9 @@ NO_VALUE = (
     "the soft value does not exist for this reward, for all that float64 can tell: at discount 1 the agent would "
     "rather go on for ever than end. "
     'Make rewards more negative (in a fit: start= with such parameters, or start="ccp"), or use a discount below 1.'
+)
+NO_DIFFERENCES = (
+    'differences of values cannot be told from rounding at discount 1 − {:.1e}. Use a smaller discount, or solver="lu".'
 )
 MAX_NEWTON, PASSED = 80, 100
 NO_PROGRESS = (

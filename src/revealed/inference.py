@@ -20,7 +20,6 @@ from revealed.diagnosis import invisible_directions
 from revealed.errors import InvalidInput, InvalidOption
 from revealed.mdp import Floats
 from revealed.objective import Case, Evaluation, adjoint, reward_gradient
-from revealed.pi_tilde import SoftValue
 from revealed.slopes import mean_features, slopes_of
 from revealed.transitions import EstimatedTransitions
 
@@ -196,7 +195,7 @@ class Evidence:
         """(S, A, L): dQ/dψ, that of a reward whose derivative is γ(∂T/∂ψ)V (theory N4)."""
         mdp, part = self.point.objective.cases[0].mdp, self.point.parts[0]
         J = self._times(soft_value_of(part))
-        return slopes_of(mdp, J, part.chain.solve(mean_features(J, part.pi_tilde)))  # V5
+        return slopes_of(mdp, J, part.chain.solve_relative(mean_features(J, part.pi_tilde))[0])  # V5
 
     def _times(self, V: Floats) -> Floats:
         """(S*A, L): γ(∂T/∂ψ_l)V, zero for pairs that are not feasible."""
@@ -258,11 +257,11 @@ class Evidence:
             raise InvalidOption("joint", "a reward with a Jacobian", type(reward).__name__, remedy=_BOOTSTRAP)
         lam = adjoint(case, part)
         gradient = reward_gradient(case, part, lam)
-        F, G = self.point.value_jacobian(), self._transition_jacobian
+        F, G = slopes_of(case.mdp, part.features, part.response), self._transition_jacobian
         weight = lam * case.pi_tilde.moves - case.rho_state
         mean = np.einsum("sa,sak->sk", part.policy, F)[:, None, :]
         out = np.einsum("s,sa,sak,sal->kl", weight, part.policy, F - mean, G, optimize=True)
-        dV = np.einsum("sa,sak->sk", part.pi_tilde, F)  # dV/dθ
+        dV = np.einsum("sa,sak->sk", part.pi_tilde, F)  # dV/dθ, up to a constant, which ∂T does not see
         moved = [gradient.reshape(-1) @ self._times(column) for column in dV.T]
         return out + np.array(moved).reshape(out.shape)
 
@@ -275,8 +274,11 @@ def require_estimated(found: EstimatedTransitions | None) -> EstimatedTransition
     return found
 
 
-def soft_value_of(part: SoftValue) -> Floats:
-    """V^π̃, of which Q = r + γTV was made: π̃·(Q − log π̃)."""
+def soft_value_of(part: Any) -> Floats:
+    """V^π̃, of which Q = r + γTV was made, up to a constant where nothing ends: else π̃·(Q − log π̃)."""
+    soft = getattr(part, "soft", part)
+    if soft.relative is not None:
+        return soft.relative
     log = np.log(part.pi_tilde, out=np.zeros_like(part.pi_tilde), where=part.pi_tilde > 0.0)
     gain = np.where(part.pi_tilde > 0.0, part.q, 0.0) - log  # of what is not feasible Q is −∞
     return np.sum(part.pi_tilde * gain, axis=1)

@@ -1,0 +1,149 @@
+"""Levels and differences (theory B5, B6): choices follow from differences of values, however large the values are.
+
+Where nothing ends, a constant added to every reward moves every value by as much over 1 − γ and no choice. Where
+something does, a constant m taken off the value of every state that goes on is a shaping of the reward. Either way the
+level comes out first, so that what is computed is no larger than it has to be, and it is added again in the end. What
+float64 leaves open is estimated from the rounding in each state and from how far the chain carries it; choices that
+are not known to `TOLERANCE` are refused.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+
+from revealed.checks import Floats
+from revealed.errors import SolverFailed
+from revealed.linear_solvers import EPS
+from revealed.mdp import MDP
+from revealed.naming import state_in_words
+
+TOLERANCE = 1e-6  # of choice probabilities
+TRUSTED = 1e-7  # log-odds: errors below this need no second look
+SAMPLE = 1023  # entries among which a typical one is looked for
+MOST_REFERENCES = 12  # states from which errors are measured: parts of a model that do not meet need one each
+MOST = 1e100  # an error about which nothing is known
+ROUNDING = 2 * EPS  # of a sum of a few products, relative to the sizes of its terms
+
+
+def typical(x: Floats) -> Any:
+    """The median of at most about a thousand entries of x (n,), or of each column (n, K): outliers, such as penalties
+    that forbid something, must not move it."""
+    step = -(-len(x) // SAMPLE)
+    return np.median(x[::step], axis=0)
+
+
+def level_of(mdp: MDP, reward: Floats) -> float:
+    """What can be taken off every reward (S, A) without changing a choice: the reward of a typical feasible pair where
+    nothing ends, zero elsewhere. Zeros that stand for infeasible pairs do not count."""
+    if not mdp.endless:
+        return 0.0
+    step = -(-mdp.n_states // SAMPLE)
+    level = float(np.median(reward[::step][mdp.feasible[::step]]))
+    return level if np.isfinite(level) else 0.0
+
+
+def without_level(mdp: MDP, reward: Floats, level: float) -> Floats:
+    """The reward (S, A) with its level off the feasible pairs; zero elsewhere, as before."""
+    if level == 0.0:
+        return reward
+    return np.where(mdp.feasible, reward - level, 0.0) if mdp.masked else reward - level
+
+
+def shaped(mdp: MDP, reward: Floats, m: float) -> Floats:
+    """The reward under which every state that goes on is worth m less: r − m(1 − γ) − γm·P(it ends) (theory B5)."""
+    ends = mdp.transitions.expect(mdp.terminal.astype(np.float64))
+    return np.where(mdp.feasible, (reward - m * (1.0 - mdp.discount)) - (mdp.discount * m) * ends, 0.0)
+
+
+class Relative(Protocol):
+    """A chain that solves for differences of values, as `chain.Chain` does."""
+
+    def solve_relative(self, b: Floats) -> tuple[Floats, Any]: ...
+    def solve_transpose(self, b: Floats) -> Floats: ...
+
+
+def surely_known(discount: float, rounding: float) -> bool:
+    """Whether log-odds are known by the contraction's bound alone, where V's equation is known to `rounding`."""
+    return 2.0 * rounding <= TRUSTED * (1.0 - discount)
+
+
+def doubt_of(
+    mdp: MDP, chain: Relative, reward: Floats, V: Floats, residual: Floats, policy: Floats, log_policy: Floats
+) -> SolverFailed | None:
+    """Why the choices that follow from r + γTV are not known to `TOLERANCE`; None where they are (theory B6).
+
+    V is the value of `policy`, whose chain this is, and `residual` (S,) what is left of its equation; `log_policy`
+    are the choices.
+    """
+    expect = mdp.transitions.expect
+    own = ROUNDING * (np.abs(reward) + mdp.discount * expect(np.abs(V)))
+    hidden = np.abs(residual) + np.sum(policy * own, axis=1) + EPS * np.abs(V)
+    marks = expect(np.random.default_rng(0).random(mdp.n_states)), reward  # the same for actions that are the same
+    off, bounds = np.full(mdp.n_states, np.inf), ValueErrors(mdp, chain, hidden)
+    while (errors := bounds.next(off)) is not None:
+        off = np.minimum(off, choice_errors(log_policy, own + mdp.discount * expect(errors), marks))
+        if off.max() <= TOLERANCE:
+            return None
+    worst = int(np.argmax(off))
+    return cannot_tell(mdp, state_in_words(mdp, worst), float(np.ptp(V)), float(off[worst]))
+
+
+class ValueErrors:
+    """Bounds (S,) of the error of values whose equation is known to `hidden` (S,), one after the other (theory B6).
+
+    Where something ends, first those of the values as they are; then up to a constant, measured from states that are
+    often met.
+    """
+
+    def __init__(self, mdp: MDP, chain: Relative, hidden: Floats) -> None:
+        self.mdp, self.chain, self.asked = mdp, chain, 0 if mdp.ends else 1
+        self.often = chain.solve_transpose(np.full(mdp.n_states, 1.0 / mdp.n_states))
+        self.y, self.gain = chain.solve_relative(hidden)
+
+    def next(self, off: Floats) -> Floats | None:
+        """The next bound, for those states of whose choices no bound has shown yet that they are known."""
+        self.asked += 1
+        if self.asked == 1:
+            return _bound(self.y)
+        if self.asked > 1 + MOST_REFERENCES:
+            return None
+        here = int(np.argmax(np.where((off > TOLERANCE) & ~self.mdp.terminal, self.often, -np.inf)))
+        met = np.zeros(self.mdp.n_states)
+        met[here] = 1.0
+        x, rate = self.chain.solve_relative(met)
+        with np.errstate(all="ignore"):
+            x_here, y_here = self._at(x, rate, here), self._at(self.y, self.gain, here)
+            return _bound((self.y - self.y[here]) + 2.0 * y_here * ((x[here] - x) / x_here))
+
+    def _at(self, h: Floats, g: Any, state: int) -> float:
+        return float(h[state] + (g / (1.0 - self.mdp.discount) if self.mdp.endless else 0.0))
+
+
+def _bound(x: Floats) -> Floats:
+    return np.where(np.isfinite(x), np.clip(x, 0.0, MOST), MOST)
+
+
+def choice_errors(log_policy: Floats, off: Floats, marks: tuple[Floats, ...]) -> Floats:
+    """(S,): how far choice probabilities may be off where Q is by up to `off` (S, A) (theory B6).
+
+    `marks` (S, A) each are the same for actions that are the same: between those nothing is unknown.
+    """
+    rows, best = np.arange(len(log_policy)), np.argmax(log_policy, axis=1)
+    gap = off + off[rows, best][:, None]
+    gap[np.logical_and.reduce([mark == mark[rows, best][:, None] for mark in marks])] = 0.0
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        more = np.where(gap < 30.0, np.log(np.expm1(np.minimum(gap, 30.0))), gap)  # log(e^gap − 1)
+        shares = np.exp(np.minimum(log_policy + more, 0.0))
+    return np.where(np.isnan(shares) | np.isneginf(log_policy), 0.0, shares).sum(axis=1)
+
+
+def cannot_tell(mdp: MDP, state: str, size: float, error: float) -> SolverFailed:
+    """The refusal: numbers and a remedy."""
+    known = f"uncertain by up to {error:.1e}, more than {TOLERANCE:.0e}" if error < 1.0 else "undecided"
+    smaller = "rewards of smaller size" if mdp.discount == 1.0 else "a smaller discount, or rewards of smaller size"
+    return SolverFailed(
+        f"float64 cannot tell choices apart here: values of states differ by up to {size:.1e}, discount is 1 − "
+        f"{1.0 - mdp.discount:.1e}, and rounding leaves choice probabilities in {state} {known}. Use {smaller}."
+    )
