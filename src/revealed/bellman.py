@@ -109,14 +109,15 @@ class _Point:
     def _change(self) -> Floats:
         return self.LV - self.V
 
-    @cached_property
+    @property
     def gain(self) -> float:
         """The constant by which Λ(V) − V may differ from zero: (1 − γ) times what V lacks in level."""
-        return 0.5 * float(self._change.max() + self._change.min()) if self.endless else 0.0
+        return float(self._change.mean())
 
     @cached_property
     def residual(self) -> Floats:
-        return self._change - self.gain if self.endless else self._change
+        change = self._change
+        return change - 0.5 * (change.max() + change.min()) if self.endless else change
 
     @cached_property
     def choices(self) -> tuple[Floats, Floats, Floats]:

@@ -110,7 +110,8 @@ class Chain:
 
     def solve_transpose(self, b: Floats) -> Floats:
         """(I − γT^π)^{-T} b for b of shape (S,) or (S, K)."""
-        return self._apply(b, True)
+        x = self._apply(b, True)
+        return self._with_total(x, b.sum(axis=0) / (1.0 - self.mdp.discount)) if self._near_one else x
 
     def solve_relative(self, b: Floats) -> tuple[Floats, Any]:
         """(I − γT^π)⁻¹ b up to a constant where nothing ends: h and g with (I − γT^π)h = b − g, hence h + g/(1 − γ) is
@@ -160,20 +161,21 @@ class Chain:
         Where nothing ends the solution sums to zero, too: what rounding leaves of that sum, which would be blown up by
         1/(1 − γ), is taken off along the visits that it would make (theory B5).
         """
-        x = self.solve_transpose(b)
+        x = self._apply(b, True)
         if not self._near_one:
             return x
-        x = self._balanced(x)
-        return self._balanced(x + self.solve_transpose(b - self._transposed @ x))
+        x = self._with_total(x, 0.0)
+        return self._with_total(x + self._apply(b - self._transposed @ x, True), 0.0)
 
-    def _balanced(self, x: Floats) -> Floats:
+    def _with_total(self, x: Floats, total: Any) -> Floats:
+        """x with the sum over all states that it must have."""
         visits = self._visits if x.ndim == 1 else self._visits[:, None]
-        return x - visits * x.sum(axis=0)
+        return x + visits * (total - x.sum(axis=0))
 
     @cached_property
     def _visits(self) -> Floats:
         """(S,): discounted visits from anywhere, as shares."""
-        visits = self.solve_transpose(np.full(self.mdp.n_states, 1.0 / self.mdp.n_states))
+        visits = self._apply(np.full(self.mdp.n_states, 1.0 / self.mdp.n_states), True)
         return visits / visits.sum()
 
     def __repr__(self) -> str:

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from revealed.checks import Floats
+from revealed.checks import Bools, Floats, Ints
 from revealed.errors import SolverFailed
 from revealed.linear_solvers import EPS
 from revealed.mdp import MDP
@@ -77,10 +77,8 @@ def doubt_of(
     V is the value of `policy`, whose chain this is, and `residual` (S,) what is left of its equation; `log_policy`
     are the choices.
     """
-    expect = mdp.transitions.expect
-    own = ROUNDING * (np.abs(reward) + mdp.discount * expect(np.abs(V)))
-    hidden = np.abs(residual) + np.sum(policy * own, axis=1) + EPS * np.abs(V)
-    marks = expect(np.random.default_rng(0).random(mdp.n_states)), reward  # the same for actions that are the same
+    expect, own = mdp.transitions.expect, rounding_of(mdp, reward, V)
+    hidden, marks = _hidden(own, policy, V, residual), marks_of(mdp, reward)
     off, bounds = np.full(mdp.n_states, np.inf), ValueErrors(mdp, chain, hidden)
     while (errors := bounds.next(off)) is not None:
         off = np.minimum(off, choice_errors(log_policy, own + mdp.discount * expect(errors), marks))
@@ -88,6 +86,53 @@ def doubt_of(
             return None
     worst = int(np.argmax(off))
     return cannot_tell(mdp, state_in_words(mdp, worst), float(np.ptp(V)), float(off[worst]))
+
+
+def rounding_of(mdp: MDP, reward: Floats, V: Floats) -> Floats:
+    """(S, A): what rounding may do to Q = r + γTV."""
+    return ROUNDING * (np.abs(reward) + mdp.discount * mdp.transitions.expect(np.abs(V)))
+
+
+def _hidden(own: Floats, policy: Floats, V: Floats, residual: Any = 0.0) -> Floats:
+    """(S,): how well the equation of V, the value of a policy, is known."""
+    return np.abs(residual) + np.sum(policy * own, axis=1) + EPS * np.abs(V)
+
+
+def marks_of(mdp: MDP, reward: Floats) -> tuple[Floats, ...]:
+    """Tables (S, A) whose entries are all the same for two actions that are the same."""
+    return mdp.transitions.expect(np.random.default_rng(0).random(mdp.n_states)), reward
+
+
+def same_as(best: Ints, marks: tuple[Floats, ...]) -> Bools:
+    """(S, A): actions that are the same as the best one (S,) of their state."""
+    rows = np.arange(len(best))
+    return np.logical_and.reduce([mark == mark[rows, best][:, None] for mark in marks])
+
+
+def spread_of(mdp: MDP, reward: Floats) -> float:
+    """How far rewards of feasible pairs differ; where all are the same, their size."""
+    offered = reward[mdp.feasible]
+    return float(np.ptp(offered)) or float(np.abs(offered).max())
+
+
+def truly_tied(mdp: MDP, chain: Relative, reward: Floats, V: Floats, policy: Floats, tied: Bools, Q: Floats) -> Bools:
+    """Those of the `tied` pairs (S, A) that cannot be told from the best one of their state (theory B6); raises where
+    that is no tie, but float64."""
+    rows, best = np.arange(len(Q)), np.argmax(Q, axis=1)
+    own, same = rounding_of(mdp, reward, V), same_as(best, marks_of(mdp, reward))
+    bounds = ValueErrors(mdp, chain, _hidden(own, policy, V))
+    known, open_ = np.full(Q.shape, np.inf), tied & ~same
+    with np.errstate(invalid="ignore"):
+        short = np.where(mdp.feasible, Q[rows, best][:, None] - Q, np.inf)
+    while open_.any() and (errors := bounds.next(np.where(open_.any(axis=1), np.inf, 0.0))) is not None:
+        off = own + mdp.discount * mdp.transitions.expect(errors)
+        known = np.minimum(known, off + off[rows, best][:, None])
+        open_ &= short <= known
+    coarse = open_ & (known > TOLERANCE * spread_of(mdp, reward))
+    if coarse.any():
+        worst = int(np.flatnonzero(coarse.any(axis=1))[0])
+        raise cannot_tell(mdp, state_in_words(mdp, worst), float(np.ptp(V)))
+    return (tied & same) | open_
 
 
 class ValueErrors:
@@ -130,20 +175,20 @@ def choice_errors(log_policy: Floats, off: Floats, marks: tuple[Floats, ...]) ->
 
     `marks` (S, A) each are the same for actions that are the same: between those nothing is unknown.
     """
-    rows, best = np.arange(len(log_policy)), np.argmax(log_policy, axis=1)
-    gap = off + off[rows, best][:, None]
-    gap[np.logical_and.reduce([mark == mark[rows, best][:, None] for mark in marks])] = 0.0
+    best = np.argmax(log_policy, axis=1)
+    gap = off + off[np.arange(len(best)), best][:, None]
+    gap[same_as(best, marks)] = 0.0
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         more = np.where(gap < 30.0, np.log(np.expm1(np.minimum(gap, 30.0))), gap)  # log(e^gap − 1)
         shares = np.exp(np.minimum(log_policy + more, 0.0))
     return np.where(np.isnan(shares) | np.isneginf(log_policy), 0.0, shares).sum(axis=1)
 
 
-def cannot_tell(mdp: MDP, state: str, size: float, error: float) -> SolverFailed:
+def cannot_tell(mdp: MDP, state: str, size: float, error: float = 1.0) -> SolverFailed:
     """The refusal: numbers and a remedy."""
-    known = f"uncertain by up to {error:.1e}, more than {TOLERANCE:.0e}" if error < 1.0 else "undecided"
+    known = f"uncertain by {error:.1e}, more than {TOLERANCE:.0e}" if error < 1.0 else "undecided"
     smaller = "rewards of smaller size" if mdp.discount == 1.0 else "a smaller discount, or rewards of smaller size"
     return SolverFailed(
         f"float64 cannot tell choices apart here: values of states differ by up to {size:.1e}, discount is 1 − "
-        f"{1.0 - mdp.discount:.1e}, and rounding leaves choice probabilities in {state} {known}. Use {smaller}."
+        f"{1.0 - mdp.discount:.1e}, and rounding leaves choices in {state} {known}. Use {smaller}."
     )

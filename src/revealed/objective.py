@@ -148,8 +148,8 @@ class Part(Protocol):
 
     @property
     def slopes(self) -> Floats:
-        """(R, A, K): ∂Q/∂θ in the rows of `choices`, up to a constant per parameter where nothing ends (theory B5); zero
-        for what is not offered."""
+        """(R, A, K): ∂Q/∂θ in the rows of `choices`, up to a constant per parameter where nothing ends (theory B5), and
+        zero for what is not offered."""
         ...
 
 
