@@ -34,8 +34,8 @@ from revealed.chain import (
 from revealed.checks import as_floats, pass_instead, require_option
 from revealed.cold_start import SWEEPS, cold_start
 from revealed.errors import InvalidReward, SolverFailed, ValueDoesNotExist
-from revealed.layers import BackwardInduction, in_layers
-from revealed.levels import doubt_of, level_of, shaped, surely_known, typical, without_level
+from revealed.layers import BackwardInduction, Relative, in_layers
+from revealed.levels import ALIKE, IDLE, doubt_of, level_of, shaped, surely_known, typical, without_level
 from revealed.linear_solvers import EPS, SOLVERS, Work
 from revealed.mdp import MDP, Floats, require_mdp
 from revealed.naming import pair_in_words
@@ -44,8 +44,6 @@ from revealed.sweeps import log_sum_exp, q_values, soft_maximum, sweep
 from revealed.transitions.pattern import ROUGH
 
 MOST_SWEEPS = 200
-IDLE = 5  # steps near rounding that improve nothing, before the estimate of errors decides
-ALIKE = 1e-9  # choice probabilities that count as the same
 LARGEST = 1e100  # rewards that may be asked about: sums of larger ones overflow
 CHORD_STEPS = 8  # a factorisation costs about as much as so many chord steps, each of which an adjoint repeats
 
@@ -201,12 +199,23 @@ class SoftBellman:
 
     def _backwards(self, reward: Floats) -> SoftOptimum:
         """On a horizon: one sweep a layer, whose residual is nothing, since the next sweep would repeat it."""
-        value, q, policy, log_policy = self._induction.soft(reward)
+        value, q, policy, log_policy, relative = self._induction.soft(reward)
         if not np.isfinite(value).all():
             raise ValueDoesNotExist(NO_VALUE)
+        self._require_known(relative, policy, log_policy)
         how: dict[str, Any] = {"mdp": self.mdp, "_solver": self.solver, "_work": self.work}
         how |= {"residual": 0.0, "newton_steps": 0, "chord_steps": 0}
         return SoftOptimum(value, q, policy, log_policy, **how, relative=value)
+
+    def _require_known(self, at: Relative, policy: Floats, log_policy: Floats) -> None:
+        """On a horizon: rounding adds up over as many layers as there are, at most."""
+        size = 4 * EPS * float(2.0 * np.abs(at.value).max(initial=0.0) + np.abs(at.reward).max(initial=0.0))
+        if surely_known(1.0 - 1.0 / (1.0 + (self.mdp.horizon or 0)), size) or surely_known(self.mdp.discount, size):
+            return
+        chain = Chain(self.mdp, policy, self.solver, work=self.work, check=False)
+        doubt = doubt_of(self.mdp, chain, at.reward, at.value, np.zeros(self.mdp.n_states), policy, log_policy)
+        if doubt is not None:
+            raise doubt
 
     def _keep(self, optimum: SoftOptimum) -> SoftOptimum:
         self._last = optimum

@@ -18,13 +18,24 @@ from revealed.krylov import KrylovSolver
 from revealed.labels import how_many
 from revealed.layers import LayerSolver, in_layers
 from revealed.levels import typical
-from revealed.linear_solvers import EPS, MOST_STEPS, NEVER_ENDS, LinearSolver, LUSolver, Work, make_solver, refine
+from revealed.linear_solvers import (
+    EPS,
+    LOOSE,
+    MOST_REFINED,
+    MOST_STEPS,
+    NEAR_ONE,
+    NEVER_ENDS,
+    LinearSolver,
+    LUSolver,
+    Work,
+    make_solver,
+    no_differences,
+    refine,
+)
 from revealed.mdp import MDP, Floats
 from revealed.naming import pair_in_words, state_in_words
 from revealed.transitions import can_reach, way_to
 
-NEAR_ONE = 1e-4  # 1 − γ below which solutions are refined without their level, which rounding would drown them in
-MOST_REFINED, LOOSE = 20, 100.0  # times at most (two or three do), and multiples of rounding that may be left
 MANY_COLUMNS = 4  # for so many right-hand sides a new factorisation costs less than refining each
 MANY = 8.0  # systems with one policy in a fit: values, adjoints, a column per parameter
 
@@ -141,7 +152,7 @@ class Chain:
             step, more = self._split(self.solve(left))
             h, g, before = h + step, g + more, excess
         if not excess <= LOOSE:
-            raise SolverFailed(NO_DIFFERENCES.format(1.0 - self.mdp.discount))
+            raise no_differences(self.mdp.discount)
         return h, g
 
     @property
@@ -315,9 +326,6 @@ NO_VALUE = (
     "the soft value does not exist for this reward, for all that float64 can tell: at discount 1 the agent would "
     "rather go on for ever than end. "
     'Make rewards more negative (in a fit: start= with such parameters, or start="ccp"), or use a discount below 1.'
-)
-NO_DIFFERENCES = (
-    'differences of values cannot be told from rounding at discount 1 − {:.1e}. Use a smaller discount, or solver="lu".'
 )
 MAX_NEWTON, PASSED = 80, 100
 NO_PROGRESS = (

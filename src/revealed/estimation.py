@@ -32,7 +32,7 @@ from revealed.linear_solvers import SOLVERS, Work
 from revealed.logit_rows import weighted_log
 from revealed.matching import impossible_moves, match_labels, name_alike, require_fit
 from revealed.mdp import MDP, Floats, require_mdp
-from revealed.objective import AffinePart, Case, Evaluation, Objective, require_known
+from revealed.objective import Case, Evaluation, Objective, require_known
 from revealed.optimize import OPTIMIZERS, Iterate, Search, Settings, Trace, can_use_hessian, maximise
 from revealed.pi_tilde import GivenPolicy, OwnPolicy
 from revealed.progress import Progress
@@ -177,8 +177,8 @@ class Run:
     def _require_known(self, best: Evaluation) -> None:
         """Raise where float64 cannot tell the choices at the estimate (theory B6); most parts did so when made."""
         for part in best.parts:
-            if isinstance(part, AffinePart):
-                require_known(part.soft)
+            if hasattr(part, "doubt"):
+                require_known(part)
 
     def _require_weight(self, total: float) -> None:
         if not total > 0.0:

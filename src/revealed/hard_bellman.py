@@ -81,9 +81,9 @@ def solve_hard(
 
 def _backwards(mdp: MDP, reward: Floats) -> HardOptimum:
     """On a horizon: one look a layer, from the last decision to the first."""
-    V, Q = BackwardInduction(mdp).hard(reward)
-    best = tied(mdp, reward, V, Q, "auto", None)
-    return HardOptimum(V, Q, split_ties(mdp, best), 1, _shortfall(mdp, Q, best))
+    V, Q, at, relative = BackwardInduction(mdp).hard(reward)
+    best = tied(mdp, at.reward, at.value, relative, "auto", None)
+    return HardOptimum(V, Q, split_ties(mdp, best), 1, _shortfall(mdp, relative, best))
 
 
 @dataclass
@@ -233,7 +233,8 @@ class PolicyIteration:
 
 def tied(mdp: MDP, reward: Floats, V: Floats, Q: Floats, solver: str, choice: Choice | None) -> Bools:
     """(S, A): actions that are as good as the best one. What rounding of a long sum could make better or worse is
-    looked at again, with the value of the policy `choice` solved for and its errors estimated (theory B6)."""
+    looked at again, with the value of the policy `choice` solved for (None where V is exact), and its errors estimated
+    (theory B6)."""
     short = _shortfall(mdp, Q, ~mdp.feasible)
     unit = EPS * float(np.abs(V).max(initial=0.0) + np.abs(reward).max(initial=0.0))
     near, own = short <= TIES * unit, 0.5 * GAIN * rounding_of(mdp, reward, V)
@@ -243,10 +244,12 @@ def tied(mdp: MDP, reward: Floats, V: Floats, Q: Floats, solver: str, choice: Ch
     policy = one_hot(mdp, Q.argmax(axis=1) if choice is None else choice)
     try:
         chain = Chain(mdp, policy, solver, check=False)
-        V = chain.solve_relative(np.sum(policy * reward, axis=1))[0]
+        if choice is not None:
+            V = chain.solve_relative(np.sum(policy * reward, axis=1))[0]
+            Q = q_values(mdp, reward, V)
     except (SolverFailed, ValueDoesNotExist):
         return near
-    return truly_tied(mdp, chain, reward, V, policy, near, q_values(mdp, reward, V))
+    return truly_tied(mdp, chain, reward, V, policy, near, Q)
 
 
 def _shortfall(mdp: MDP, Q: Floats, best: Bools) -> Floats:

@@ -15,23 +15,24 @@ import numpy as np
 
 from revealed.checks import Bools, Floats, Ints
 from revealed.errors import SolverFailed
-from revealed.linear_solvers import EPS
+from revealed.linear_solvers import EPS, SAMPLE
 from revealed.mdp import MDP
 from revealed.naming import state_in_words
 
 TOLERANCE = 1e-6  # of choice probabilities
+IDLE = 5  # steps near rounding that improve nothing, before the estimate of errors decides
+ALIKE = 1e-9  # choice probabilities that count as the same
 TRUSTED = 1e-7  # log-odds: errors below this need no second look
-SAMPLE = 1023  # entries among which a typical one is looked for
 MOST_REFERENCES = 12  # states from which errors are measured: parts of a model that do not meet need one each
 MOST = 1e100  # an error about which nothing is known
 ROUNDING = 2 * EPS  # of a sum of a few products, relative to the sizes of its terms
 
 
 def typical(x: Floats) -> Any:
-    """The median of at most about a thousand entries of x (n,), or of each column (n, K): outliers, such as penalties
-    that forbid something, must not move it."""
-    step = -(-len(x) // SAMPLE)
-    return np.median(x[::step], axis=0)
+    """The (upper) median of at most about a thousand entries of x (n,), or of each column (n, K): outliers, such as
+    penalties that forbid something, must not move it."""
+    some = x[:: -(-len(x) // SAMPLE)]
+    return np.partition(some, len(some) // 2, axis=0)[len(some) // 2]
 
 
 def level_of(mdp: MDP, reward: Floats) -> float:
@@ -40,8 +41,7 @@ def level_of(mdp: MDP, reward: Floats) -> float:
     if not mdp.endless:
         return 0.0
     step = -(-mdp.n_states // SAMPLE)
-    level = float(np.median(reward[::step][mdp.feasible[::step]]))
-    return level if np.isfinite(level) else 0.0
+    return float(typical(reward[::step][mdp.feasible[::step]]))
 
 
 def without_level(mdp: MDP, reward: Floats, level: float) -> Floats:
@@ -187,8 +187,9 @@ def choice_errors(log_policy: Floats, off: Floats, marks: tuple[Floats, ...]) ->
 def cannot_tell(mdp: MDP, state: str, size: float, error: float = 1.0) -> SolverFailed:
     """The refusal: numbers and a remedy."""
     known = f"uncertain by {error:.1e}, more than {TOLERANCE:.0e}" if error < 1.0 else "undecided"
-    smaller = "rewards of smaller size" if mdp.discount == 1.0 else "a smaller discount, or rewards of smaller size"
+    near = 1.0 - mdp.discount
+    smaller = "a smaller discount, or rewards of smaller size" if near else "rewards of smaller size"
     return SolverFailed(
-        f"float64 cannot tell choices apart here: values of states differ by up to {size:.1e}, discount is 1 − "
-        f"{1.0 - mdp.discount:.1e}, and rounding leaves choices in {state} {known}. Use {smaller}."
+        f"float64 cannot tell choices apart here: values of states differ by up to {size:.1e}, the discount is 1"
+        f"{f' − {near:.1e}' if near else ''}, and rounding leaves choices in {state} {known}. Use {smaller}."
     )

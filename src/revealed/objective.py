@@ -109,8 +109,8 @@ def feasible_table(mdp: MDP, table: Any) -> Floats:
     return found
 
 
-def require_known(soft: SoftValue) -> None:
-    """Raise where float64 cannot tell the choices (theory B6)."""
+def require_known(soft: Any) -> None:
+    """Raise where float64 cannot tell the choices of a soft value, or of a part (theory B6)."""
     if soft.doubt is not None:
         raise soft.doubt
 
@@ -274,6 +274,11 @@ class AffinePart(RowsPart, PlainPart):  # pyright: ignore[reportIncompatibleVari
     @property
     def log_policy(self) -> Floats:
         return self.soft.log_policy
+
+    @property
+    def doubt(self) -> SolverFailed | None:
+        """Why float64 cannot tell the choices, where it cannot (theory B6)."""
+        return self.soft.doubt
 
 
 class Cases(Protocol):
