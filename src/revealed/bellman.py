@@ -35,7 +35,7 @@ from revealed.checks import as_floats, pass_instead, require_option
 from revealed.cold_start import SWEEPS, cold_start
 from revealed.errors import InvalidReward, SolverFailed, ValueDoesNotExist
 from revealed.layers import BackwardInduction, Relative, in_layers
-from revealed.levels import ALIKE, IDLE, doubt_of, level_of, shaped, surely_known, typical, without_level
+from revealed.levels import ALIKE, IDLE, doubt_of, judged_by, level_of, shaped, surely_known, typical, without_level
 from revealed.linear_solvers import EPS, SOLVERS, Work
 from revealed.mdp import MDP, Floats, require_mdp
 from revealed.naming import pair_in_words
@@ -94,14 +94,14 @@ def solve(mdp: MDP, reward: Any, solver: str = "auto", progress: bool | None = N
 
 @dataclass(frozen=True)
 class _Point:
-    """A value V, what one sweep makes of it, and how far the two are apart; where nothing ends (`endless`), but for a
-    constant."""
+    """A value V, what one sweep makes of it, and how far the two are apart; where nothing ends, but for a constant."""
 
     V: Floats
     Q: Floats
     LV: Floats
     reward_size: float
-    endless: bool
+    discount: float
+    level: float | None  # of the reward, where nothing ends
 
     @cached_property
     def _change(self) -> Floats:
@@ -115,7 +115,7 @@ class _Point:
     @cached_property
     def residual(self) -> Floats:
         change = self._change
-        return change - 0.5 * (change.max() + change.min()) if self.endless else change
+        return change if self.level is None else change - 0.5 * (change.max() + change.min())
 
     @cached_property
     def choices(self) -> tuple[Floats, Floats, Floats]:
@@ -128,7 +128,11 @@ class _Point:
 
     @cached_property
     def scale(self) -> float:
-        return 2.0 * float(np.abs(self.LV).max(initial=0.0)) + self.reward_size
+        size = 2.0 * float(np.abs(self.LV).max(initial=0.0)) + self.reward_size
+        if self.level is None:
+            return size
+        level = abs(self.level + self.gain) / (1.0 - self.discount)
+        return judged_by(self.discount, size, size + 2.0 * level)
 
     @property
     def at_rounding(self) -> bool:
@@ -251,7 +255,8 @@ class SoftBellman:
         if self.mdp.endless:
             V = V - typical(V)
         Q = q_values(self.mdp, reward, V)
-        point = _Point(V, Q, log_sum_exp(Q), self._reward_size, self.mdp.endless)
+        level = self._level if self.mdp.endless else None
+        point = _Point(V, Q, log_sum_exp(Q), self._reward_size, self.mdp.discount, level)
         if not np.isfinite(point.size):
             raise ValueDoesNotExist(NO_VALUE)
         return point

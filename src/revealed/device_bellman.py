@@ -22,7 +22,7 @@ from revealed.checks import Floats
 from revealed.device_model import DeviceModel
 from revealed.device_solvers import DeviceChain, LayerChain, less, typical
 from revealed.errors import InvalidInput, SolverFailed, ValueDoesNotExist
-from revealed.levels import ALIKE, IDLE, doubt_of, shaped, surely_known
+from revealed.levels import ALIKE, IDLE, doubt_of, judged_by, shaped, surely_known
 from revealed.linear_solvers import EPS, SAMPLE
 from revealed.sweeps import RELATIVE
 from revealed.transitions.layered import LayeredTransitions
@@ -378,7 +378,11 @@ class _Search:
         if not np.isfinite(high - low):
             raise ValueDoesNotExist(NO_VALUE)
         size = 0.5 * (high - low) if self.shift else max(abs(low), abs(high))
-        return _Point(V, r, low, high, mean, size, 2.0 * top + self.reward_size)
+        scale = 2.0 * top + self.reward_size
+        if self.shift:
+            level = abs(self.level + mean) / (1.0 - self.model.discount)
+            scale = judged_by(self.model.discount, scale, scale + 2.0 * level)
+        return _Point(V, r, low, high, mean, size, scale)
 
     def _sweep_while_quick(self, point: _Point) -> _Point:
         """Ten sweeps, and more while their rate promises to be done before a Newton step would."""

@@ -82,8 +82,9 @@ def solve_hard(
 def _backwards(mdp: MDP, reward: Floats) -> HardOptimum:
     """On a horizon: one look a layer, from the last decision to the first."""
     V, Q, at, relative = BackwardInduction(mdp).hard(reward)
-    best = tied(mdp, at.reward, at.value, relative, "auto", None)
-    return HardOptimum(V, Q, split_ties(mdp, best), 1, _shortfall(mdp, relative, best))
+    short = _shortfall(mdp, relative)
+    best = tied(mdp, at.reward, at.value, short, "auto", None)
+    return HardOptimum(V, Q, split_ties(best), 1, np.where(best, 0.0, short))
 
 
 @dataclass
@@ -223,43 +224,45 @@ class PolicyIteration:
 
     def _optimum(self, V: Floats, choice: Choice, iterations: int) -> HardOptimum:
         Q = q_values(self.mdp, self.r, V)
-        best = tied(self.mdp, self.r, V, Q, self.solver, choice)
-        short = _shortfall(self.mdp, Q, best)
+        short = _shortfall(self.mdp, Q)
+        best = tied(self.mdp, self.r, V, short, self.solver, choice)
         if self.mdp.endless:
             gain, left = float(np.mean(Q.max(axis=1) - V)), 1.0 - self.mdp.discount
             V, Q = V + (self.level + gain) / left, Q + (self.level + self.mdp.discount * gain) / left
-        return HardOptimum(V, Q, split_ties(self.mdp, best), iterations, short)
+        return HardOptimum(V, Q, split_ties(best), iterations, np.where(best, 0.0, short))
 
 
-def tied(mdp: MDP, reward: Floats, V: Floats, Q: Floats, solver: str, choice: Choice | None) -> Bools:
+def tied(mdp: MDP, reward: Floats, V: Floats, short: Floats, solver: str, choice: Choice | None) -> Bools:
     """(S, A): actions that are as good as the best one. What rounding of a long sum could make better or worse is
     looked at again, with the value of the policy `choice` solved for (None where V is exact), and its errors estimated
     (theory B6)."""
-    short = _shortfall(mdp, Q, ~mdp.feasible)
     unit = EPS * float(np.abs(V).max(initial=0.0) + np.abs(reward).max(initial=0.0))
-    near, own = short <= TIES * unit, 0.5 * GAIN * rounding_of(mdp, reward, V)
+    near = short <= TIES * unit
+    if not np.any(np.count_nonzero(near, axis=1) > 1):
+        return near
+    own = 0.5 * GAIN * rounding_of(mdp, reward, V)
     doubtful = near & ((short > own) | (own > TOLERANCE * spread_of(mdp, reward)))
     if not doubtful.any():
         return near
-    policy = one_hot(mdp, Q.argmax(axis=1) if choice is None else choice)
+    policy = one_hot(mdp, short.argmin(axis=1) if choice is None else choice)
     try:
         chain = Chain(mdp, policy, solver, check=False)
         if choice is not None:
             V = chain.solve_relative(np.sum(policy * reward, axis=1))[0]
-            Q = q_values(mdp, reward, V)
+            short = _shortfall(mdp, q_values(mdp, reward, V))
     except (SolverFailed, ValueDoesNotExist):
         return near
-    return truly_tied(mdp, chain, reward, V, policy, near, Q)
+    return truly_tied(mdp, chain, reward, V, policy, near, short)
 
 
-def _shortfall(mdp: MDP, Q: Floats, best: Bools) -> Floats:
-    """(S, A): the largest Q of a state less each; zero where `best`, ∞ where infeasible."""
+def _shortfall(mdp: MDP, Q: Floats) -> Floats:
+    """(S, A): the largest Q of a state less each; ∞ where infeasible."""
     with np.errstate(invalid="ignore"):
-        short = np.where(best, 0.0, Q.max(axis=1, keepdims=True) - Q)
-    return np.where(mdp.feasible, short, np.inf)
+        short = Q.max(axis=1, keepdims=True) - Q
+    short[np.isnan(short)] = np.inf  # terminal states
+    return short
 
 
-def split_ties(mdp: MDP, best: Bools) -> Floats:
+def split_ties(best: Bools) -> Floats:
     """The policy that shares its weight evenly among the best actions (S, A) of a state."""
-    best = best & mdp.feasible
     return best / np.maximum(best.sum(axis=1, keepdims=True), 1)

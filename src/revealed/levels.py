@@ -21,6 +21,7 @@ from revealed.naming import state_in_words
 
 TOLERANCE = 1e-6  # of choice probabilities
 IDLE = 5  # steps near rounding that improve nothing, before the estimate of errors decides
+FINE = 1e-10  # log-odds: errors that a fit does not see
 ALIKE = 1e-9  # choice probabilities that count as the same
 TRUSTED = 1e-7  # log-odds: errors below this need no second look
 MOST_REFERENCES = 12  # states from which errors are measured: parts of a model that do not meet need one each
@@ -62,6 +63,12 @@ class Relative(Protocol):
 
     def solve_relative(self, b: Floats) -> tuple[Floats, Any]: ...
     def solve_transpose(self, b: Floats) -> Floats: ...
+
+
+def judged_by(discount: float, apart: float, whole: float) -> float:
+    """The size beside which a residual is rounding: that of values without their level (`apart`); with it (`whole`) as
+    long as log-odds are known to `FINE` all the same."""
+    return max(apart, min(whole, FINE * (1.0 - discount) / (8 * EPS)))
 
 
 def surely_known(discount: float, rounding: float) -> bool:
@@ -115,15 +122,15 @@ def spread_of(mdp: MDP, reward: Floats) -> float:
     return float(np.ptp(offered)) or float(np.abs(offered).max())
 
 
-def truly_tied(mdp: MDP, chain: Relative, reward: Floats, V: Floats, policy: Floats, tied: Bools, Q: Floats) -> Bools:
-    """Those of the `tied` pairs (S, A) that cannot be told from the best one of their state (theory B6); raises where
-    that is no tie, but float64."""
-    rows, best = np.arange(len(Q)), np.argmax(Q, axis=1)
+def truly_tied(
+    mdp: MDP, chain: Relative, reward: Floats, V: Floats, policy: Floats, tied: Bools, short: Floats
+) -> Bools:
+    """Those of the `tied` pairs (S, A) that cannot be told from the best one of their state, of which they fall `short`
+    (theory B6); raises where that is no tie, but float64."""
+    rows, best = np.arange(len(short)), np.argmin(short, axis=1)
     own, same = rounding_of(mdp, reward, V), same_as(best, marks_of(mdp, reward))
     bounds = ValueErrors(mdp, chain, _hidden(own, policy, V))
-    known, open_ = np.full(Q.shape, np.inf), tied & ~same
-    with np.errstate(invalid="ignore"):
-        short = np.where(mdp.feasible, Q[rows, best][:, None] - Q, np.inf)
+    known, open_ = np.full(short.shape, np.inf), tied & ~same
     while open_.any() and (errors := bounds.next(np.where(open_.any(axis=1), np.inf, 0.0))) is not None:
         off = own + mdp.discount * mdp.transitions.expect(errors)
         known = np.minimum(known, off + off[rows, best][:, None])
