@@ -84,6 +84,27 @@ class Precise:
         return eliminate(A, payoff)
 
     @precisely
+    def solution(self, policy: Floats, b: Floats) -> tuple[Floats, float]:
+        """(I − γT^π)⁻¹b as differences from its first entry, and that entry."""
+        x = self.value_of(scaled(policy), [Decimal(float(y)) for y in b])
+        return np.array([float(y - x[0]) for y in x]), float(x[0])
+
+    @precisely
+    def balanced(self, policy: Floats, D: Floats) -> Floats:
+        """(I − γT^π)^{-T} γTᵀD for D whose rows sum to zero."""
+        n, pi = len(D), scaled(policy)
+        A = [[Decimal(int(s == t)) for t in range(n)] for s in range(n)]
+        b = [Decimal(0)] * n
+        for s, actions in enumerate(self.moves):
+            weights = [Decimal(float(x)) for x in D[s]]
+            weights[0] -= sum(weights)
+            for a, to in enumerate(actions):
+                for t, p in to or ():
+                    A[t][s] -= self.gamma * pi[s][a] * p
+                    b[t] += self.gamma * weights[a] * p
+        return np.array([float(x) for x in eliminate(A, b)])
+
+    @precisely
     def soft(self, reward: Floats) -> Floats:
         """π* (S, A) of the soft optimum (V3) by Newton's method (B1)."""
         V, old = [Decimal(0)] * len(self.moves), None
@@ -97,8 +118,7 @@ class Precise:
     @precisely
     def improved(self, policy: Floats, reward: Floats) -> Floats:
         """softmax Q^π̃ (P1) of a given policy, whose rows are scaled to sum to one."""
-        rows = [[Decimal(float(p)) for p in row] for row in policy]
-        rows = [[p / (sum(row) or Decimal(1)) for p in row] for row in rows]
+        rows = scaled(policy)
         V = self.value_of(rows, self.payoff(rows, reward))
         return as_floats([softmax(row) for row in self.q(reward, V)])
 
@@ -126,6 +146,12 @@ class Precise:
             sum((p * (Decimal(float(reward[s, a])) - p.ln()) for a, p in enumerate(row) if p > 0), Decimal(0))
             for s, row in enumerate(policy)
         ]
+
+
+def scaled(policy: Floats) -> list[list[Decimal]]:
+    """A policy whose rows sum to one exactly, but those of terminal states."""
+    rows = [[Decimal(float(p)) for p in row] for row in policy]
+    return [[p / (sum(row) or Decimal(1)) for p in row] for row in rows]
 
 
 def better_action(row: list[Decimal | None], now: int) -> int:

@@ -174,10 +174,11 @@ class _OnHost:
 
 def doubt_about(model: DeviceModel, chain: Any, table: Any, V: Any, residual: Any, policy: Any, chosen: Any) -> Any:
     """Why float64 cannot tell the choices `chosen` (log π, (A, S)) that follow from r + γTV, where it cannot (B6)."""
-    here = _OnHost(model, chain)
-    log_policy = np.where(here.feasible, model.get(chosen), -np.inf)
-    known = here.table(table), model.get(V), model.get(residual), here.table(policy), log_policy
-    return doubt_of(cast(Any, here), here, *known)
+    with jax.enable_x64(True):
+        here = _OnHost(model, chain)
+        log_policy = np.where(here.feasible, model.get(chosen), -np.inf)
+        known = here.table(table), model.get(V), model.get(residual), here.table(policy), log_policy
+        return doubt_of(cast(Any, here), here, *known)
 
 
 @dataclass(frozen=True, eq=False)

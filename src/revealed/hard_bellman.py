@@ -45,8 +45,8 @@ FEWEST, MOST = 100, 2_000  # sweeps between two exact evaluations
 class HardOptimum:
     """The ordinary optimum (no shocks); ties in the greedy policy are split evenly. `iterations` counts policies.
 
-    `shortfall` (S, A) is what an action loses against the best one: all digits of it, however large values are; zero
-    for ties, ∞ where infeasible.
+    `shortfall` (S, A) is what an action loses against the best one, zero for ties, ∞ where infeasible; where nothing
+    ends, all digits of it, however large values are.
     """
 
     value: Floats
