@@ -35,7 +35,19 @@ from revealed.checks import as_floats, pass_instead, require_option
 from revealed.cold_start import SWEEPS, cold_start
 from revealed.errors import InvalidReward, SolverFailed, ValueDoesNotExist
 from revealed.layers import BackwardInduction, Relative, in_layers
-from revealed.levels import ALIKE, IDLE, doubt_of, judged_by, level_of, shaped, surely_known, typical, without_level
+from revealed.levels import (
+    ALIKE,
+    IDLE,
+    PATIENT,
+    doubt_of,
+    judged_by,
+    less_patient,
+    level_of,
+    shaped,
+    surely_known,
+    typical,
+    without_level,
+)
 from revealed.linear_solvers import EPS, SOLVERS, Work
 from revealed.mdp import MDP, Floats, require_mdp
 from revealed.naming import pair_in_words
@@ -237,8 +249,18 @@ class SoftBellman:
 
     def _cold_start(self, reward: Floats) -> Floats:
         """Sweeps from zero. At γ = 1 zero may lie far above the optimum, where nobody would ever end; there the start
-        is the value of a policy that walks to the end, which lies below it, as do the sweeps from there."""
+        is the value of a policy that walks to the end, which lies below it, as do the sweeps from there. Very near 1,
+        where nothing ends, it is what agents want who are not quite as patient: differences of values have a limit."""
         mdp = self.mdp
+        if mdp.endless and 1.0 - mdp.discount < PATIENT:
+            try:
+                return (
+                    SoftBellman(mdp.replace(discount=less_patient(mdp.discount)), self.solver, self.work)
+                    .solve(reward)
+                    .relative
+                )
+            except SolverFailed:
+                pass
         if mdp.discount == 1.0:
             walk = one_hot(mdp, towards_the_end(mdp))
             value = Chain(mdp, walk, self.solver, work=self.work, check=False).soft_value(reward)
@@ -295,7 +317,7 @@ class SoftBellman:
                 point = self._look(reward, sweep(self.mdp, reward, point.LV, self._between))
             last = chain = Chain(self.mdp, point.choices[1], self.solver, None, self.work, False, ROUGH, near=last)
             accuracy = _accuracy(point, before)
-            trial = self._look(reward, point.V + chain.solve(point.residual, accuracy))  # theory B1
+            trial = self._look(reward, point.V + chain.step(point.residual, accuracy))  # theory B1
             newton, before = newton + 1, point
             if self.bar is not None:
                 self.bar.update(f"residual {trial.size:.0e}")

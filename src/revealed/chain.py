@@ -129,27 +129,35 @@ class Chain:
         the solution (theory B5); g has a number per column. Elsewhere the solution and zero."""
         if not self.mdp.endless:
             return self.solve(b), np.zeros(b.shape[1:])
+        if self._near_one:
+            return self._refined(b)
         level = typical(b)
         h, g = self._split(self.solve(b - level))
-        return self._refined(b, h, g + level) if self._near_one else (h, g + level)
+        return h, g + level
+
+    def step(self, b: Floats, accuracy: float | None = None) -> Floats:
+        """`solve` for a step of Newton's method; near γ = 1, where nothing ends, without a level, which is no news."""
+        return self._apply(b - self._visits @ b if self._near_one else b, False, accuracy)
 
     def _split(self, x: Floats) -> tuple[Floats, Any]:
         """x without what is typical of it, and what that is worth a step."""
         level = typical(x)
         return x - level, (1.0 - self.mdp.discount) * level
 
-    def _refined(self, b: Floats, h: Floats, g: Any) -> tuple[Floats, Any]:
-        """The residual of h itself, in which the level has no part, is solved for until it is at rounding."""
+    def _refined(self, b: Floats) -> tuple[Floats, Any]:
+        """The same near γ = 1. What the chain visits is taken off first, so that the solution has no level, and what is
+        left of the equation is solved for until it is at rounding."""
         before = excess = np.inf
+        h, g = np.zeros_like(b), self._visits @ b
         for _ in range(MOST_REFINED):
             left = (b - g) - self.A @ h
-            middle = 0.5 * (left.max(axis=0) + left.min(axis=0))
+            middle = self._visits @ left
             left, g = left - middle, g + middle
             goal = 8 * EPS * (np.abs(h).max(axis=0) + np.abs(b - g).max(axis=0))
             excess = float(np.max(np.abs(left).max(axis=0) / np.maximum(goal, np.finfo(np.float64).tiny)))
             if excess <= 1.0 or not excess <= 0.5 * before:
                 break
-            step, more = self._split(self.solve(left))
+            step, more = self._split(self._apply(left, False))
             h, g, before = h + step, g + more, excess
         if not excess <= LOOSE:
             raise no_differences(self.mdp.discount)

@@ -9,7 +9,7 @@ it inside functions.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, cast
 
@@ -22,7 +22,7 @@ from revealed.checks import Floats
 from revealed.device_model import DeviceModel
 from revealed.device_solvers import DeviceChain, LayerChain, less, typical
 from revealed.errors import InvalidInput, SolverFailed, ValueDoesNotExist
-from revealed.levels import ALIKE, IDLE, doubt_of, judged_by, shaped, surely_known
+from revealed.levels import ALIKE, IDLE, PATIENT, doubt_of, judged_by, less_patient, shaped, surely_known
 from revealed.linear_solvers import EPS, SAMPLE
 from revealed.sweeps import RELATIVE
 from revealed.transitions.layered import LayeredTransitions
@@ -321,8 +321,15 @@ class _Search:
         self.reward_size = float(jnp.abs(jnp.where(self.model.going, reward, 0.0)).max())
 
     def cold_start(self) -> jax.Array:
-        """Zero; at γ = 1, where zero may lie far above the optimum, the value of a policy that walks to the end."""
+        """Zero; at γ = 1, where zero may lie far above the optimum, the value of a policy that walks to the end; very
+        near 1, where nothing ends, the optimum of a smaller discount: see `SoftBellman._cold_start`."""
         model = self.model
+        if model.endless and 1.0 - model.discount < PATIENT:
+            try:
+                other = replace(model, gamma=jnp.asarray(less_patient(model.discount), dtype=jnp.float64))
+                return soft_optimum(other, self.reward).relative
+            except SolverFailed:
+                pass
         if model.discount < 1.0:
             return jnp.zeros(model.n_padded, dtype=jnp.float64, device=model.going.sharding)
         if model.mdp is None:
@@ -399,10 +406,10 @@ class _Search:
     def _newton_step(self, point: _Point) -> _Point:
         """Theory B1. The system is solved as well as the step deserves: its own error is quadratic in the residual."""
         self.newton += 1
-        chain = self.model.chain(_policy(*self.given, point.V))
+        chain: Any = self.model.chain(_policy(*self.given, point.V))
         worth = min(1e-2, point.size / point.scale)
         rtol = max(worth, min(1e-2, EPS * point.scale / point.size)) if self.model.discount < 1.0 else 1e-13
-        return self._look(point.V + chain.solve(self._residual(point), None, max(rtol, 1e-13)))
+        return self._look(point.V + chain.step(self._residual(point), max(rtol, 1e-13)))
 
     def _residual(self, point: _Point) -> jax.Array:
         return less(self.model.going, point.r, jnp.asarray(point.middle)) if self.shift else point.r

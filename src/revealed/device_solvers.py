@@ -213,6 +213,11 @@ def _lifted(rows: Rows, gamma: Any, going: Any, b: Any, start: Any, level: Any) 
 
 
 @jax.jit
+def _weighed(weights: jax.Array, x: jax.Array) -> jax.Array:
+    return (weights * x).sum(axis=-1)
+
+
+@jax.jit
 def _with_total(visits: jax.Array, x: jax.Array, total: Any) -> jax.Array:
     return x + visits * jnp.asarray(total - x.sum(axis=-1))[..., None]
 
@@ -277,11 +282,17 @@ class DeviceChain:
         with jax.enable_x64(True):
             if not self.endless:
                 return self._apply("solve", b, start, RTOL), jnp.zeros(b.shape[0])
-            level = typical(self.going, b)
+            level = _weighed(self._visits, b) if self._near_one else typical(self.going, b)
             if start is not None:
                 start = _lifted(self.rows, self.gamma, self.going, b, start, level)
             h, g = _split(self.going, self.gamma, self._apply("solve", less(self.going, b, level), start, RTOL))
             return self._refined(b, h, g + level) if self._near_one else (h, g + level)
+
+    def step(self, b: jax.Array, rtol: float) -> jax.Array:
+        """`solve` for a step of Newton's method: see `chain.Chain.step`."""
+        with jax.enable_x64(True):
+            b = less(self.going, b, _weighed(self._visits, b)) if self._near_one else b
+            return self._apply("solve", b, None, rtol)
 
     @cached_property
     def _near_one(self) -> bool:

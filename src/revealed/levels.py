@@ -20,6 +20,7 @@ from revealed.mdp import MDP
 from revealed.naming import state_in_words
 
 TOLERANCE = 1e-6  # of choice probabilities
+PATIENT = 1e-5  # 1 − γ below which the search for an optimum starts from that of a smaller discount
 IDLE = 5  # steps near rounding that improve nothing, before the estimate of errors decides
 FINE = 1e-10  # log-odds: errors that a fit does not see
 ALIKE = 1e-9  # choice probabilities that count as the same
@@ -63,6 +64,11 @@ class Relative(Protocol):
 
     def solve_relative(self, b: Floats) -> tuple[Floats, Any]: ...
     def solve_transpose(self, b: Floats) -> Floats: ...
+
+
+def less_patient(discount: float) -> float:
+    """A discount a thousand times farther from 1."""
+    return 1.0 - 1e3 * (1.0 - discount)
 
 
 def judged_by(discount: float, apart: float, whole: float) -> float:
