@@ -205,6 +205,15 @@ def test_solutions_without_their_level_are_known_to_rounding(solver, near):
     assert float(gain) == pytest.approx(g[0], rel=1e-12)
 
 
+@pytest.mark.parametrize("near", [1e-4, 1e-6, 1e-12])
+@pytest.mark.parametrize("value", [0.0, -0.5, 1e8])
+def test_what_is_the_same_in_every_state_is_all_level(near, value):
+    mdp = random_mdp(12, 3, discount=1.0 - near, seed=4)
+    h, g = rv.Chain(mdp, random_policy(mdp)).solve_relative(np.full((12, 2), value))
+    np.testing.assert_allclose(g, value, rtol=1e-14)
+    np.testing.assert_allclose(h, 0.0, atol=1e-11 * abs(value))
+
+
 @pytest.mark.parametrize("near", [1e-2, 1e-5, 1e-9, 1e-12])
 @pytest.mark.parametrize("solver", ["lu", "krylov"])
 def test_adjoints_of_weights_that_balance_keep_their_balance(solver, near):

@@ -153,7 +153,7 @@ class Chain:
             left = (b - g) - self.A @ h
             middle = self._visits @ left
             left, g = left - middle, g + middle
-            goal = 8 * EPS * (np.abs(h).max(axis=0) + np.abs(b - g).max(axis=0))
+            goal = 8 * EPS * (np.abs(h).max(axis=0) + np.abs(b - g).max(axis=0)) + EPS * np.abs(b).max(axis=0)
             excess = float(np.max(np.abs(left).max(axis=0) / np.maximum(goal, np.finfo(np.float64).tiny)))
             if excess <= 1.0 or not excess <= 0.5 * before:
                 break

@@ -201,7 +201,7 @@ def _left(rows: Rows, gamma: Any, going: Any, b: Any, h: Any, g: Any) -> tuple[j
     left = less(going, b, g) - (h - gamma * rows(h))
     low, high = jnp.where(going, left, jnp.inf).min(axis=-1), jnp.where(going, left, -jnp.inf).max(axis=-1)
     left, g = less(going, left, 0.5 * (low + high)), g + 0.5 * (low + high)
-    goal = 8 * EPS * (jnp.abs(h).max(axis=-1) + jnp.abs(less(going, b, g)).max(axis=-1))
+    goal = 8 * EPS * (jnp.abs(h).max(axis=-1) + jnp.abs(less(going, b, g)).max(axis=-1)) + EPS * jnp.abs(b).max(axis=-1)
     return left, g, jnp.abs(left).max(axis=-1) / jnp.maximum(goal, jnp.finfo(b.dtype).tiny)
 
 
