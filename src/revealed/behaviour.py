@@ -197,27 +197,41 @@ class Derivatives:
     def __init__(self, at: Solved, d_reward: Floats, d_transitions: TransitionSlopes) -> None:
         self.at, self._moves = at, d_transitions
         self._first = d_reward.shape[2]  # of the columns that move T
-        through_T = at.mdp.discount * d_transitions.times(at.value).toarray().reshape(*at.policy.shape, -1)
+        V = at.optimum.relative  # rows of ∂T sum to zero: its level has no part in it
+        through_T = at.mdp.discount * d_transitions.times(V).toarray().reshape(*at.policy.shape, -1)
         self._direct = np.where(at.mdp.feasible[:, :, None], np.concatenate([d_reward, through_T], axis=2), 0.0)
 
     @cached_property
-    def value(self) -> Floats:
-        return self.at.optimum.chain.solve(np.einsum("sa,sam->sm", self.at.policy, self._direct))  # V5
+    def _relative(self) -> tuple[Floats, Any]:
+        return self.at.optimum.chain.solve_relative(np.einsum("sa,sam->sm", self.at.policy, self._direct))  # V5
 
     @cached_property
+    def _level(self) -> Any:
+        """(M,): what is missing to values where nothing ends (theory B5)."""
+        return self._relative[1] / (1.0 - self.at.mdp.discount) if self.at.mdp.endless else 0.0
+
+    @cached_property
+    def value(self) -> Floats:
+        return self._relative[0] + self._level
+
+    @cached_property
+    def _q(self) -> Floats:
+        mdp = self.at.mdp
+        return self._direct + mdp.discount * mdp.transitions.expect(self._relative[0])
+
+    @property
     def q(self) -> Floats:
         mdp = self.at.mdp
-        F = self._direct + mdp.discount * mdp.transitions.expect(self.value)
-        return np.where(mdp.feasible[:, :, None], F, 0.0)
+        return np.where(mdp.feasible[:, :, None], self._q + mdp.discount * self._level, 0.0)
 
     @cached_property
     def policy(self) -> Floats:
-        mean = np.einsum("sa,sam->sm", self.at.policy, self.q)
-        return self.at.policy[:, :, None] * (self.q - mean[:, None, :])
+        mean = np.einsum("sa,sam->sm", self.at.policy, self._q)
+        return self.at.policy[:, :, None] * (self._q - mean[:, None, :])
 
     @cached_property
     def occupancy(self) -> Floats:
-        return self.at.optimum.chain.solve_transpose(self.at.mdp.discount * self.push(self.at.occupancy))
+        return self.at.optimum.chain.solve_balanced(self.at.mdp.discount * self.push(self.at.occupancy))
 
     @cached_property
     def long_run(self) -> Floats:

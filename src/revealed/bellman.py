@@ -4,7 +4,11 @@ The soft optimum V = Λ(V), Λ(V)(s) = log Σ_a exp(r + γTV)(s, a), is found by
 iteration in the soft sense: V ← V + (I − γT^{π_V})⁻¹(Λ(V) − V). A few relative sweeps come first. Across rewards
 (θ in a fit) the value and the factorisation are kept: while steps with the old factorisation shrink the residual fast
 they are taken (a chord step costs two triangular solves), and when one does not, it is undone and a new
-factorisation is made. Convergence is judged by the residual Λ(V) − V alone, down to rounding.
+factorisation is made. Convergence is judged by the residual Λ(V) − V, down to rounding.
+
+Choices follow from differences of values alone, so that the level comes out first (theory B5): where nothing ends, a
+constant is no error, and the residual is judged by its span. Where rounding could show in choices all the same (very
+large values, γ very near 1), its effect is estimated (B6), and what float64 cannot tell is refused.
 """
 
 from __future__ import annotations
@@ -30,7 +34,20 @@ from revealed.chain import (
 from revealed.checks import as_floats, pass_instead, require_option
 from revealed.cold_start import SWEEPS, cold_start
 from revealed.errors import InvalidReward, SolverFailed, ValueDoesNotExist
-from revealed.layers import BackwardInduction, in_layers
+from revealed.layers import BackwardInduction, Relative, in_layers
+from revealed.levels import (
+    ALIKE,
+    IDLE,
+    PATIENT,
+    doubt_of,
+    judged_by,
+    less_patient,
+    level_of,
+    shaped,
+    surely_known,
+    typical,
+    without_level,
+)
 from revealed.linear_solvers import EPS, SOLVERS, Work
 from revealed.mdp import MDP, Floats, require_mdp
 from revealed.naming import pair_in_words
@@ -58,6 +75,7 @@ class SoftOptimum:
     newton_steps: int
     chord_steps: int
     mdp: MDP = field(repr=False)
+    relative: Floats = field(repr=False)  # the value up to a constant, all digits of its differences kept
     _near: Chain | None = field(repr=False, default=None)
     _solver: str = field(repr=False, default="auto")
     _work: Work | None = field(repr=False, default=None)
@@ -88,16 +106,33 @@ def solve(mdp: MDP, reward: Any, solver: str = "auto", progress: bool | None = N
 
 @dataclass(frozen=True)
 class _Point:
-    """A value V, what one sweep makes of it, and how far the two are apart."""
+    """A value V, what one sweep makes of it, and how far the two are apart; where nothing ends, but for a constant."""
 
     V: Floats
     Q: Floats
     LV: Floats
     reward_size: float
+    discount: float
+    level: float | None  # of the reward, where nothing ends
+
+    @cached_property
+    def _change(self) -> Floats:
+        return self.LV - self.V
+
+    @property
+    def gain(self) -> float:
+        """The constant by which Λ(V) − V may differ from zero: (1 − γ) times what V lacks in level."""
+        return float(self._change.mean())
 
     @cached_property
     def residual(self) -> Floats:
-        return self.LV - self.V
+        change = self._change
+        return change if self.level is None else change - 0.5 * (change.max() + change.min())
+
+    @cached_property
+    def choices(self) -> tuple[Floats, Floats, Floats]:
+        """The soft maximum of Q, π and log π."""
+        return soft_maximum(self.Q)
 
     @cached_property
     def size(self) -> float:
@@ -105,7 +140,11 @@ class _Point:
 
     @cached_property
     def scale(self) -> float:
-        return 2.0 * float(np.abs(self.LV).max(initial=0.0)) + self.reward_size
+        size = 2.0 * float(np.abs(self.LV).max(initial=0.0)) + self.reward_size
+        if self.level is None:
+            return size
+        level = abs(self.level + self.gain) / (1.0 - self.discount)
+        return judged_by(self.discount, size, size + 2.0 * level)
 
     @property
     def at_rounding(self) -> bool:
@@ -133,17 +172,20 @@ class SoftBellman:
         self.mdp, self.solver, self.bar, self._start = mdp, solver, bar, start
         self.work = Work() if work is None else work
         self._last: SoftOptimum | None = None
-        self._reward_size = 0.0
+        self._reward_size = self._level = 0.0
 
     def solve(self, reward: Floats) -> SoftOptimum:
-        """Raises `ValueDoesNotExist` where γ = 1 and the value is infinite; what earlier solves left survives."""
+        """Raises `ValueDoesNotExist` where γ = 1 and the value is infinite, `SolverFailed` where float64 cannot tell
+        what is chosen; what earlier solves left survives."""
         if self.mdp.device is not None and self.solver == "auto":
             return self._keep(self._on_device(reward))
         if in_layers(self.mdp, self.solver):
             return self._backwards(reward)
+        self._level = level_of(self.mdp, reward)
+        reward = without_level(self.mdp, reward, self._level)
         warm, factor = self._start, None
         if self._last is not None:
-            warm, factor = self._last.value, self._factor_at_hand()
+            warm, factor = self._last.relative, self._factor_at_hand()
         if warm is not None:
             try:
                 return self._keep(self._newton(reward, warm, factor))
@@ -160,13 +202,12 @@ class SoftBellman:
         """The same by the device that the MDP was placed on, NumPy in and out."""
         from revealed.device_bellman import soft_optimum
 
-        model, warm = self.mdp.on_device, self._start if self._last is None else self._last.value
+        model, warm = self.mdp.on_device, self._start if self._last is None else self._last.relative
         found = soft_optimum(model, model.put(reward), None if warm is None else model.put(warm))
-        tables = {name: model.get(getattr(found, name)) for name in ("value", "q", "policy", "log_policy")}
+        tables = {name: model.get(getattr(found, name)) for name in ("value", "q", "policy", "log_policy", "relative")}
         how: dict[str, Any] = {"mdp": self.mdp, "_solver": self.solver, "_work": self.work}
-        return SoftOptimum(
-            **tables, residual=found.residual, newton_steps=found.newton_steps, chord_steps=found.sweeps, **how
-        )
+        how |= {"residual": found.residual, "newton_steps": found.newton_steps, "chord_steps": found.sweeps}
+        return SoftOptimum(**tables, **how)
 
     @cached_property
     def _induction(self) -> BackwardInduction:
@@ -174,11 +215,23 @@ class SoftBellman:
 
     def _backwards(self, reward: Floats) -> SoftOptimum:
         """On a horizon: one sweep a layer, whose residual is nothing, since the next sweep would repeat it."""
-        value, q, policy, log_policy = self._induction.soft(reward)
+        value, q, policy, log_policy, relative = self._induction.soft(reward)
         if not np.isfinite(value).all():
             raise ValueDoesNotExist(NO_VALUE)
+        self._require_known(relative, policy, log_policy)
         how: dict[str, Any] = {"mdp": self.mdp, "_solver": self.solver, "_work": self.work}
-        return SoftOptimum(value, q, policy, log_policy, residual=0.0, newton_steps=0, chord_steps=0, **how)
+        how |= {"residual": 0.0, "newton_steps": 0, "chord_steps": 0}
+        return SoftOptimum(value, q, policy, log_policy, **how, relative=value)
+
+    def _require_known(self, at: Relative, policy: Floats, log_policy: Floats) -> None:
+        """On a horizon: rounding adds up over as many layers as there are, at most."""
+        size = 4 * EPS * float(2.0 * np.abs(at.value).max(initial=0.0) + np.abs(at.reward).max(initial=0.0))
+        if surely_known(1.0 - 1.0 / (1.0 + (self.mdp.horizon or 0)), size) or surely_known(self.mdp.discount, size):
+            return
+        chain = Chain(self.mdp, policy, self.solver, work=self.work, check=False)
+        doubt = doubt_of(self.mdp, chain, at.reward, at.value, np.zeros(self.mdp.n_states), policy, log_policy)
+        if doubt is not None:
+            raise doubt
 
     def _keep(self, optimum: SoftOptimum) -> SoftOptimum:
         self._last = optimum
@@ -196,8 +249,18 @@ class SoftBellman:
 
     def _cold_start(self, reward: Floats) -> Floats:
         """Sweeps from zero. At γ = 1 zero may lie far above the optimum, where nobody would ever end; there the start
-        is the value of a policy that walks to the end, which lies below it, as do the sweeps from there."""
+        is the value of a policy that walks to the end, which lies below it, as do the sweeps from there. Very near 1,
+        where nothing ends, it is what agents want who are not quite as patient: differences of values have a limit."""
         mdp = self.mdp
+        if mdp.endless and 1.0 - mdp.discount < PATIENT:
+            try:
+                return (
+                    SoftBellman(mdp.replace(discount=less_patient(mdp.discount)), self.solver, self.work)
+                    .solve(reward)
+                    .relative
+                )
+            except SolverFailed:
+                pass
         if mdp.discount == 1.0:
             walk = one_hot(mdp, towards_the_end(mdp))
             value = Chain(mdp, walk, self.solver, work=self.work, check=False).soft_value(reward)
@@ -211,15 +274,34 @@ class SoftBellman:
         return int(np.clip(self.mdp.structure.step_seconds(self.solver) / one, SWEEPS, MOST_SWEEPS))
 
     def _look(self, reward: Floats, V: Floats) -> _Point:
+        if self.mdp.endless:
+            V = V - typical(V)
         Q = q_values(self.mdp, reward, V)
-        point = _Point(V, Q, log_sum_exp(Q), self._reward_size)
+        level = self._level if self.mdp.endless else None
+        point = _Point(V, Q, log_sum_exp(Q), self._reward_size, self.mdp.discount, level)
         if not np.isfinite(point.size):
             raise ValueDoesNotExist(NO_VALUE)
         return point
 
     def _newton(self, reward: Floats, V: Floats, chain: Chain | None) -> SoftOptimum:
+        """The optimum; once more with its level off where rounding would show in choices otherwise (theory B5)."""
+        point, newton, chord, chain = self._descend(reward, V, chain)
+        found = self._optimum(point, 0.0, newton, chord, chain)
+        doubt = self._doubt(reward, point, found)
+        if doubt is not None and self.mdp.ends:
+            m = float(np.median(point.V[~self.mdp.terminal]))
+            lower = shaped(self.mdp, reward, m)
+            point, more, chords, chain = self._descend(lower, np.where(self.mdp.terminal, 0.0, point.V - m), chain)
+            found = self._optimum(point, m, newton + more, chord + chords, chain)
+            doubt = self._doubt(lower, point, found)
+        if doubt is not None:
+            raise doubt
+        return found
+
+    def _descend(self, reward: Floats, V: Floats, chain: Chain | None) -> tuple[_Point, int, int, Chain | None]:
+        """The fixed point to rounding, how many factorisations and chord steps it took, and the last chain."""
         self._reward_size = float(np.abs(reward).max(initial=0.0))
-        point, newton, chord = self._look(reward, V), 0, 0
+        point, newton, chord, idle = self._look(reward, V), 0, 0, 0
         before, last = point, self._last_chain
         while not self._at_rounding(reward, point):
             if chain is not None and chain.reusable and chord < MAX_NEWTON * (newton + 1):  # theory B2
@@ -233,29 +315,42 @@ class SoftBellman:
                 raise ValueDoesNotExist(NO_VALUE) if self.mdp.discount == 1.0 else SolverFailed(NO_PROGRESS)
             if newton:  # sweeps carry news one move each, a Newton step carries it only to where it changes the policy
                 point = self._look(reward, sweep(self.mdp, reward, point.LV, self._between))
-            policy = soft_maximum(point.Q)[1]
-            last = chain = Chain(self.mdp, policy, self.solver, None, self.work, False, ROUGH, near=last)
+            last = chain = Chain(self.mdp, point.choices[1], self.solver, None, self.work, False, ROUGH, near=last)
             accuracy = _accuracy(point, before)
-            trial = self._look(reward, point.V + chain.solve(point.residual, accuracy))  # theory B1
+            trial = self._look(reward, point.V + chain.step(point.residual, accuracy))  # theory B1
             newton, before = newton + 1, point
             if self.bar is not None:
                 self.bar.update(f"residual {trial.size:.0e}")
             if trial.size >= 0.5 * point.size and point.nearly_at_rounding:
-                break
+                # a step that overshoots is no floor of rounding: one is where choices stay as they are, too
+                idle += 1
+                if idle >= IDLE or _alike(point, trial):
+                    break
             point = trial
         self._require_value(reward, point, chain)
-        return self._optimum(point, newton, chord, chain)
+        return point, newton, chord, chain
 
     def _at_rounding(self, reward: Floats, point: _Point) -> bool:
-        """Whether the residual is what rounding leaves: overall for γ < 1, and in every single state for γ = 1."""
-        if not point.at_rounding or self.mdp.discount < 1.0:
+        """Whether the residual is what rounding leaves: overall where that cannot show in choices, and in every single
+        state elsewhere."""
+        if not point.at_rounding or self._surely_known(point):
             return point.at_rounding
         return bool(np.all(np.abs(point.residual) <= self._rounding(reward, point)))
+
+    def _surely_known(self, point: _Point) -> bool:
+        """Whether the contraction's bound is enough, which costs nothing to look at."""
+        return surely_known(self.mdp.discount, point.size + 4 * EPS * point.scale)
 
     def _rounding(self, reward: Floats, point: _Point) -> Floats:
         """(S,): what rounding may leave of Λ(V) − V in each state, from the numbers that were added up there."""
         terms = np.abs(reward) + self.mdp.discount * self.mdp.transitions.expect(np.abs(point.V))
-        return 8 * EPS * (np.abs(point.LV) + terms.max(axis=1))
+        return 8 * EPS * (np.abs(point.LV) + (point.choices[1] * terms).sum(axis=1))
+
+    def _doubt(self, reward: Floats, point: _Point, found: SoftOptimum) -> SolverFailed | None:
+        """Why choices are not known to `TOLERANCE`, where they are not (theory B6)."""
+        if self._surely_known(point):
+            return None
+        return doubt_of(self.mdp, found.chain, reward, point.V, point.residual, *point.choices[1:])
 
     def _require_value(self, reward: Floats, point: _Point, chain: Chain | None) -> None:
         """At γ = 1 a residual at rounding is not enough: on its way to infinity V climbs while the residual fades.
@@ -264,17 +359,28 @@ class SoftBellman:
         at least one; it is also how well V is known where it exists.
         """
         if self.mdp.discount == 1.0:
-            now = Chain(self.mdp, soft_maximum(point.Q)[1], self.solver, stale=chain, work=self.work, check=False)
+            now = Chain(self.mdp, point.choices[1], self.solver, stale=chain, work=self.work, check=False)
             hidden = np.maximum(self._rounding(reward, point), np.abs(point.residual))
             if float(now.solve(hidden).max(initial=0.0)) > 0.3:
                 raise ValueDoesNotExist(NO_VALUE)
 
-    def _optimum(self, point: _Point, newton: int, chord: int, chain: Chain | None) -> SoftOptimum:
-        value, policy, log_policy = soft_maximum(point.Q)
-        relative = point.size / max(point.scale, EPS)
-        found = {"value": value, "q": point.Q, "policy": policy, "log_policy": log_policy, "residual": relative}
+    def _optimum(self, point: _Point, m: float, newton: int, chord: int, chain: Chain | None) -> SoftOptimum:
+        """With the level that was taken off: m from every state that goes on, or what nothing's end left free."""
+        value, policy, log_policy = point.choices
+        if self.mdp.endless:
+            m = (self._level + self.mdp.discount * point.gain) / (1.0 - self.mdp.discount)
+        if m:
+            value = np.where(self.mdp.terminal, 0.0, value + m)
+        q, relative = (point.Q + m if m else point.Q), point.V if self.mdp.endless else value
+        found = {"value": value, "q": q, "policy": policy, "log_policy": log_policy, "relative": relative}
         how: dict[str, Any] = {"mdp": self.mdp, "_near": chain, "_solver": self.solver, "_work": self.work}
-        return SoftOptimum(**found, newton_steps=newton, chord_steps=chord, **how)
+        size = point.size / max(point.scale, EPS)
+        return SoftOptimum(**found, residual=size, newton_steps=newton, chord_steps=chord, **how)
+
+
+def _alike(point: _Point, trial: _Point) -> bool:
+    """Whether two points make the same choices."""
+    return bool(np.all(np.abs(point.choices[1] - trial.choices[1]) <= ALIKE))
 
 
 def _accuracy(point: _Point, before: _Point) -> float:

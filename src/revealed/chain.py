@@ -17,7 +17,21 @@ from revealed.errors import InvalidDistribution, InvalidInput, SolverFailed, Val
 from revealed.krylov import KrylovSolver
 from revealed.labels import how_many
 from revealed.layers import LayerSolver, in_layers
-from revealed.linear_solvers import EPS, MOST_STEPS, NEVER_ENDS, LinearSolver, LUSolver, Work, make_solver, refine
+from revealed.levels import typical
+from revealed.linear_solvers import (
+    EPS,
+    LOOSE,
+    MOST_REFINED,
+    MOST_STEPS,
+    NEAR_ONE,
+    NEVER_ENDS,
+    LinearSolver,
+    LUSolver,
+    Work,
+    make_solver,
+    no_differences,
+    refine,
+)
 from revealed.mdp import MDP, Floats
 from revealed.naming import pair_in_words, state_in_words
 from revealed.transitions import can_reach, way_to
@@ -107,14 +121,81 @@ class Chain:
 
     def solve_transpose(self, b: Floats) -> Floats:
         """(I − γT^π)^{-T} b for b of shape (S,) or (S, K)."""
-        return self._apply(b, True)
+        x = self._apply(b, True)
+        return self._with_total(x, b.sum(axis=0) / (1.0 - self.mdp.discount)) if self._near_one else x
+
+    def solve_relative(self, b: Floats) -> tuple[Floats, Any]:
+        """(I − γT^π)⁻¹ b up to a constant where nothing ends: h and g with (I − γT^π)h = b − g, hence h + g/(1 − γ) is
+        the solution (theory B5); g has a number per column. Elsewhere the solution and zero."""
+        if not self.mdp.endless:
+            return self.solve(b), np.zeros(b.shape[1:])
+        if self._near_one:
+            return self._refined(b)
+        level = typical(b)
+        h, g = self._split(self.solve(b - level))
+        return h, g + level
+
+    def step(self, b: Floats, accuracy: float | None = None) -> Floats:
+        """`solve` for a step of Newton's method; near γ = 1, where nothing ends, without a level, which is no news."""
+        return self._apply(b - self._visits @ b if self._near_one else b, False, accuracy)
+
+    def _split(self, x: Floats) -> tuple[Floats, Any]:
+        """x without what is typical of it, and what that is worth a step."""
+        level = typical(x)
+        return x - level, (1.0 - self.mdp.discount) * level
+
+    def _refined(self, b: Floats) -> tuple[Floats, Any]:
+        """The same near γ = 1. What the chain visits is taken off first, so that the solution has no level, and what is
+        left of the equation is solved for until it is at rounding."""
+        before = excess = np.inf
+        h, g = np.zeros_like(b), self._visits @ b
+        for _ in range(MOST_REFINED):
+            left = (b - g) - self.A @ h
+            middle = self._visits @ left
+            left, g = left - middle, g + middle
+            goal = 8 * EPS * (np.abs(h).max(axis=0) + np.abs(b - g).max(axis=0)) + EPS * np.abs(b).max(axis=0)
+            excess = float(np.max(np.abs(left).max(axis=0) / np.maximum(goal, np.finfo(np.float64).tiny)))
+            if excess <= 1.0 or not excess <= 0.5 * before:
+                break
+            step, more = self._split(self._apply(left, False))
+            h, g, before = h + step, g + more, excess
+        if not excess <= LOOSE:
+            raise no_differences(self.mdp.discount)
+        return h, g
+
+    @property
+    def _near_one(self) -> bool:
+        return self.mdp.endless and 1.0 - self.mdp.discount < NEAR_ONE
 
     def solve_pairs(self, D: Floats) -> Floats:
-        """(I − γT^π)^{-T} γTᵀD for weights D (S, A) of pairs (theory G2)."""
+        """(I − γT^π)^{-T} γTᵀD for weights D (S, A) of pairs that sum to zero in every state (theory G2)."""
         if isinstance(self._solver, LayerSolver):
             self.work.solves += 1
             return self._solver.solve_pairs(D)
-        return self.solve_transpose(self.mdp.discount * self.mdp.transitions.push(D))
+        return self.solve_balanced(self.mdp.discount * self.mdp.transitions.push(D))
+
+    def solve_balanced(self, b: Floats) -> Floats:
+        """(I − γT^π)^{-T} b for b that sums to zero over all states, (S,) or (S, K).
+
+        Where nothing ends the solution sums to zero, too: what rounding leaves of that sum, which would be blown up by
+        1/(1 − γ), is taken off along the visits that it would make (theory B5).
+        """
+        x = self._apply(b, True)
+        if not self._near_one:
+            return x
+        x = self._with_total(x, 0.0)
+        return self._with_total(x + self._apply(b - self._transposed @ x, True), 0.0)
+
+    def _with_total(self, x: Floats, total: Any) -> Floats:
+        """x with the sum over all states that it must have."""
+        visits = self._visits if x.ndim == 1 else self._visits[:, None]
+        return x + visits * (total - x.sum(axis=0))
+
+    @cached_property
+    def _visits(self) -> Floats:
+        """(S,): discounted visits from anywhere, as shares."""
+        visits = self._apply(np.full(self.mdp.n_states, 1.0 / self.mdp.n_states), True)
+        return visits / visits.sum()
 
     def __repr__(self) -> str:
         return f"Chain({self.mdp!r})"

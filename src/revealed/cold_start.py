@@ -1,8 +1,9 @@
 """Where the search for a soft optimum starts when nothing is known (theory V3, B1): a few sweeps V ← Λ(V) from zero.
 
-Where nothing ends, each is shifted to the middle of its error bounds. If these shrink fast, as on graphs without
-locality, the rest of the way is short and goes without the graph being looked at, merged or factored: Newton's method,
-whose linear systems d = (Λ(V) − V) + γT^π d are swept as well. Λ costs exponentials, γT^π none.
+Where nothing ends, the level is kept out and only differences between states are looked for (theory B5). If their error
+bounds shrink fast, as on graphs without locality, the rest of the way is short and goes without the graph being looked
+at, merged or factored: Newton's method, whose linear systems d = (Λ(V) − V) + γT^π d are swept as well. Λ costs
+exponentials, γT^π none.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import numpy as np
 
 from revealed.linear_solvers import EPS
 from revealed.mdp import MDP, Floats
-from revealed.sweeps import centred, policy_sweep, soft_policy, sweep
+from revealed.sweeps import RELATIVE, centred, policy_sweep, soft_policy, sweep
 from revealed.transitions.pattern import SMALL
 
 SWEEPS, EARLY = 10, 3  # sweeps; after twice `EARLY` the second half shows how fast errors shrink
@@ -21,8 +22,8 @@ MOST_STEPS = 8  # of Newton: each squares the error
 
 
 def cold_start(mdp: MDP, reward: Floats) -> Floats:
-    """A value to start from, for γ < 1: the optimum itself where sweeps get there soon."""
-    shift = 0.0 if mdp.terminal.any() else mdp.discount / (1.0 - mdp.discount)
+    """A value to start from for γ < 1, up to a constant where nothing ends: the optimum where sweeps get there soon."""
+    shift = RELATIVE if mdp.endless else 0.0
     V, errors = np.zeros(mdp.n_states), [np.inf]
     for k in range(1, SWEEPS + 1):
         V, error = centred(V, sweep(mdp, reward, V), shift)
@@ -44,8 +45,8 @@ def newton_by_sweeps(mdp: MDP, reward: Floats, V: Floats, shift: float, rounding
     left = MOST
     for _ in range(MOST_STEPS):
         LV, policy = soft_policy(mdp, reward, V)
-        residual = LV - V
-        d, error = centred(np.zeros_like(V), residual, shift)
+        d, error = centred(np.zeros_like(V), LV - V, shift)
+        residual = d
         # the next residual is about the square of this one: a step need not be known better
         target = max(min(0.1, error) * error, rounding)
         while error > target and left > 0:

@@ -1,26 +1,30 @@
 """The soft optimum on a device (theory V3, B1–B3): sweeps while they are quick, then Newton–Krylov.
 
-What `bellman.py` does on the host, with the same verdicts. Relative sweeps V ← Λ(V) are judged by the span of Λ(V) − V
-where nothing ends, since only differences of values enter choices; as long as their rate promises the end soon they
-go on (graphs that mix fast never need anything else), otherwise Newton's steps V ← V + (I − γT^π)⁻¹(Λ(V) − V) take
-over, each solved only as well as the next one can use. This file loads JAX: import it inside functions.
+What `bellman.py` does on the host, with the same verdicts. Where nothing ends, the level is kept out (theory B5), and
+sweeps V ← Λ(V) are judged by the span of Λ(V) − V, since only differences of values enter choices. As long as their
+rate promises the end soon they go on (graphs that mix fast never need anything else), otherwise Newton's steps
+V ← V + (I − γT^π)⁻¹(Λ(V) − V) take over, each solved only as well as the next one can use. This file loads JAX: import
+it inside functions.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from revealed.chain import NO_PROGRESS, NO_VALUE, goals_missing, most_steps, one_hot, towards_the_end
+from revealed.checks import Floats
 from revealed.device_model import DeviceModel
-from revealed.device_solvers import DeviceChain, LayerChain
+from revealed.device_solvers import DeviceChain, LayerChain, less, typical
 from revealed.errors import InvalidInput, SolverFailed, ValueDoesNotExist
-from revealed.linear_solvers import EPS
+from revealed.levels import ALIKE, IDLE, PATIENT, doubt_of, judged_by, less_patient, shaped, surely_known
+from revealed.linear_solvers import EPS, SAMPLE
+from revealed.sweeps import RELATIVE
 from revealed.transitions.layered import LayeredTransitions
 from revealed.transitions.padded import PaddedTransitions
 
@@ -91,7 +95,7 @@ _choices, _policy = jax.jit(soft_choices), jax.jit(soft_policy)
 @jax.jit
 def _look(T: Any, gamma: Any, mask: Any, going: Any, reward: Any, V: Any, shift: Any, n: Any) -> tuple[jax.Array, ...]:
     """V after n relative sweeps, Λ(V) − V there, and the numbers that judge it: its extremes where something goes on,
-    its size, that of Λ(V). Where nothing ends each sweep is moved to the middle of its error bounds, `shift` = γ/(1−γ).
+    its mean there, the size of Λ(V). Where nothing ends, `shift` = −1 keeps the level out of every sweep.
     """
 
     def one(_: Any, state: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
@@ -100,7 +104,8 @@ def _look(T: Any, gamma: Any, mask: Any, going: Any, reward: Any, V: Any, shift:
         LV = log_sum_exp(T, gamma, mask, going, reward, V)
         r = LV - V
         low, high = jnp.where(going, r, jnp.inf).min(), jnp.where(going, r, -jnp.inf).max()
-        return V, r, jnp.stack([low, high, jnp.abs(r).max(), jnp.abs(LV).max()])
+        mean = jnp.where(going, r, 0.0).sum() / going.sum()
+        return V, r, jnp.stack([low, high, mean, jnp.abs(LV).max()])
 
     return jax.lax.fori_loop(0, n + 1, one, (V, jnp.zeros_like(V), jnp.zeros(4, dtype=V.dtype)))
 
@@ -115,10 +120,71 @@ def _rounding(T: Any, gamma: Any, mask: Any, reward: Any, V: jax.Array, r: jax.A
     return 8 * EPS * (jnp.abs(V + r) + largest)
 
 
+@jax.jit
+def _reward_level(offered: jax.Array, reward: jax.Array) -> jax.Array:
+    """The reward of a typical pair that is offered: see `levels.level_of`."""
+    step = -(-reward.shape[-1] // SAMPLE)
+    return jnp.nanmedian(jnp.where(offered, reward, jnp.nan)[:, ::step])
+
+
+@jax.jit
+def _apart(before: jax.Array, after: jax.Array) -> jax.Array:
+    return jnp.abs(after - before).max()
+
+
+def without_level(model: DeviceModel, reward: jax.Array) -> tuple[jax.Array, float]:
+    """A reward (A, S) or (1, S) without its level where nothing ends, and that level (theory B5)."""
+    if not model.endless:
+        return reward, 0.0
+    level = float(_reward_level(model.going[None] if model.mask is None else model.mask == 0.0, reward))
+    return (less(model.going, reward, jnp.full(reward.shape[0], level)), level) if np.isfinite(level) else (reward, 0.0)
+
+
+class _OnHost:
+    """A device model as `levels.py` wants an MDP, and a chain of it, NumPy in and out: for a second look at what
+    rounding does, which is rare."""
+
+    def __init__(self, model: DeviceModel, chain: Any = None) -> None:
+        self.model, self.chain, self.transitions = model, chain, self
+        self.n_states, self.discount, self.ends, self.endless = (
+            model.n_states,
+            model.discount,
+            model.ends,
+            model.endless,
+        )
+        self.terminal = np.asarray(model.get(model.going)) == 0.0
+        self.state_labels = None if model.mdp is None else model.mdp.state_labels
+        offered = jnp.broadcast_to(model.going, (model.n_actions, model.n_padded))
+        self.feasible = model.get(offered if model.mask is None else offered & (model.mask == 0.0))
+
+    def table(self, x: jax.Array) -> Floats:
+        """(S, A) of an array (A, S) or (1, S); zero where nothing is offered."""
+        return np.where(self.feasible, self.model.get(x), 0.0)
+
+    def expect(self, V: Floats) -> Floats:
+        return self.table(jnp.stack(self.model.transitions.each_action(self.model.put(V))))
+
+    def solve_relative(self, b: Floats) -> tuple[Floats, float]:
+        h, g = self.chain.solve_relative(self.model.put(b))
+        return self.model.get(h), float(g)
+
+    def solve_transpose(self, b: Floats) -> Floats:
+        return self.model.get(self.chain.solve_transpose(self.model.put(b)))
+
+
+def doubt_about(model: DeviceModel, chain: Any, table: Any, V: Any, residual: Any, policy: Any, chosen: Any) -> Any:
+    """Why float64 cannot tell the choices `chosen` (log π, (A, S)) that follow from r + γTV, where it cannot (B6)."""
+    with jax.enable_x64(True):
+        here = _OnHost(model, chain)
+        log_policy = np.where(here.feasible, model.get(chosen), -np.inf)
+        known = here.table(table), model.get(V), model.get(residual), here.table(policy), log_policy
+        return doubt_of(cast(Any, here), here, *known)
+
+
 @dataclass(frozen=True, eq=False)
 class DeviceOptimum:
     """The soft optimum on a device, states last: `value` is Λ(V) and everything else Q(V) at V = `at`, where the search
-    ended. What follows from it is computed when asked for."""
+    ended, of `reward`, both without their level. What follows from it is computed when asked for."""
 
     at: jax.Array
     value: jax.Array
@@ -128,6 +194,12 @@ class DeviceOptimum:
     model: DeviceModel = field(repr=False)
     reward: jax.Array = field(repr=False)
     decisions: tuple[jax.Array, jax.Array] | None = field(default=None, repr=False)  # Q and π of a horizon's layers
+    level: float = 0.0  # what was taken off Q and the value
+
+    @property
+    def relative(self) -> jax.Array:
+        """The value up to a constant where nothing ends."""
+        return self.at if self.model.endless else self.value
 
     @cached_property
     def _all(self) -> tuple[jax.Array, ...]:
@@ -137,7 +209,8 @@ class DeviceOptimum:
     @property
     def q(self) -> jax.Array:
         """(A, S), −∞ where infeasible."""
-        return self._all[1]
+        with jax.enable_x64(True):
+            return self._all[1] + self.level if self.level else self._all[1]
 
     @property
     def log_policy(self) -> jax.Array:
@@ -169,6 +242,7 @@ class _Point:
     r: jax.Array
     low: float
     high: float
+    mean: float
     size: float
     scale: float
 
@@ -190,7 +264,7 @@ def soft_optimum(model: DeviceModel, reward: jax.Array, start: jax.Array | None 
         search = _Search(model, reward)
         if start is not None:
             try:
-                return search.run(start)
+                return search.run(less(model.going, start, typical(model.going, start)) if model.endless else start)
             except (ValueDoesNotExist, SolverFailed):
                 pass  # the warm start may be to blame: try cold before giving a verdict
         try:
@@ -223,6 +297,12 @@ def _backwards(model: DeviceModel, reward: jax.Array) -> DeviceOptimum:
     V, finite, decisions = _induction(*_given(model, reward))
     if not bool(finite):
         raise ValueDoesNotExist(NO_VALUE)
+    size = 4 * EPS * float(2.0 * jnp.abs(V).max() + jnp.abs(jnp.where(model.going, reward, 0.0)).max())
+    if not surely_known(1.0 - 1.0 / model.transitions.layers, size) and not surely_known(model.discount, size):
+        _, _, policy, log_policy = _choices(*_given(model, reward), V)
+        doubt = doubt_about(model, model.chain(policy), reward, V, jnp.zeros_like(V), policy, log_policy)
+        if doubt is not None:
+            raise doubt
     return DeviceOptimum(V, V, 0.0, 0, 0, model, reward, decisions)
 
 
@@ -230,14 +310,26 @@ class _Search:
     """One run from a start to the fixed point."""
 
     def __init__(self, model: DeviceModel, reward: jax.Array) -> None:
-        self.model, self.reward, self.given = model, reward, _given(model, reward)
-        self.reward_size = float(jnp.abs(jnp.where(model.going, reward, 0.0)).max())
-        self.shift = 0.0 if model.ends or model.discount == 1.0 else model.discount / (1.0 - model.discount)
+        self.model = model
+        lower, self.level = without_level(model, reward)
+        self.shift = RELATIVE if model.endless else 0.0
         self.sweeps = self.newton = 0
+        self._take(lower)
+
+    def _take(self, reward: jax.Array) -> None:
+        self.reward, self.given = reward, _given(self.model, reward)
+        self.reward_size = float(jnp.abs(jnp.where(self.model.going, reward, 0.0)).max())
 
     def cold_start(self) -> jax.Array:
-        """Zero; at γ = 1, where zero may lie far above the optimum, the value of a policy that walks to the end."""
+        """Zero; at γ = 1, where zero may lie far above the optimum, the value of a policy that walks to the end; very
+        near 1, where nothing ends, the optimum of a smaller discount: see `SoftBellman._cold_start`."""
         model = self.model
+        if model.endless and 1.0 - model.discount < PATIENT:
+            try:
+                other = replace(model, gamma=jnp.asarray(less_patient(model.discount), dtype=jnp.float64))
+                return soft_optimum(other, self.reward).relative
+            except SolverFailed:
+                pass
         if model.discount < 1.0:
             return jnp.zeros(model.n_padded, dtype=jnp.float64, device=model.going.sharding)
         if model.mdp is None:
@@ -247,59 +339,99 @@ class _Search:
         return self._look(model.chain(walk).solve(payoff), SWEEPS).V
 
     def run(self, V: jax.Array) -> DeviceOptimum:
-        point = self._sweep_while_quick(self._look(V))
+        """The optimum; once more with its level off where rounding would show in choices otherwise (theory B5)."""
+        first, point = self.reward, self._descend(V)
+        found, doubt = self._optimum(point, 0.0), self._doubt(point)
+        if doubt is not None and self.model.ends:
+            here = _OnHost(self.model)
+            m = float(np.median(self.model.get(point.V)[~here.terminal]))
+            self._take(self.model.put(shaped(cast(Any, here), here.table(first), m)))
+            point = self._descend(less(self.model.going, point.V, jnp.asarray(m)))
+            found, doubt = self._optimum(point, m), self._doubt(point)
+            self._take(first)
+        if doubt is not None:
+            raise doubt
+        return found
+
+    def _descend(self, V: jax.Array) -> _Point:
+        """The fixed point to rounding."""
+        point, idle = self._sweep_while_quick(self._look(V)), 0
         while not self._at_rounding(point):
             if self.newton == most_steps(self.model.n_states, self.model.discount):
                 raise ValueDoesNotExist(NO_VALUE) if self.model.discount == 1.0 else SolverFailed(NO_PROGRESS)
             trial = self._newton_step(point)
             if trial.size >= 0.5 * point.size and point.size <= 1e3 * EPS * point.scale:
-                break
+                idle += 1
+                if idle >= IDLE or float(_apart(*(_policy(*self.given, p.V) for p in (point, trial)))) <= ALIKE:
+                    break
             # sweeps carry news one move each, a Newton step carries it only to where it changes the policy
             point = trial if trial.size < 0.1 * point.size else self._sweep_while_quick(trial)
         self._require_value(point)
-        relative = point.size / max(point.scale, EPS)
-        found = (point.V, point.V + point.r, relative, self.sweeps, self.newton)
-        return DeviceOptimum(*found, self.model, self.reward)
+        return point
+
+    def _optimum(self, point: _Point, m: float) -> DeviceOptimum:
+        """With the level that was taken off: m from every state that goes on, or what nothing's end left free."""
+        gamma = self.model.discount
+        level = (self.level + gamma * point.mean) / (1.0 - gamma) if self.model.endless else m
+        value = point.V + point.r
+        value = less(self.model.going, value, jnp.asarray(-level)) if level else value
+        counts = point.size / max(point.scale, EPS), self.sweeps, self.newton
+        return DeviceOptimum(point.V, value, *counts, self.model, self.reward, level=level)
 
     def _look(self, V: jax.Array, sweeps: int = 0) -> _Point:
         """V after so many sweeps."""
         V, r, numbers = _look(*self.given, V, self.shift, sweeps)
         self.sweeps += sweeps
-        low, high, size, top = (float(x) for x in np.asarray(numbers))
-        if not np.isfinite(size):
+        low, high, mean, top = (float(x) for x in np.asarray(numbers))
+        if not np.isfinite(high - low):
             raise ValueDoesNotExist(NO_VALUE)
-        return _Point(V, r, low, high, size, 2.0 * top + self.reward_size)
+        size = 0.5 * (high - low) if self.shift else max(abs(low), abs(high))
+        scale = 2.0 * top + self.reward_size
+        if self.shift:
+            level = abs(self.level + mean) / (1.0 - self.model.discount)
+            scale = judged_by(self.model.discount, scale, scale + 2.0 * level)
+        return _Point(V, r, low, high, mean, size, scale)
 
     def _sweep_while_quick(self, point: _Point) -> _Point:
         """Ten sweeps, and more while their rate promises to be done before a Newton step would."""
-        before = self._measure(point.low, point.high)
+        before = point.size
         while not self._at_rounding(point):
             point = self._look(point.V, SWEEPS)
-            now = self._measure(point.low, point.high)
-            aim = 4 * EPS * point.scale
+            now, aim = point.size, 4 * EPS * point.scale
             if now <= aim or not now < before or SWEEPS * np.log(now / aim) / np.log(before / now) > MOST_SWEEPS:
                 break
             before = now
         return point
 
-    def _measure(self, low: float, high: float) -> float:
-        """The span where a constant can be taken off, the largest absolute value where it cannot."""
-        return high - low if self.shift else max(abs(low), abs(high))
-
     def _newton_step(self, point: _Point) -> _Point:
         """Theory B1. The system is solved as well as the step deserves: its own error is quadratic in the residual."""
         self.newton += 1
-        chain = self.model.chain(_policy(*self.given, point.V))
+        chain: Any = self.model.chain(_policy(*self.given, point.V))
         worth = min(1e-2, point.size / point.scale)
         rtol = max(worth, min(1e-2, EPS * point.scale / point.size)) if self.model.discount < 1.0 else 1e-13
-        constant = jnp.where(self.model.going, point.middle / (1.0 - self.model.discount), 0.0) if self.shift else None
-        return self._look(point.V + chain.solve(point.r, constant, max(rtol, 1e-13)))
+        return self._look(point.V + chain.step(self._residual(point), max(rtol, 1e-13)))
+
+    def _residual(self, point: _Point) -> jax.Array:
+        return less(self.model.going, point.r, jnp.asarray(point.middle)) if self.shift else point.r
 
     def _at_rounding(self, point: _Point) -> bool:
-        """Whether the residual is what rounding leaves: overall for γ < 1, and in every single state for γ = 1."""
-        if point.size > 4 * EPS * point.scale or self.model.discount < 1.0:
-            return point.size <= 4 * EPS * point.scale
-        return bool(jnp.all(jnp.abs(point.r) <= self._hidden(point)))
+        """Whether the residual is what rounding leaves: overall where that cannot show in choices, and in every single
+        state elsewhere."""
+        reached = point.size <= 4 * EPS * point.scale
+        if not reached or self._surely_known(point):
+            return reached
+        return bool(jnp.all(jnp.abs(self._residual(point)) <= self._hidden(point)))
+
+    def _surely_known(self, point: _Point) -> bool:
+        return surely_known(self.model.discount, point.size + 4 * EPS * point.scale)
+
+    def _doubt(self, point: _Point) -> SolverFailed | None:
+        """Why choices are not known, where they are not: see `SoftBellman._doubt`."""
+        if self._surely_known(point):
+            return None
+        _, _, policy, log_policy = _choices(*self.given, point.V)
+        known = self.reward, point.V, self._residual(point), policy, log_policy
+        return doubt_about(self.model, self.model.chain(policy), *known)
 
     def _hidden(self, point: _Point) -> jax.Array:
         T, gamma, mask, _, reward = self.given

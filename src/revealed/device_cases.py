@@ -18,6 +18,7 @@ from revealed.device_parts import AffinePart, DevicePart, DeviceRows, LayeredPar
 from revealed.device_pi_tilde import DeviceGiven, DeviceOwn, limits_of
 from revealed.device_rewards import MOST_COLUMNS, on_device
 from revealed.errors import ValueDoesNotExist
+from revealed.objective import require_known
 
 MOST_ENTRIES = 4_000_000_000  # of ∂Q/∂θ (K, A, S), of which a few parameters are held at a time
 
@@ -55,6 +56,7 @@ class DeviceCase:
         if isinstance(self.pi_tilde, DeviceGiven) and there.features is not None and theta.size <= MOST_COLUMNS:
             return AffinePart(*known)
         solved = self.pi_tilde.soft_value(self._table(there.value(theta)))
+        require_known(solved)
         if solved.decisions is not None:
             return LayeredPart(*known, solved, self._weights)
         return SolvedPart(*known, solved)

@@ -210,5 +210,29 @@ def widest_gap(F: Any, feasible: Any) -> Any:
 
 
 @compiled
+def largest(x: Any) -> Any:
+    return jnp.abs(x).max()
+
+
+@compiled
+def lifted(limits: Any, x: Any, level: Any) -> Any:
+    """x (…, S) with a level on the states that go on."""
+    return jnp.where(limits[1], x + level, x)
+
+
+@compiled
+def policy_left(rows: Any, gamma: Any, b: Any, x: Any) -> Any:
+    """b − (I − γT^π)x."""
+    return b - (x - gamma * rows(x))
+
+
+@compiled
+def less_middle(going: Any, x: Any) -> Any:
+    """x (S,) less the middle of its extremes, where something goes on."""
+    middle = 0.5 * (jnp.where(going, x, jnp.inf).min() + jnp.where(going, x, -jnp.inf).max())
+    return jnp.where(going, x - middle, 0.0)
+
+
+@compiled
 def distance(before: Any, after: Any) -> Any:
     return jnp.abs(after - before).max()

@@ -192,6 +192,11 @@ class DeviceModel:
         """Whether any state is terminal; padding does not count."""
         return int(self.going.sum()) < self.n_states
 
+    @property
+    def endless(self) -> bool:
+        """Whether γ < 1 and nothing ends."""
+        return self.discount < 1.0 and not self.ends
+
     def put(self, array: Any) -> jax.Array:
         """An array of the library's layout, states first, as (…, S) on the device: (S, A) becomes (A, S)."""
         host = np.moveaxis(np.asarray(array), 0, -1)
@@ -210,7 +215,8 @@ class DeviceModel:
         if isinstance(self.transitions, LayeredTransitions):
             return LayerChain(self.transitions, self.gamma, policy)
         rescue = partial(_by_the_host, self, policy)
-        return DeviceChain(self.transitions, self.gamma, policy, self.going, self.placement.dtype, rescue)
+        how = self.placement.dtype, rescue, self.endless
+        return DeviceChain(self.transitions, self.gamma, policy, self.going, *how)
 
 
 def _transitions(mdp: Any, size: int) -> PaddedTransitions | LayeredTransitions:

@@ -24,6 +24,7 @@ from revealed.checks import Bools, Floats, Ints
 from revealed.device_model import DeviceModel
 from revealed.device_pi_tilde import DeviceGiven, DeviceSoft, Warm, limits_of
 from revealed.device_rewards import DeviceLifted, DeviceLinear
+from revealed.errors import SolverFailed
 from revealed.objective import Choices
 
 MOST_STORED = 250_000_000  # numbers of ∂Q/∂θ that are held at a time: 2 GB
@@ -162,11 +163,15 @@ class DevicePart(ABC):
 
     @property
     def value(self) -> Floats:
-        return self.model.get(self.soft.all[0])
+        return self.model.get(self._lifted(self.soft.all[0]))
 
     @property
     def q(self) -> Floats:
-        return self.model.get(self.soft.all[1])
+        return self.model.get(self._lifted(self.soft.all[1]))
+
+    def _lifted(self, x: Any) -> Any:
+        """With the level that was taken off (theory B5)."""
+        return kernels.lifted(limits_of(self.model), x, self.soft.level) if self.soft.level else x
 
     @property
     def pi_tilde(self) -> Floats:
@@ -206,7 +211,7 @@ class AffinePart(DevicePart):
     def columns(self) -> Any:
         """(K + 1, S): W and w₀ with V^π̃ = Wθ + w₀."""
         if "columns" not in self.kept:
-            self.kept["columns"] = self.choice.affine(self.reward.features, self._offset)
+            self.kept["columns"], self.kept["gains"] = self.choice.affine(self.reward.features, self._offset)
         return self.kept["columns"]
 
     @property
@@ -236,7 +241,15 @@ class AffinePart(DevicePart):
 
     def _find_soft(self) -> DeviceSoft:
         table = kernels.feasible_table(limits_of(self.model), self.reward.value(self.theta))[0]
-        return DeviceSoft(self.model, table, kernels.affine(self.columns, self.theta), self.choice)
+        V = kernels.affine(self.columns, self.theta)
+        gains = self.kept["gains"]
+        level = self.choice.level(0.0, float(gains[:-1] @ self.theta + gains[-1]))
+        return DeviceSoft(self.model, table, V, self.choice, level=level)
+
+    @property
+    def doubt(self) -> SolverFailed | None:
+        """Why float64 cannot tell the choices, where it cannot (theory B6)."""
+        return self.soft.doubt
 
 
 @dataclass(frozen=True, eq=False)
@@ -277,11 +290,11 @@ class SolvedPart(DevicePart):
 
     @property
     def _moved(self) -> Any:
-        """W = ∂V/∂θ (K, S): one batched solve."""
+        """W = ∂V/∂θ (K, S), up to a constant each where nothing ends: one batched solve."""
         if "moved" not in self.kept:
             columns, warm = kernels.expected(self.solved.pi_tilde, self._features), self.choice.warm
             self.choice.work.solves += len(columns)
-            warm.slopes = self.solved.chain.solve(columns, start=warm.slopes_like(columns))
+            warm.slopes, _ = self.solved.chain.solve_relative(columns, start=warm.slopes_like(columns))
             self.kept["moved"] = warm.slopes
         return self.kept["moved"]
 

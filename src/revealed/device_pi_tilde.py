@@ -10,10 +10,17 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import jax
+import numpy as np
+
 from revealed import device_kernels as kernels
-from revealed.device_bellman import soft_optimum
+from revealed.checks import Floats
+from revealed.device_bellman import doubt_about, soft_optimum, without_level
 from revealed.device_model import DeviceModel
-from revealed.linear_solvers import Work
+from revealed.device_solvers import DeviceChain
+from revealed.errors import SolverFailed
+from revealed.levels import surely_known
+from revealed.linear_solvers import EPS, Work
 
 
 def limits_of(model: DeviceModel) -> tuple[Any, Any]:
@@ -46,6 +53,7 @@ class DeviceSoft:
     V: Any
     given: DeviceGiven | None = None
     decisions: Any = None  # Q and π_θ of the layers of a horizon
+    level: float = 0.0  # what was taken off Q and the value (theory B5)
 
     @property
     def _known(self) -> tuple[Any, ...]:
@@ -53,8 +61,22 @@ class DeviceSoft:
 
     @cached_property
     def all(self) -> tuple[Any, Any, Any, Any]:
-        """The soft maximum of Q, Q, π_θ and log π_θ in all states."""
+        """The soft maximum of Q, Q, π_θ and log π_θ in all states; the first two without their level."""
         return kernels.choices(*self._known)
+
+    @cached_property
+    def doubt(self) -> SolverFailed | None:
+        """Why float64 cannot tell the choices under a given π̃, where it cannot (theory B6); a soft optimum is refused
+        when it is looked for."""
+        if self.given is None or not isinstance(self.given.chain, DeviceChain):
+            return None
+        size = 2.0 * float(kernels.largest(self.V)) + float(kernels.largest(self.table))
+        if surely_known(self.model.discount, 8 * EPS * size):
+            return None
+        payoff = self.given.payoff(self.table)
+        left = kernels.policy_left(self.given.chain.rows, self.model.gamma, payoff, self.V)
+        left = kernels.less_middle(self.model.going, left) if self.model.endless else left
+        return doubt_about(self.model, self.given.chain, self.table, self.V, left, self.given.pi_tilde, self.all[3])
 
     @cached_property
     def policy(self) -> Any:
@@ -83,9 +105,9 @@ class DeviceOwn:
 
     def soft_value(self, table: Any) -> DeviceSoft:
         best = soft_optimum(self.model, table, self.warm.value)
-        self.warm.value = best.value
+        self.warm.value = best.relative
         self.work.solves += best.newton_steps
-        return DeviceSoft(self.model, table, best.value, decisions=best.decisions)
+        return DeviceSoft(self.model, best.reward, best.at, decisions=best.decisions, level=best.level)
 
 
 class DeviceGiven:
@@ -108,13 +130,24 @@ class DeviceGiven:
     def soft_value(self, table: Any) -> DeviceSoft:
         """One solve."""
         self.work.solves += 1
-        V = self.chain.solve(kernels.payoff(self.pi_tilde, self._log, table), start=self.warm.value)  # V1
-        self.warm.value = V
-        return DeviceSoft(self.model, table, V, self)
+        with jax.enable_x64(True):
+            table, level = without_level(self.model, table)
+        self.warm.value, gain = self.chain.solve_relative(self.payoff(table), start=self.warm.value)  # V1
+        return DeviceSoft(self.model, table, self.warm.value, self, level=self.level(level, float(gain)))
 
-    def affine(self, features: Any, offset: Any) -> Any:
-        """(K + 1, S): W and w₀ with V^π̃ = Wθ + w₀, by one batched solve; `offset` (1|A, S) does not depend on θ."""
+    def payoff(self, table: Any) -> Any:
+        """(S,): what π̃ earns at once, its entropy included."""
+        return kernels.payoff(self.pi_tilde, self._log, table)
+
+    def level(self, taken: float, gain: float) -> float:
+        """What is missing to Q and the value, where so much was taken off the reward, and V gains so much a step."""
+        gamma = self.model.discount
+        return (taken + gamma * gain) / (1.0 - gamma) if self.model.endless else 0.0
+
+    def affine(self, features: Any, offset: Any) -> tuple[Any, Floats]:
+        """(K + 1, S): W and w₀ with V^π̃ = Wθ + w₀, by one batched solve; `offset` (1|A, S) does not depend on θ. Where
+        nothing ends each up to a constant, which (K + 1,) times 1 − γ come along."""
         columns = kernels.affine_sides(self.pi_tilde, self._log, features, offset)
         self.work.solves += columns.shape[0]
-        self.warm.slopes = self.chain.solve(columns, start=self.warm.slopes_like(columns))
-        return self.warm.slopes
+        self.warm.slopes, gains = self.chain.solve_relative(columns, start=self.warm.slopes_like(columns))
+        return self.warm.slopes, np.asarray(gains)

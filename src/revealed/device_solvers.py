@@ -19,7 +19,16 @@ import jax.numpy as jnp
 import numpy as np
 
 from revealed.errors import SolverFailed, ValueDoesNotExist
-from revealed.linear_solvers import EPS, MOST_STEPS, NEVER_ENDS
+from revealed.linear_solvers import (
+    EPS,
+    LOOSE,
+    MOST_REFINED,
+    MOST_STEPS,
+    NEAR_ONE,
+    NEVER_ENDS,
+    SAMPLE,
+    no_differences,
+)
 from revealed.transitions.layered import LayeredTransitions, solve_back, solve_onwards
 from revealed.transitions.padded import PaddedTransitions, Rows
 
@@ -166,6 +175,53 @@ def _repeat(act: Callable[..., Solution], now: Solution, goal: np.ndarray, most:
     return now
 
 
+@jax.jit
+def typical(going: jax.Array, x: jax.Array) -> jax.Array:
+    """The median of some entries of x (…, S), among states that go on: see `levels.typical`."""
+    step = -(-x.shape[-1] // SAMPLE)
+    return jnp.nanmedian(jnp.where(going, x, jnp.nan)[..., ::step], axis=-1)
+
+
+@jax.jit
+def less(going: jax.Array, x: jax.Array, level: jax.Array) -> jax.Array:
+    """x (…, S) with a level (…) off the states that go on."""
+    return jnp.where(going, x - level[..., None], 0.0)
+
+
+@jax.jit
+def _split(going: jax.Array, gamma: jax.Array, x: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """x without its level, and what that is worth a step."""
+    level = typical(going, x)
+    return less(going, x, level), (1.0 - gamma) * level
+
+
+@jax.jit
+def _left(rows: Rows, gamma: Any, going: Any, b: Any, h: Any, g: Any) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """What is left of (I − γM)h = b − g with the level of it put into g, that g, and how many times rounding it is."""
+    left = less(going, b, g) - (h - gamma * rows(h))
+    low, high = jnp.where(going, left, jnp.inf).min(axis=-1), jnp.where(going, left, -jnp.inf).max(axis=-1)
+    left, g = less(going, left, 0.5 * (low + high)), g + 0.5 * (low + high)
+    goal = 8 * EPS * (jnp.abs(h).max(axis=-1) + jnp.abs(less(going, b, g)).max(axis=-1)) + EPS * jnp.abs(b).max(axis=-1)
+    return left, g, jnp.abs(left).max(axis=-1) / jnp.maximum(goal, jnp.finfo(b.dtype).tiny)
+
+
+@jax.jit
+def _lifted(rows: Rows, gamma: Any, going: Any, b: Any, start: Any, level: Any) -> jax.Array:
+    """`start`, which has no level, with the one that it needs to solve for b less `level`."""
+    g = _left(rows, gamma, going, b, start, level)[1]
+    return less(going, start, (level - g) / (1.0 - gamma))
+
+
+@jax.jit
+def _weighed(weights: jax.Array, x: jax.Array) -> jax.Array:
+    return (weights * x).sum(axis=-1)
+
+
+@jax.jit
+def _with_total(visits: jax.Array, x: jax.Array, total: Any) -> jax.Array:
+    return x + visits * jnp.asarray(total - x.sum(axis=-1))[..., None]
+
+
 class Rescue(Protocol):
     """Another way to solve, for b (K, S) on the device, where iterations stall."""
 
@@ -188,9 +244,10 @@ class DeviceChain:
         going: jax.Array,
         dtype: str = "float64",
         rescue: Callable[[], Rescue | None] = lambda: None,
+        endless: bool = False,
     ) -> None:
         self._transitions, self.gamma, self.going, self.dtype = transitions, gamma, going, dtype
-        self._make_rescue = rescue
+        self._make_rescue, self.endless = rescue, endless
         with jax.enable_x64(True):
             self.rows = transitions.merge(policy)
             self._inverse = _inverse_diagonal(self.rows, gamma)
@@ -216,10 +273,62 @@ class DeviceChain:
         with jax.enable_x64(True):
             return self._apply("solve_transpose", b, start, rtol)
 
-    def solve_pairs(self, D: jax.Array, start: jax.Array | None = None) -> jax.Array:
-        """(I − γT^π)^{-T} γTᵀD for weights D (A, S) of pairs (theory G2)."""
+    def solve_relative(self, b: jax.Array, start: jax.Array | None = None) -> tuple[jax.Array, jax.Array]:
+        """h and g with (I − γT^π)h = b − g where nothing ends, the solution and zero elsewhere (theory B5): as on the
+        host, see `chain.Chain.solve_relative`."""
+        if b.ndim == 1:
+            h, g = self.solve_relative(b[None], None if start is None else start[None])
+            return h[0], g[0]
         with jax.enable_x64(True):
-            return self._apply("solve_transpose", _pushed(self._transitions, self.gamma, D), start, RTOL)
+            if not self.endless:
+                return self._apply("solve", b, start, RTOL), jnp.zeros(b.shape[0])
+            level = _weighed(self._visits, b) if self._near_one else typical(self.going, b)
+            if start is not None:
+                start = _lifted(self.rows, self.gamma, self.going, b, start, level)
+            h, g = _split(self.going, self.gamma, self._apply("solve", less(self.going, b, level), start, RTOL))
+            return self._refined(b, h, g + level) if self._near_one else (h, g + level)
+
+    def step(self, b: jax.Array, rtol: float) -> jax.Array:
+        """`solve` for a step of Newton's method: see `chain.Chain.step`."""
+        with jax.enable_x64(True):
+            b = less(self.going, b, _weighed(self._visits, b)) if self._near_one else b
+            return self._apply("solve", b, None, rtol)
+
+    @cached_property
+    def _near_one(self) -> bool:
+        return self.endless and 1.0 - float(self.gamma) < NEAR_ONE
+
+    def _refined(self, b: jax.Array, h: jax.Array, g: jax.Array) -> tuple[jax.Array, jax.Array]:
+        before = worst = np.inf
+        for _ in range(MOST_REFINED):
+            left, g, excess = _left(self.rows, self.gamma, self.going, b, h, g)
+            worst = float(excess.max())
+            if worst <= 1.0 or not worst <= 0.5 * before:
+                break
+            step, more = _split(self.going, self.gamma, self._apply("solve", left, None, RTOL))
+            h, g, before = h + step, g + more, worst
+        if not worst <= LOOSE:
+            raise no_differences(float(self.gamma))
+        return h, g
+
+    def solve_pairs(self, D: jax.Array, start: jax.Array | None = None) -> jax.Array:
+        """(I − γT^π)^{-T} γTᵀD for weights D (A, S) of pairs that sum to zero in every state (theory G2); where nothing
+        ends the solution sums to zero, too (B5)."""
+        with jax.enable_x64(True):
+            b = _pushed(self._transitions, self.gamma, D)
+            x = self._apply("solve_transpose", b, start, RTOL)
+            if not self._near_one:
+                return x
+            x = _with_total(self._visits, x, 0.0)
+            left = b - (x - self.gamma * self.back(x))
+            return _with_total(self._visits, x + self._apply("solve_transpose", left, None, RTOL), 0.0)
+
+    @cached_property
+    def _visits(self) -> jax.Array:
+        """(S,): discounted visits from anywhere, as shares."""
+        anywhere = jnp.where(self.going, 1.0, 0.0) / self.going.sum()
+        visits = self._apply("solve_transpose", anywhere, None, RTOL)
+        return visits / visits.sum()
 
     def _apply(self, way: str, b: jax.Array, start: jax.Array | None, rtol: float) -> jax.Array:
         """In blocks of columns: vectors of an iteration are many, and long columns fill the device one by one."""
@@ -262,6 +371,11 @@ class LayerChain:
 
     def solve_transpose(self, b: jax.Array, start: Any = None, rtol: float = RTOL) -> jax.Array:
         return self._apply(solve_onwards, b)
+
+    def solve_relative(self, b: jax.Array, start: Any = None) -> tuple[jax.Array, jax.Array]:
+        """The solution and zero: a horizon ends."""
+        with jax.enable_x64(True):
+            return self.solve(b), jnp.zeros(b.shape[:-1])
 
     def solve_pairs(self, D: jax.Array, start: Any = None) -> jax.Array:
         T, gamma, _ = self._known

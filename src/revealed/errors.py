@@ -83,7 +83,10 @@ class ValueDoesNotExist(RevealedError):
 
 
 class SolverFailed(RevealedError):
-    """A linear system could not be solved to its tolerance. Remedy: `solver="lu"`, or a smaller discount."""
+    """A linear system could not be solved to its tolerance, or float64 cannot tell the choices (theory B6).
+
+    Remedy: `solver="lu"`, a smaller discount, or rewards of smaller size.
+    """
 
 
 class MissingDependency(RevealedError, ImportError):

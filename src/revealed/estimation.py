@@ -38,7 +38,7 @@ from revealed.linear_solvers import SOLVERS, Work
 from revealed.logit_rows import weighted_log
 from revealed.matching import impossible_moves, match_labels, name_alike, require_fit
 from revealed.mdp import MDP, Floats, require_mdp
-from revealed.objective import Case, Evaluation, Objective
+from revealed.objective import Case, Evaluation, Objective, require_known
 from revealed.optimize import OPTIMIZERS, Iterate, Search, Settings, Trace, maximise
 from revealed.pi_tilde import GivenPolicy, OwnPolicy
 from revealed.progress import Progress
@@ -189,9 +189,16 @@ class Run:
             found = search(self)
             try:
                 best, status = self._diagnose(found)
+                self._require_known(best)
             except (SolverFailed, ValueDoesNotExist) as problem:
                 best, status = found.best, Status("inner_solve_failed", str(problem))
         return self._result(best, status)
+
+    def _require_known(self, best: Evaluation) -> None:
+        """Raise where float64 cannot tell the choices at the estimate (theory B6); most parts did so when made."""
+        for part in best.parts:
+            if hasattr(part, "doubt"):
+                require_known(part)
 
     def _require_weight(self, total: float) -> None:
         if not total > 0.0:

@@ -19,7 +19,7 @@ from revealed.goal_rows import GoalRows
 from revealed.linear_solvers import Work
 from revealed.logit_rows import InRows, RowCases, RowsPart
 from revealed.mdp import MDP
-from revealed.objective import Case, PlainPart
+from revealed.objective import Case, PlainPart, require_known
 from revealed.parallel import elsewhere, in_order, side_by_side
 from revealed.pi_tilde import GivenPolicy, OwnPolicy, PiTilde
 from revealed.rewards.base import Reward, has_features, of_trips
@@ -119,6 +119,7 @@ class EachGoal:
     def _affine(self, c: int, reward: Reward, theta: Floats) -> tuple[Floats, Floats]:
         """Q (R, A) and ∂Q/∂θ (R, A, K) in the rows of one case."""
         part, states = self.plain(c, reward, theta), self.rows.state[self.rows.rows_of(c)]
+        require_known(part.soft)
         return part.q[states], slopes_of(part.case.mdp, part.features, part.response, states)
 
     def policies(self, reward: Reward, theta: Floats) -> StoredPolicies:

@@ -17,7 +17,8 @@ from revealed.bellman import SoftBellman, as_reward
 from revealed.chain import Chain
 from revealed.checks import Floats, Ints
 from revealed.errors import InvalidInput
-from revealed.linear_solvers import Work
+from revealed.levels import TOLERANCE, TRUSTED, cannot_tell
+from revealed.linear_solvers import EPS, Work
 from revealed.mdp import MDP, require_mdp
 from revealed.naming import places, state_in_words
 from revealed.parallel import side_by_side
@@ -145,8 +146,21 @@ class GoalValues:
         used = np.isfinite(V[target]) & (source != goal)
         out = np.full(self.mdp.feasible.shape, -np.inf)
         gain = self._log_weight[used] + V[target[used]] - V[source[used]]
+        self._require_known(gain, source[used], V)
         out.reshape(-1)[self.moves.pair[used]] = gain
         return out
+
+    def _require_known(self, gain: Floats, source: Ints, V: Floats) -> None:
+        """Raise where float64 cannot tell the choices (theory B6): probabilities out of a state sum to one as nearly as
+        the values behind them are known."""
+        size = float(np.abs(V[source]).max(initial=0.0))
+        if 4 * EPS * size <= TRUSTED:
+            return
+        total = np.bincount(source, np.exp(gain), minlength=V.size)
+        off = np.where(np.bincount(source, minlength=V.size) > 0, np.abs(total - 1.0), 0.0)
+        worst = int(np.argmax(off))
+        if off[worst] > TOLERANCE:
+            raise cannot_tell(self.mdp, state_in_words(self.mdp, worst), size, float(off[worst]))
 
     def _by_newton(self, goal: int) -> Toward:
         mdp = self.mdp.toward_state(goal)

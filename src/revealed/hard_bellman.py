@@ -1,9 +1,9 @@
 """The hard optimum V(s) = max_a (r + γTV)(s, a): no shocks (theory B4).
 
 Modified policy iteration. A look at all actions gives the greedy policy, and sweeps V ← Πr + γT^πV, which read the
-rows of the chosen actions only, carry its value along the chain. Where nothing ends, V is shifted to the middle of its
-error bounds on the way, so that only differences between states are left to find: on graphs without locality some
-eighty sweeps reach rounding, and nothing is ever factored. Where news travels far and slowly, a policy is evaluated
+rows of the chosen actions only, carry its value along the chain. Where nothing ends, the level is kept out (theory B5),
+so that only differences between states are left to find: on graphs without locality some eighty sweeps reach rounding,
+and nothing is ever factored. Where news travels far and slowly, a policy is evaluated
 exactly once sweeps have cost as much as that would. What is returned is exact to rounding: no action improves on it.
 On a finite horizon one backward pass does it all.
 """
@@ -11,7 +11,7 @@ On a finite horizon one backward pass does it all.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -19,17 +19,18 @@ import numpy as np
 
 from revealed.bellman import LARGEST, as_reward
 from revealed.chain import Chain, one_hot, towards_the_end
-from revealed.checks import require_count, require_option
+from revealed.checks import Bools, require_count, require_option
 from revealed.errors import SolverFailed, ValueDoesNotExist
 from revealed.layers import BackwardInduction, in_layers
+from revealed.levels import TOLERANCE, level_of, rounding_of, spread_of, truly_tied, without_level
 from revealed.linear_solvers import EPS, SOLVERS
 from revealed.mdp import MDP, Floats, require_mdp
 from revealed.progress import Progress
-from revealed.sweeps import Choice, centred, greedy, q_values
+from revealed.sweeps import RELATIVE, Choice, centred, greedy, q_values
 from revealed.transitions import can_reach
 
 # Multiples of rounding, relative to the size of values and rewards: what sweeps may leave, what counts as better, and
-# what counts as a tie.
+# what may be a tie, at which a second look is taken (theory B6).
 SETTLED, GAIN, TIES = 8, 64, 640_000
 
 FEW = 200  # states up to which every policy is evaluated exactly: that is quicker than many small steps
@@ -42,12 +43,17 @@ FEWEST, MOST = 100, 2_000  # sweeps between two exact evaluations
 
 @dataclass(frozen=True)
 class HardOptimum:
-    """The ordinary optimum (no shocks); ties in the greedy policy are split evenly. `iterations` counts policies."""
+    """The ordinary optimum (no shocks); ties in the greedy policy are split evenly. `iterations` counts policies.
+
+    `shortfall` (S, A) is what an action loses against the best one, zero for ties, ∞ where infeasible; where nothing
+    ends, all digits of it, however large values are.
+    """
 
     value: Floats
     q: Floats
     policy: Floats
     iterations: int
+    shortfall: Floats = field(repr=False)
 
     def __repr__(self) -> str:
         return f"HardOptimum({self.value.size} states, {self.iterations} iterations)"
@@ -75,9 +81,10 @@ def solve_hard(
 
 def _backwards(mdp: MDP, reward: Floats) -> HardOptimum:
     """On a horizon: one look a layer, from the last decision to the first."""
-    V, Q = BackwardInduction(mdp).hard(reward)
-    scale = float(np.abs(V).max(initial=0.0) + np.abs(reward).max(initial=0.0))
-    return HardOptimum(V, Q, split_ties(mdp, Q, TIES * EPS * scale), 1)
+    V, Q, at, relative = BackwardInduction(mdp).hard(reward)
+    short = _shortfall(mdp, relative)
+    best = tied(mdp, at.reward, at.value, short, "auto", None)
+    return HardOptimum(V, Q, split_ties(best), 1, np.where(best, 0.0, short))
 
 
 @dataclass
@@ -104,8 +111,10 @@ class _Sweeps:
         return done
 
     def step(self, W: Floats) -> None:
-        """Go on to W = b + PV, moved to the middle of its error bounds where nothing ends."""
+        """Go on to W = b + PV, without its level where nothing ends."""
         self.V, self.error = centred(self.V, W, self.shift)
+        if self.shift:
+            self.V -= self.V[0]
 
 
 class PolicyIteration:
@@ -118,11 +127,10 @@ class PolicyIteration:
         self, mdp: MDP, reward: Floats, solver: str, max_iter: int, bar: Progress, sweeps: bool = True
     ) -> None:
         self.mdp, self.solver, self.max_iter, self.bar, self.sweeps = mdp, solver, max_iter, bar, sweeps
-        self.endless = mdp.discount < 1.0 and not mdp.terminal.any()
         # where nothing ends, a constant shifts every value alike: without it ties are told apart by smaller numbers
-        self.middle = 0.5 * float(reward.max() + reward.min()) if self.endless else 0.0
-        self.r = reward - self.middle if self.middle else reward
-        self.shift = mdp.discount / (1.0 - mdp.discount) if self.endless else 0.0
+        self.level = level_of(mdp, reward)
+        self.r = without_level(mdp, reward, self.level)
+        self.shift = RELATIVE if mdp.endless else 0.0
         self.reward_size = float(np.abs(self.r).max(initial=0.0))
         self.first_rows = np.arange(mdp.n_states) * mdp.n_actions
         self.left = UNSEEN
@@ -140,7 +148,7 @@ class PolicyIteration:
                 choice, gains = self._that_ends(V, before, choice, TIES * unit)
             self.bar.update(f"{gains} states improve")
             if not gains and (exact or self._settled(V, top, SETTLED * unit)):
-                return self._optimum(V, TIES * unit, iteration)
+                return self._optimum(V, choice, iteration)
             V, exact, rate = self._evaluate(V, choice, top, SETTLED * unit, None if gains else rate)
         raise SolverFailed(f"policy iteration did not settle within {self.max_iter} iterations. Raise `max_iter`.")
 
@@ -157,6 +165,7 @@ class PolicyIteration:
     def _settled(self, V: Floats, top: Floats, rounding: float) -> bool:
         """Whether V is a fixed point to rounding; at γ = 1 only an exact evaluation can tell."""
         change = np.where(self.mdp.terminal, 0.0, top - V) if self.mdp.masked else top - V
+        change = change - 0.5 * (change.max() + change.min()) if self.shift else change
         return self.mdp.discount < 1.0 and float(np.abs(change).max(initial=0.0)) <= rounding
 
     def _start(self) -> tuple[Floats, Choice]:
@@ -200,10 +209,12 @@ class PolicyIteration:
         return apply
 
     def _exactly(self, choice: Choice) -> Floats:
-        """V^π by a linear solve, which may lean on the factorisation of the policy before."""
+        """V^π by a linear solve, which may lean on the factorisation of the policy before; where nothing ends, up to a
+        constant."""
         self.chain = Chain(self.mdp, one_hot(self.mdp, choice), self.solver, stale=self.chain, check=False)
         self.left = self._between
-        return self.chain.solve(np.where(self.mdp.terminal, 0.0, self.r.reshape(-1)[self.first_rows + choice]))
+        payoff = np.where(self.mdp.terminal, 0.0, self.r.reshape(-1)[self.first_rows + choice])
+        return self.chain.solve_relative(payoff)[0]
 
     @cached_property
     def _between(self) -> int:
@@ -211,16 +222,47 @@ class PolicyIteration:
         one = 1e-5 + 1e-9 * (self.mdp.transitions.matrix.nnz / self.mdp.n_actions + 4 * self.mdp.n_states)
         return int(np.clip(self.mdp.structure.step_seconds(self.solver) / one, FEWEST, MOST))
 
-    def _optimum(self, V: Floats, slack: float, iterations: int) -> HardOptimum:
+    def _optimum(self, V: Floats, choice: Choice, iterations: int) -> HardOptimum:
         Q = q_values(self.mdp, self.r, V)
-        policy = split_ties(self.mdp, Q, slack)
-        if self.middle:
-            later = self.middle / (1.0 - self.mdp.discount)
-            V, Q = V + later, Q + later
-        return HardOptimum(V, Q, policy, iterations)
+        short = _shortfall(self.mdp, Q)
+        best = tied(self.mdp, self.r, V, short, self.solver, choice)
+        if self.mdp.endless:
+            gain, left = float(np.mean(Q.max(axis=1) - V)), 1.0 - self.mdp.discount
+            V, Q = V + (self.level + gain) / left, Q + (self.level + self.mdp.discount * gain) / left
+        return HardOptimum(V, Q, split_ties(best), iterations, np.where(best, 0.0, short))
 
 
-def split_ties(mdp: MDP, Q: Floats, slack: float) -> Floats:
-    """The greedy policy for Q that shares its weight evenly among actions within `slack` of the best."""
-    best = (Q >= Q.max(axis=1, keepdims=True) - slack) & mdp.feasible
+def tied(mdp: MDP, reward: Floats, V: Floats, short: Floats, solver: str, choice: Choice | None) -> Bools:
+    """(S, A): actions that are as good as the best one. What rounding of a long sum could make better or worse is
+    looked at again, with the value of the policy `choice` solved for (None where V is exact), and its errors estimated
+    (theory B6)."""
+    unit = EPS * float(np.abs(V).max(initial=0.0) + np.abs(reward).max(initial=0.0))
+    near = short <= TIES * unit
+    if not np.any(np.count_nonzero(near, axis=1) > 1):
+        return near
+    own = 0.5 * GAIN * rounding_of(mdp, reward, V)
+    doubtful = near & ((short > own) | (own > TOLERANCE * spread_of(mdp, reward)))
+    if not doubtful.any():
+        return near
+    policy = one_hot(mdp, short.argmin(axis=1) if choice is None else choice)
+    try:
+        chain = Chain(mdp, policy, solver, check=False)
+        if choice is not None:
+            V = chain.solve_relative(np.sum(policy * reward, axis=1))[0]
+            short = _shortfall(mdp, q_values(mdp, reward, V))
+    except (SolverFailed, ValueDoesNotExist):
+        return near
+    return truly_tied(mdp, chain, reward, V, policy, near, short)
+
+
+def _shortfall(mdp: MDP, Q: Floats) -> Floats:
+    """(S, A): the largest Q of a state less each; ∞ where infeasible."""
+    with np.errstate(invalid="ignore"):
+        short = Q.max(axis=1, keepdims=True) - Q
+    short[np.isnan(short)] = np.inf  # terminal states
+    return short
+
+
+def split_ties(best: Bools) -> Floats:
+    """The policy that shares its weight evenly among the best actions (S, A) of a state."""
     return best / np.maximum(best.sum(axis=1, keepdims=True), 1)

@@ -24,7 +24,6 @@ from revealed.errors import InvalidOption
 from revealed.influence import Influence
 from revealed.mdp import Floats
 from revealed.objective import Case, Evaluation, adjoint, reward_gradient
-from revealed.pi_tilde import SoftValue
 from revealed.slopes import mean_features, slopes_of
 from revealed.transitions import EstimatedTransitions, TransitionSlopes
 
@@ -227,7 +226,7 @@ class Evidence:
         mdp, part = self.mdp, self.point.parts[0]
         moved = self._slopes.times(soft_value_of(part)).toarray()
         J = mdp.discount * np.where(mdp.feasible.reshape(-1, 1), moved, 0.0)
-        return slopes_of(mdp, J, part.chain.solve(mean_features(J, part.pi_tilde)))  # V5
+        return slopes_of(mdp, J, part.chain.solve_relative(mean_features(J, part.pi_tilde))[0])  # V5
 
     @cached_property
     def _outcome_scores(self) -> sp.csr_array:
@@ -314,14 +313,14 @@ class Evidence:
         case = objective.cases[0]
         lam = adjoint(case, part)
         gradient = reward_gradient(case, part, lam).reshape(-1)
-        F, V = self.point.value_jacobian(), soft_value_of(part)
+        F, V = slopes_of(case.mdp, part.features, part.response), soft_value_of(part)
         weight = (lam * case.pi_tilde.moves - case.rho_state)[:, None] * part.policy
         mean = np.einsum("sa,sak->sk", part.policy, F)
         rows = []
         for k in range(F.shape[2]):
             X = weight * (F[:, :, k] - mean[:, k, None])
             pulled = X + part.pi_tilde * part.chain.solve_pairs(X)[:, None]
-            dV = np.einsum("sa,sa->s", part.pi_tilde, F[:, :, k])  # dV/dθ
+            dV = np.einsum("sa,sa->s", part.pi_tilde, F[:, :, k])  # dV/dθ, up to a constant, which ∂T does not see
             rows.append(self._slopes.paired(pulled.reshape(-1), V) + self._slopes.paired(gradient, dV))
         return self.mdp.discount * np.array(rows).reshape(F.shape[2], -1)
 
@@ -361,8 +360,11 @@ def _sandwich(inverse: Floats, meat: Floats | None) -> Floats:
     return inverse if meat is None else inverse @ meat @ inverse.T
 
 
-def soft_value_of(part: SoftValue) -> Floats:
-    """V^π̃, of which Q = r + γTV was made: π̃·(Q − log π̃)."""
+def soft_value_of(part: Any) -> Floats:
+    """V^π̃, of which Q = r + γTV was made, up to a constant where nothing ends: else π̃·(Q − log π̃)."""
+    soft = getattr(part, "soft", part)
+    if soft.relative is not None:
+        return soft.relative
     log = np.log(part.pi_tilde, out=np.zeros_like(part.pi_tilde), where=part.pi_tilde > 0.0)
     gain = np.where(part.pi_tilde > 0.0, part.q, 0.0) - log  # of what is not feasible Q is −∞
     return np.sum(part.pi_tilde * gain, axis=1)

@@ -3,14 +3,15 @@
 On an unrolled horizon I − γT^π is block upper bidiagonal: a solve is one backward pass over the layers, x_t = b_t +
 γT^{π_t}x_{t+1}, and one with the transpose a forward pass. Optima are backward induction, a sweep a layer. T of the
 base model serves every layer, and tables are kept action by action, (A, layers, S) in memory: rows of a few actions
-are too short to be worked on one by one.
+are too short to be worked on one by one. Each layer's values are measured from one of them wherever none of its states
+is an end, so that they stay small however long the horizon and however large rewards are (theory B5).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,9 +19,19 @@ import scipy.sparse as sp
 
 from revealed.checks import Bools, Floats
 from revealed.errors import SolverFailed
+from revealed.levels import typical
+from revealed.linear_solvers import SAMPLE
 from revealed.mdp import MDP
 
 Step = Callable[[int, Floats], Floats]
+MOSTLY = 100.0  # times what rewards differ by that they are large, from which on their level is taken off first
+
+
+class Relative(NamedTuple):
+    """Values (S,) and rewards (S, A) without their levels."""
+
+    value: Floats
+    reward: Floats
 
 
 def in_layers(mdp: MDP, solver: str) -> bool:
@@ -146,23 +157,49 @@ class BackwardInduction:
             return None
         return self._usual if np.array_equal(offered, usual) else np.where(offered, 0.0, -np.inf)
 
-    def soft(self, reward: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-        """(V, Q, π, log π) of the soft optimum (theory V3, P1)."""
+    def soft(self, reward: Floats) -> tuple[Floats, Floats, Floats, Floats, Relative]:
+        """(V, Q, π, log π) of the soft optimum (theory V3, P1), and V and the reward without their levels."""
+        reward, level = self._without_level(reward)
         V, total = np.zeros(_size(self.mdp)), np.ones(_size(self.mdp))
         log_total = np.zeros(_size(self.mdp))
         policy, P = _new_table(self.mdp, 0.0)
         log_policy, L = _new_table(self.mdp, -np.inf)
-        R = by_layer(self.mdp, reward)
+        R, levels = by_layer(self.mdp, reward), np.zeros((len(V), 1))
         with np.errstate(over="ignore", invalid="ignore"):
             for t in range(len(V) - 2, -1, -1):
                 Q = self._look(t, V[t + 1], R[:, t])
                 top = self._odds(t, Q, L[:, t], P[:, t], total[t])
                 np.log(total[t], out=log_total[t])
                 np.add(top, log_total[t], out=V[t])
+                levels[t] = self._lower(t, V[t], self.mdp.discount * levels[t + 1] + level)
             P /= total  # what need not be done layer by layer is done at once
             L -= log_total
+            relative = Relative(V.reshape(-1), reward)
+            V = V + levels
             q = log_policy + V.reshape(-1, 1)
-        return V.reshape(-1), q, policy, log_policy
+        return V.reshape(-1), q, policy, log_policy, relative
+
+    def _without_level(self, reward: Floats) -> tuple[Floats, float]:
+        """Rewards less what is typical of them, and that, where it is nearly all of them and nothing ends early."""
+        if any(end is not None for end in self._ends):
+            return reward, 0.0
+        step = -(-len(reward) // SAMPLE)
+        some = reward[::step][self.mdp.feasible[::step]]
+        level = float(typical(some)) if some.size else 0.0
+        if not abs(level) > MOSTLY * float(typical(np.abs(some - level))):
+            return reward, 0.0
+        return np.where(self.mdp.feasible, reward - level, 0.0), level
+
+    def _lower(self, t: int, V: Floats, level: Any) -> Any:
+        """Measure the values of a layer, of which `level` was left out, from one of them, in place; what is left out
+        now. Where some of its states are ends, whose value is 0, nothing can be."""
+        ends = self._ends[t]
+        if ends is None:
+            first = V[0]
+            V -= first
+            return level + first
+        V += np.where(ends, 0.0, level)
+        return 0.0
 
     def _odds(self, t: int, Q: Floats, above: Floats, odds: Floats, total: Floats) -> Floats:
         """The largest Q of each state; into their places go Q less it, the exponentials of that, and their sum. As in
@@ -177,9 +214,10 @@ class BackwardInduction:
             total[ends] = 1.0
         return top
 
-    def hard(self, reward: Floats) -> tuple[Floats, Floats]:
-        """(V, Q) of the ordinary optimum (theory B4)."""
-        V = np.zeros(_size(self.mdp))
+    def hard(self, reward: Floats) -> tuple[Floats, Floats, Relative, Floats]:
+        """(V, Q) of the ordinary optimum (theory B4), V and the reward without their levels, and Q likewise."""
+        reward, level = self._without_level(reward)
+        V, levels = np.zeros(_size(self.mdp)), np.zeros((_size(self.mdp)[0], 1))
         q, Q = _new_table(self.mdp, -np.inf)
         R = by_layer(self.mdp, reward)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -188,9 +226,11 @@ class BackwardInduction:
                 V[t] = np.maximum.reduce(Q[:, t], axis=0)
                 if self._ends[t] is not None:
                     V[t][self._ends[t]] = 0.0
-        if not np.isfinite(V).all():
+                levels[t] = self._lower(t, V[t], self.mdp.discount * levels[t + 1] + level)
+        if not np.isfinite(V).all() or not np.isfinite(levels).all():
             raise SolverFailed("the reward is too large for float64: values overflow within the horizon.")
-        return V.reshape(-1), q
+        ahead = np.append(self.mdp.discount * levels[1:, 0] + level, 0.0)
+        return (V + levels).reshape(-1), q + np.repeat(ahead, V.shape[1])[:, None], Relative(V.reshape(-1), reward), q
 
     def _look(self, t: int, later: Floats, reward: Floats) -> Floats:
         """(A, S): Q of one layer, r + γT V of the next (theory V2), −∞ for infeasible actions."""

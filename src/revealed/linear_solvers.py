@@ -23,10 +23,21 @@ SOLVERS = ("auto", "lu", "krylov")
 PATIENCE = 40, 600  # iterations of a Krylov method, at least and at most, before a factorisation is made after all
 AFFORDABLE = 300.0  # seconds that a factorisation may take for that
 MOST_STEPS = 1e12  # a chain that is expected to run longer than this does not end, for all that float64 can tell
+NEAR_ONE = 5e-5  # 1 − γ below which solutions are refined without their level, in whose rounding they would drown
+MOST_REFINED, LOOSE = 20, 100.0  # times at most (two or three do), and multiples of rounding that may be left
+SAMPLE = 1023  # entries among which a typical one is looked for
 NEVER_ENDS = (
     "at discount 1 this policy is expected to go on for ever (I − T^π is singular for all that float64 can tell). "
     "Use a policy that gives every way out some probability, or a discount below 1."
 )
+
+
+def no_differences(discount: float) -> SolverFailed:
+    """What is said where refining without the level (theory B5) leads nowhere."""
+    return SolverFailed(
+        f"differences of values cannot be told from rounding at discount 1 − {1.0 - discount:.1e}. Use a smaller "
+        'discount, or solver="lu".'
+    )
 
 
 @dataclass

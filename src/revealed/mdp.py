@@ -258,6 +258,16 @@ class MDP(Placed):
         """Whether any pair is infeasible or any state terminal."""
         return not bool(self.feasible.all())
 
+    @cached_property
+    def ends(self) -> bool:
+        """Whether any state is terminal."""
+        return bool(self.terminal.any())
+
+    @property
+    def endless(self) -> bool:
+        """Whether γ < 1 and nothing ends: a constant added to every reward then changes no choice (theory B5)."""
+        return self.discount < 1.0 and not self.ends
+
     def uniform_policy(self) -> Floats:
         """(S, A): every feasible action alike; zero rows in terminal states."""
         return self.feasible / np.maximum(self.feasible.sum(axis=1, keepdims=True), 1)

@@ -23,7 +23,7 @@ from revealed.checks import as_floats, pass_instead, require_option
 from revealed.demonstrations import Demonstrations
 from revealed.errors import InvalidDemonstrations, InvalidDistribution, InvalidInput
 from revealed.goal_fit import GoalFit
-from revealed.hard_bellman import solve_hard
+from revealed.hard_bellman import HardOptimum, solve_hard
 from revealed.matching import match_labels, require_fit
 from revealed.mdp import MDP, Floats, require_mdp
 from revealed.naming import pair_in_words, state_in_words
@@ -59,7 +59,11 @@ class Truth:
     @cached_property
     def best(self) -> float:
         """The expected return of a policy that is optimal for the true reward."""
-        return self._return(solve_hard(self.mdp, self.reward).policy)
+        return self._return(self._optimum.policy)
+
+    @cached_property
+    def _optimum(self) -> HardOptimum:
+        return solve_hard(self.mdp, self.reward)
 
     @cached_property
     def _uniform(self) -> Chain:
@@ -73,11 +77,17 @@ class Truth:
         return expected_return(self.mdp, self.reward, policy, self.initial)
 
     def evd(self, reward: Any) -> float:
-        greedy = solve_hard(self.mdp, expected_reward(self.mdp, reward)).policy
-        return max(0.0, self.best - self._return(greedy))  # rounding may leave −1e-16 where both are optimal
+        return self._loss(solve_hard(self.mdp, expected_reward(self.mdp, reward)).policy)
 
     def stochastic_evd(self, policy: Any) -> float:
-        return max(0.0, self.best - self._return(policy))
+        return self._loss(policy_of(self.mdp, policy))
+
+    def _loss(self, policy: Floats) -> float:
+        """The optimum less the return, as what is lost at every decision (theory D3): a sum of terms ≥ 0, in which the
+        level of values has no part."""
+        visits = Chain(self.mdp, policy, check=False).solve_transpose(np.asarray(self.initial))
+        taken = np.where(policy > 0.0, policy * np.where(policy > 0.0, self._optimum.shortfall, 0.0), 0.0)
+        return float(np.maximum(visits, 0.0) @ taken.sum(axis=1))
 
     def evaluate(self, fit: Any, demos: Demonstrations | None = None, coverage: Any = None) -> dict[str, float]:
         """All metrics of a fit by name; `demos` are the fit's own unless others are given (held-out ones, say)."""

@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from revealed.chain import Chain
 from revealed.errors import SolverFailed, ValueDoesNotExist
+from revealed.levels import level_of, without_level
 from revealed.logit_rows import Choices, RowCases, RowsPart, covariances, widest_gap
 from revealed.mdp import MDP, Floats
 from revealed.pi_tilde import GivenPolicy, PiTilde, SoftValue
@@ -73,6 +74,7 @@ class Case:
         if isinstance(self.pi_tilde, GivenPolicy) and has_features(reward) and self.holds(reward.n_params):
             return self._affine(reward, theta, kept)
         soft = self.pi_tilde.soft_value(feasible_table(self.mdp, reward.value(theta)))
+        require_known(soft)
         return PlainPart(self, lambda: soft, reward, theta, kept)
 
     def _affine(self, reward: Any, theta: Floats, kept: dict[str, Any]) -> AffinePart:
@@ -80,7 +82,8 @@ class Case:
         given, table = cast(GivenPolicy, self.pi_tilde), lambda: feasible_table(self.mdp, reward.value(theta))
         if "rows" not in kept:
             J, r = reward.jacobian(theta), table()
-            kept["response"], V = given.affine(J, r)
+            r = without_level(self.mdp, r, level_of(self.mdp, r))
+            kept["response"], V, kept["gains"] = given.affine(J, r)
             q = r[self.rows] + slopes_of(self.mdp, None, V[:, None], self.rows)[:, :, 0]
             F = slopes_of(self.mdp, J, kept["response"], self.rows)
             kept["rows"] = RowCases(self.rho[self.rows], self.mdp.feasible[self.rows], q, F, theta)
@@ -104,6 +107,12 @@ def feasible_table(mdp: MDP, table: Any) -> Floats:
     if not np.isfinite(found).all():
         raise ValueDoesNotExist("the reward is not finite at these parameters.")
     return found
+
+
+def require_known(soft: Any) -> None:
+    """Raise where float64 cannot tell the choices of a soft value, or of a part (theory B6)."""
+    if soft.doubt is not None:
+        raise soft.doubt
 
 
 class Part(Protocol):
@@ -131,7 +140,7 @@ class Part(Protocol):
 
     @property
     def spread(self) -> tuple[Floats, Floats]:
-        """(K,) each: the widest gap of ∂Q/∂θ between actions of one observed state, and its size."""
+        """(K,) each: the widest gap of `slopes` between actions of one observed state, and their size."""
         ...
 
     @property
@@ -139,7 +148,8 @@ class Part(Protocol):
 
     @property
     def slopes(self) -> Floats:
-        """(R, A, K): ∂Q/∂θ in the rows of `choices`; zero for what is not offered."""
+        """(R, A, K): ∂Q/∂θ in the rows of `choices`, up to a constant per parameter where nothing ends (theory B5), and
+        zero for what is not offered."""
         ...
 
 
@@ -206,15 +216,20 @@ class PlainPart:
 
     @property
     def response(self) -> Floats:
-        """(S, K): (I − γT^π̃)⁻¹E_π̃ ∂r/∂θ, what one more of each parameter does to V^π̃ (theory V5)."""
+        """(S, K): (I − γT^π̃)⁻¹E_π̃ ∂r/∂θ, what one more of each parameter does to V^π̃ (theory V5); where nothing ends,
+        up to a constant, which no choice sees (B5)."""
         if "response" not in self.kept:
-            self.kept["response"] = self.chain.solve(mean_features(self.features, self.pi_tilde))
+            found = self.chain.solve_relative(mean_features(self.features, self.pi_tilde))
+            self.kept["response"], self.kept["gains"] = found
         return self.kept["response"]
 
     @property
     def jacobian(self) -> Floats:
-        """F = ∂Q^π̃/∂θ (S, A, K) (theory V5)."""
-        return slopes_of(self.case.mdp, self.features, self.response)
+        """F = ∂Q^π̃/∂θ (S, A, K) (theory V5), with its level."""
+        mdp, F = self.case.mdp, slopes_of(self.case.mdp, self.features, self.response)
+        if mdp.endless:
+            F[mdp.feasible] += mdp.discount * self.kept["gains"] / (1.0 - mdp.discount)
+        return F
 
     @cached_property
     def slopes(self) -> Floats:
@@ -259,6 +274,11 @@ class AffinePart(RowsPart, PlainPart):  # pyright: ignore[reportIncompatibleVari
     @property
     def log_policy(self) -> Floats:
         return self.soft.log_policy
+
+    @property
+    def doubt(self) -> SolverFailed | None:
+        """Why float64 cannot tell the choices, where it cannot (theory B6)."""
+        return self.soft.doubt
 
 
 class Cases(Protocol):

@@ -23,11 +23,13 @@ from revealed.bellman import as_reward
 from revealed.chain import Chain
 from revealed.checks import as_floats, pass_instead
 from revealed.errors import InvalidDistribution, InvalidReward
+from revealed.levels import level_of, typical, without_level
 from revealed.mdp import MDP, Floats, require_mdp
 from revealed.naming import pair_in_words, state_in_words
 from revealed.transitions.csr import is_sparse
 
 VANISHES = 1e-12  # a canonical form this small beside the numbers it was made from is rounding
+LEVEL = 1e-2  # share with which the level of a reward counts among those numbers: it has rounding, too
 CANCELS = 1e-4  # a difference this small beside its terms has lost four digits
 BLOCK = 1 << 20  # numbers (s, a, s') that are looked at together where none may be left out
 
@@ -188,7 +190,10 @@ def epic(mdp: MDP, reward_a: Any, reward_b: Any, coverage: Any = None) -> float:
     cover = as_coverage(mdp, coverage)
 
     def norm(reward: RewardTable) -> tuple[float, float]:
-        return _epic_norm(mdp.discount, cover, reward), reward.size
+        # where nothing ends, the canonical form does not see the level
+        level = 0.0 if mdp.ends else float(typical(reward.pairs[mdp.feasible]))
+        apart = RewardTable(np.where(mdp.feasible, reward.pairs - level, 0.0), reward.moves)
+        return _epic_norm(mdp.discount, cover, apart), apart.size + LEVEL * reward.size
 
     return _distance(as_table(mdp, reward_a, "reward_a"), as_table(mdp, reward_b, "reward_b"), norm)
 
@@ -205,10 +210,12 @@ def starc(mdp: MDP, reward_a: Any, reward_b: Any, coverage: Any = None, chain: C
     known = Chain(mdp, uniform, check=False) if chain is None else chain
 
     def norm(reward: RewardTable) -> tuple[float, float]:
-        r = reward.expected(mdp)
-        V = known.solve(np.sum(uniform * r, axis=1))
-        advantage = r + mdp.discount * mdp.transitions.expect(V) - V[:, None]
-        return float(np.sqrt(np.sum(weights * advantage**2))), float(np.abs(r).max() + np.abs(V).max())
+        given = reward.expected(mdp)
+        r = without_level(mdp, given, level_of(mdp, given))
+        V, gain = known.solve_relative(np.sum(uniform * r, axis=1))  # up to a constant where nothing ends (theory B5)
+        advantage = (r - gain) + mdp.discount * mdp.transitions.expect(V) - V[:, None]
+        made_from = float(np.abs(r).max() + np.abs(V).max()) + LEVEL * float(np.abs(given).max())
+        return float(np.sqrt(np.sum(weights * advantage**2))), made_from
 
     return _distance(as_table(mdp, reward_a, "reward_a"), as_table(mdp, reward_b, "reward_b"), norm)
 

@@ -21,6 +21,7 @@ from revealed.transitions import RowBlock
 Choice = npt.NDArray[np.intp]
 Act = Callable[[slice, Floats], None]
 
+RELATIVE = -1.0  # a shift that keeps the level out, see `centred`
 WORTH_BLOCKS = 400_000  # pairs: below this handing blocks to threads costs what it saves
 
 
@@ -104,7 +105,9 @@ def greedy(mdp: MDP, reward: Floats, V: Floats, choice: Choice, slack: float) ->
 
 
 def centred(V: Floats, W: Floats, shift: float) -> tuple[Floats, float]:
-    """W, what a sweep made of V, moved to the middle of its error bounds; and how far the next sweep may move it."""
+    """W, what a sweep made of V, moved by `shift` times the middle of what it changed; and how far the next sweep may
+    move it. A shift of γ/(1 − γ) leads to the middle of W's error bounds, one of −1 (`RELATIVE`) takes the level off
+    where only differences are looked for, one of 0 leaves W as it is."""
     change = W - V
     low, high = float(change.min()), float(change.max())
     middle = 0.5 * (low + high) if shift else 0.0
