@@ -253,12 +253,9 @@ class SoftBellman:
         where nothing ends, it is what agents want who are not quite as patient: differences of values have a limit."""
         mdp = self.mdp
         if mdp.endless and 1.0 - mdp.discount < PATIENT:
+            other = mdp.replace(discount=less_patient(mdp.discount))
             try:
-                return (
-                    SoftBellman(mdp.replace(discount=less_patient(mdp.discount)), self.solver, self.work)
-                    .solve(reward)
-                    .relative
-                )
+                return SoftBellman(other, self.solver, self.work).solve(reward).relative
             except SolverFailed:
                 pass
         if mdp.discount == 1.0:
@@ -280,8 +277,13 @@ class SoftBellman:
         level = self._level if self.mdp.endless else None
         point = _Point(V, Q, log_sum_exp(Q), self._reward_size, self.mdp.discount, level)
         if not np.isfinite(point.size):
-            raise ValueDoesNotExist(NO_VALUE)
+            raise self._lost
         return point
+
+    @property
+    def _lost(self) -> Exception:
+        """What is said where a search leads nowhere."""
+        return ValueDoesNotExist(NO_VALUE) if self.mdp.discount == 1.0 else SolverFailed(NO_PROGRESS)
 
     def _newton(self, reward: Floats, V: Floats, chain: Chain | None) -> SoftOptimum:
         """The optimum; once more with its level off where rounding would show in choices otherwise (theory B5)."""
@@ -312,7 +314,7 @@ class SoftBellman:
                     point, chain = trial, chain if quick else None
                     continue
             if newton == most_steps(self.mdp.n_states, self.mdp.discount):
-                raise ValueDoesNotExist(NO_VALUE) if self.mdp.discount == 1.0 else SolverFailed(NO_PROGRESS)
+                raise self._lost
             if newton:  # sweeps carry news one move each, a Newton step carries it only to where it changes the policy
                 point = self._look(reward, sweep(self.mdp, reward, point.LV, self._between))
             last = chain = Chain(self.mdp, point.choices[1], self.solver, None, self.work, False, ROUGH, near=last)

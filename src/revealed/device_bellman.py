@@ -358,7 +358,7 @@ class _Search:
         point, idle = self._sweep_while_quick(self._look(V)), 0
         while not self._at_rounding(point):
             if self.newton == most_steps(self.model.n_states, self.model.discount):
-                raise ValueDoesNotExist(NO_VALUE) if self.model.discount == 1.0 else SolverFailed(NO_PROGRESS)
+                raise self._lost
             trial = self._newton_step(point)
             if trial.size >= 0.5 * point.size and point.size <= 1e3 * EPS * point.scale:
                 idle += 1
@@ -384,13 +384,17 @@ class _Search:
         self.sweeps += sweeps
         low, high, mean, top = (float(x) for x in np.asarray(numbers))
         if not np.isfinite(high - low):
-            raise ValueDoesNotExist(NO_VALUE)
+            raise self._lost
         size = 0.5 * (high - low) if self.shift else max(abs(low), abs(high))
         scale = 2.0 * top + self.reward_size
         if self.shift:
             level = abs(self.level + mean) / (1.0 - self.model.discount)
             scale = judged_by(self.model.discount, scale, scale + 2.0 * level)
         return _Point(V, r, low, high, mean, size, scale)
+
+    @property
+    def _lost(self) -> Exception:
+        return ValueDoesNotExist(NO_VALUE) if self.model.discount == 1.0 else SolverFailed(NO_PROGRESS)
 
     def _sweep_while_quick(self, point: _Point) -> _Point:
         """Ten sweeps, and more while their rate promises to be done before a Newton step would."""
