@@ -193,7 +193,8 @@ def main() -> None:
         candidates = tuple(Candidate(a, o, None if l2 == "4/n" else float(l2)) for a, o, l2 in parts)
     worlds = asked.worlds or (SMALL if asked.every else WORLDS)
     found = []
-    for world, candidate, method, seed in itertools.product(worlds, candidates, asked.methods, range(asked.seeds)):
+    every: Any = itertools.product(worlds, candidates, asked.methods, range(asked.seeds))
+    for world, candidate, method, seed in every:
         found.append(measure(world, candidate, method, seed))
         print(found[-1], file=sys.stderr, flush=True)
         if asked.json:

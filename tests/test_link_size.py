@@ -17,6 +17,7 @@ from revealed.linear_solvers import Work
 from revealed.objective import Objective
 from revealed.progress import Progress
 from revealed.rewards.base import is_linear
+from revealed.route_cases import RouteCases
 from streets import all_paths, dense_policy, model, named, streets, utilities
 
 DEMAND = {("00-01", "22-23"): 3.0, ("22-21", "22-23"): 1.0, ("00-10", "02-03"): 4.0}
@@ -129,6 +130,7 @@ def test_a_pair_needs_one_factorisation_at_every_theta_and_an_evaluation_tells_h
     rows = GoalRows.of(network.mdp, model(network).simulate(demand, seed=0), "pair")
     work, told = Work(), []
     cases = goal_cases(rows, None, work=work)
+    assert isinstance(cases, RouteCases)
     cases.tell = told.append
     point = Objective(reward, [cases]).at(np.array([-1.5, -0.6, -1.0]))
     assert np.isfinite(point.hessian).all()
