@@ -116,7 +116,7 @@ def key_and_door(side: int = 8, seed: int = 0, prize: float = 40.0) -> Problem:
     flag = np.repeat([0.0, 1.0], cells)
     features = np.column_stack([np.tile(x, 2) for x in (row, column, *far, swamp)] + [flag])
     reward = np.where((np.arange(2 * cells) == cells + door), prize, 0.0) - 2.0 * np.tile(swamp, 2)
-    table = np.repeat(reward[:, None], actions, axis=1)
+    table = np.repeat(reward[:, None], actions, axis=1).astype(np.float64)
     expert = rv.solve(mdp, table).policy
     demos = rv.simulate(mdp, expert, n=300, length=60, seed=seed)
     return Problem(features, rv.metrics.Truth(mdp, table, expert), demos)
