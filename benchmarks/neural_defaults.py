@@ -155,8 +155,9 @@ def lines(found: list[dict[str, Any]]) -> Iterator[str]:
         + " |"
     )
     yield "|---|---|" + "---|" * len(METHODS)
+    worlds = list(dict.fromkeys(row["world"] for row in found))
     keys = dict.fromkeys((row["world"], row["candidate"]) for row in found)
-    for world, candidate in keys:
+    for world, candidate in sorted(keys, key=lambda key: worlds.index(key[0])):
         cells = [
             cell([r for r in found if (r["world"], r["candidate"], r["method"]) == (world, candidate, m)])
             for m in METHODS

@@ -215,6 +215,7 @@ def test_every_choice_reaches_the_folder_as_plain_text(name, word, no_report, tm
         "first_step": ("--method", "ccp"),
         "errors": ("--reps", "5") if word == "bootstrap" else (),
         "reward": ("--hidden", "2", "--max-iter", "3") if word == "neural" else (),
+        "activation": ("--reward", "neural", "--hidden", "2", "--max-iter", "3"),
         "weighting": ("--errors", "bootstrap", "--reps", "5") if word == "occupancy" else (),
     }
     done = here("fit", *data, f"--{name.replace('_', '-')}", word, *needed.get(name, ()), "--out", tmp_path / "out")

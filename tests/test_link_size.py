@@ -1,7 +1,6 @@
 """Link sizes: expected visits of a trip at stated parameters, by hand where paths overlap, and as a fixed attribute."""
 
 import pickle
-from typing import Any
 
 import hypothesis.strategies as st
 import numpy as np
@@ -18,6 +17,7 @@ from revealed.linear_solvers import Work
 from revealed.objective import Objective
 from revealed.progress import Progress
 from revealed.rewards.base import is_linear
+from revealed.route_cases import RouteCases
 from streets import all_paths, dense_policy, model, named, streets, utilities
 
 DEMAND = {("00-01", "22-23"): 3.0, ("22-21", "22-23"): 1.0, ("00-10", "02-03"): 4.0}
@@ -129,7 +129,8 @@ def test_a_pair_needs_one_factorisation_at_every_theta_and_an_evaluation_tells_h
     reward = rv.LinkSizeReward(base, rv.link_size(network, base, [-1.5, -0.6], demand))
     rows = GoalRows.of(network.mdp, model(network).simulate(demand, seed=0), "pair")
     work, told = Work(), []
-    cases: Any = goal_cases(rows, None, work=work)
+    cases = goal_cases(rows, None, work=work)
+    assert isinstance(cases, RouteCases)
     cases.tell = told.append
     point = Objective(reward, [cases]).at(np.array([-1.5, -0.6, -1.0]))
     assert np.isfinite(point.hessian).all()
