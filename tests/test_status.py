@@ -145,7 +145,7 @@ def test_a_penalty_that_alone_holds_the_weights_is_told(method, l2):
 def test_a_penalty_beside_a_maximum_is_not_blamed(method):
     demos = rv.Demonstrations.from_counts(np.array([[1.0, 5], [2, 9], [7, 1], [3, 1]]))
     for l2 in (1e-12, 1e-3):
-        assert not method(ONE_WAY, l2=l2).fit(EVENLY, demos).status.notes
+        assert not any("penalty" in note for note in method(ONE_WAY, l2=l2).fit(EVENLY, demos).status.notes)
 
 
 # a far start

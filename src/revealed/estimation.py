@@ -235,8 +235,11 @@ class Run:
 
     @cached_property
     def settled(self) -> bool:
-        """Whether NPL has settled: π̃ hardly moves, or the estimates have but a small part of a standard error to go."""
-        return bool(self.moves) and (self.moves[-1] <= SETTLED or self._left_to_go() <= HARDLY)
+        """Whether NPL has settled: π̃ hardly moves, or the estimates have but a small part of a standard error to go. Of
+        a number of updates that was asked for, the estimator is that of these updates unless nothing moves."""
+        if not self.moves or self.moves[-1] <= SETTLED:
+            return bool(self.moves)
+        return not self.asked_updates and self._left_to_go() <= HARDLY
 
     def _left_to_go(self) -> float:
         """How far the estimates are from where the updates lead, in standard errors; ∞ where that cannot be told.

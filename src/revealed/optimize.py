@@ -26,6 +26,7 @@ from revealed.progress import Progress
 OPTIMIZERS = ("auto", "newton", "lbfgs", "adam")
 MOST_DEPARTURES, MOST_ROUNDS = 5, 5  # from stationary points that are no maximum; in new units
 SLACK = 100.0  # times `tol`: the gradient in the units of the last point
+STATIONARY = 1e-2  # gradient norm up to which curvature decides whether a point is a maximum
 ROUNDED = 1e-6  # gradient norm above which rounding is no excuse for stopping
 
 
@@ -159,7 +160,8 @@ def maximise(objective: Objective, start: Floats, settings: Settings, trace: Tra
 
 def _goes_on(objective: Objective, walk: _Walk) -> bool:
     """Whether there is more to find where the rule was met: uphill, or in the units of this point."""
-    higher = way_up(walk.point) if walk.departures < MOST_DEPARTURES else None
+    stationary = walk.point.gradient_norm <= STATIONARY and walk.departures < MOST_DEPARTURES
+    higher = way_up(walk.point) if stationary else None
     if higher is not None:
         walk.leave(higher)
         return True

@@ -62,7 +62,7 @@ class Config:
     discount: float = 0.95
     scale: float = 3.0
     updates: int = 10
-    learning_rate: float = 0.05
+    learning_rate: float = 0.15  # in log-odds: some 0.05 in each weight
     tol: float = TOL
     max_iter: int = 300
     seeds: int = 10

@@ -130,7 +130,12 @@ def reached(fit: Fit, tol: float, patience: int) -> bool:
     trails: dict[int, list[float]] = {}
     for row in fit.rows:
         trails.setdefault(row["update"], []).append(row["gradient_norm"])
-    return all(len(trail) >= patience and max(trail[-patience:]) <= tol for trail in trails.values())
+    return all(_ended(trail, tol, patience) for trail in trails.values())
+
+
+def _ended(trail: list[float], tol: float, patience: int) -> bool:
+    """At the threshold, so many times in a row; a search that begins there is at its end at once."""
+    return max(trail[-patience:]) <= tol and (len(trail) >= patience or len(trail) == 1)
 
 
 run = run_with(NAME, Config)
