@@ -219,9 +219,9 @@ class Run:
     def runs_away(self, best: Evaluation) -> bool:
         """Whether weights run away (theory I2), or would but for the penalty: judged without it."""
         travel = [best.theta - earlier for earlier in self.earlier[-3:]] + [best.theta]
-        plain = self.objective if self.options.l2 == 0.0 else Objective(self.reward, self.objective.cases)
-        point = best if plain is self.objective else plain.at(best.theta)
-        self.way_out = way_out(plain, point, suspects(point, travel))
+        plain = self.objective.without_penalty()
+        point = best if self.options.l2 == 0.0 else plain.at(best.theta)
+        self.way_out = None if point.problem else way_out(plain, point, suspects(point, travel))
         return self.way_out is not None
 
     def has_no_maximum(self, best: Evaluation) -> bool:

@@ -10,6 +10,7 @@ its ρ).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol, cast
@@ -310,6 +311,12 @@ class Objective:
     def has_hessian(self) -> bool:
         """Whether second derivatives are offered: for features, not for a weight per state (∂Q/∂θ would be S×A×S)."""
         return has_features(self.reward)
+
+    def without_penalty(self) -> Objective:
+        """The same with l2 = 0; what was found for this one serves it, too."""
+        other = copy(self)
+        other.l2 = 0.0
+        return other
 
     def at(self, theta: Floats) -> Evaluation:
         """The objective at θ. Where the value does not exist, the evaluation says why and its `value` is −∞."""
