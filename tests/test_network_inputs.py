@@ -234,7 +234,7 @@ def test_adam_at_its_limit_names_the_alternative():
     chosen = rv.CCP(rv.NeuralReward(LINE, hidden=(4,)), max_iter=2, optimizer="adam").fit(mdp, demos)
     smooth = rv.CCP(rv.NeuralReward(LINE, hidden=(4,)), max_iter=2).fit(mdp, demos)
     assert [fit.status.code for fit in (kinked, chosen, smooth)] == ["iteration_limit"] * 3
-    assert ['optimizer="lbfgs"' in fit.status.message for fit in (kinked, chosen, smooth)] == [True, True, False]
+    assert ["Adam is slow" in fit.status.message for fit in (kinked, chosen, smooth)] == [True, True, False]
 
 
 def test_the_papers_experiments_keep_the_papers_network():

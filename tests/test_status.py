@@ -135,10 +135,24 @@ def test_a_penalty_that_alone_holds_the_weights_is_told(method, l2):
     assert np.isfinite(fit.bse["x"]) == bool(held)
     assert f"l2={l2:g}" in (held[0] if held else fit.status.message)
     assert "(x)" in (held[0] if held else fit.status.message)
-    if l2 <= 1e-20:
+    if l2 <= 1e-12:
         assert fit.status.code == "separated"
     if l2 >= 1e-6:
         assert fit.status.code == "converged"
+
+
+@pytest.mark.parametrize("l2", [0.0, 1e-300, 1e-12, 1e-3])
+def test_the_same_for_rewards_without_second_derivatives(l2):
+    function = rv.JaxReward(lambda p, x: x @ p, np.zeros(1), np.asarray(ONE_WAY.matrix).reshape(4, 2, 1), ["x"])
+    fit = rv.CCP(function, l2=l2).fit(EVENLY, SEPARATED)
+    assert fit.status.code == ("converged" if l2 == 1e-3 else "separated")
+    right = np.array([[0.0, 9.0]] * 5)
+    T = np.zeros((5, 2, 5))
+    T[np.arange(5), 0, np.maximum(np.arange(5) - 1, 0)] = T[np.arange(5), 1, np.minimum(np.arange(5) + 1, 4)] = 1.0
+    table = rv.CCP(rv.TabularReward(5), l2=l2, first_step="smoothed").fit(
+        rv.MDP(T, discount=0.9), rv.Demonstrations.from_counts(right)
+    )
+    assert table.status.code == ("converged" if l2 == 1e-3 else "separated")
 
 
 @pytest.mark.parametrize("method", [rv.NFXP, rv.CCP])

@@ -116,6 +116,35 @@ def test_a_function_of_parameters_in_any_units(optimizer, scale):
     assert_alike(told(one, 1.0), told(other, np.array([scale, 1.0])), rtol=1e-5)
 
 
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("level", [1e3, 1e6])
+def test_a_level_that_no_choice_sees_changes_nothing(method, level):
+    """Of a function of parameters, too, whose slopes are large and hardly differ between actions."""
+    plain, lifted = (
+        METHODS[method](rv.JaxReward(lambda p, x: x @ p, np.zeros(2), FEATURES + c)).fit(MDP, DEMOS)
+        for c in (0.0, level)
+    )
+    assert lifted.status.code == plain.status.code == "converged"
+    np.testing.assert_allclose(lifted.theta, plain.theta, rtol=1e-4)
+    np.testing.assert_allclose(lifted.bse, plain.bse, rtol=1e-3)
+
+
+def test_many_parameters_of_a_function_in_any_units():
+    """Beyond some thirty they share one unit."""
+    rng = np.random.default_rng(1)
+    F = rng.normal(size=(60, 40))
+    mdp = random_mdp(60, 3, seed=3)
+    demos = draw(mdp, F[:, :1] * np.ones(3), 50, 40)
+
+    def fit(unit):
+        return rv.CCP(rv.JaxReward(lambda p, x: x @ p, np.zeros(40), F * unit), max_iter=300).fit(mdp, demos)
+
+    one, other = fit(1.0), fit(1e-8)
+    assert one.status.code == other.status.code
+    assert other.llf == pytest.approx(one.llf, rel=1e-6)
+    assert one.iterations == other.iterations > 5
+
+
 @pytest.mark.parametrize("optimizer", ["newton", "lbfgs"])
 @pytest.mark.parametrize("size", [1e3, 1e6])
 def test_a_feature_that_is_huge_where_choices_are_sure(optimizer, size):

@@ -17,13 +17,14 @@ from revealed.eigen import symmetric_eigen
 from revealed.errors import ValueDoesNotExist
 from revealed.linear_solvers import EPS
 from revealed.mdp import Floats
-from revealed.objective import MOST_FEATURES, Evaluation, Objective
+from revealed.objective import MOST_FEATURES, Evaluation, Objective, PlainPart
 from revealed.rewards.base import has_features, is_linear, of_trips, plain
 
 MOST_NEWTON_ENTRIES = 40_000_000  # of the value Jacobian (S, A, K): 320 MB
 MOST_DIFFERENCED = 30  # parameters up to which a Hessian is made of differences, at two gradients each
 PROBES = 8  # random tables by which the size of ∂r/∂θ is told where it cannot be written down
 DIRECTIONS = 6  # of Krylov's, along which curvature is looked for where there are more parameters
+SURE = 1e-4  # of an even gap, for rewards without features
 LEAST = 1e-12  # of a gap in log-odds: what choices tell beyond that is that they are sure
 STEP = 1e-4  # of a difference, in log-odds
 UPWARDS = 1e-7, 1e-4  # curvature that counts as upwards: exact, and of differences
@@ -54,8 +55,9 @@ def units_of(point: Evaluation) -> Floats:
     """(K,): by about how much a unit of each parameter moves log-odds (theory O5); positive.
 
     For features, the widest gap that a unit makes between two actions of an observed state; where ∂Q/∂θ is too large to
-    be held, the range of the feature. A weight per state, and the weights of a network, whose inputs are standardised,
-    are units themselves. Of other rewards, the root mean square of ∂r/∂θ.
+    be held, the range of the feature. A weight per state, and the weights of a `NeuralReward`, whose inputs are
+    standardised, are units themselves. Of other rewards, the root mean square of those gaps; one unit for all
+    parameters where there are many, since those of a network belong together.
     """
     objective = point.objective
     reward = objective.reward
@@ -63,9 +65,15 @@ def units_of(point: Evaluation) -> Floats:
         return _positive(point.spread, point.size)
     if has_features(reward) and not of_trips(reward):
         return _positive(*_ranges(objective, point.theta))
-    if is_linear(reward) or getattr(plain(reward), "network", False) or reward.n_params > MOST_FEATURES:
+    if is_linear(reward) or getattr(plain(reward), "network", False):
         return np.ones(reward.n_params)
-    slopes = _typical_slopes(objective, point.theta)
+    return _in_common(point, _typical_slopes(point, evenly=True))
+
+
+def _in_common(point: Evaluation, slopes: Floats) -> Floats:
+    """The slopes as units: each its own where parameters are few, the steepest for all where they are many."""
+    if slopes.size > MOST_DIFFERENCED:
+        return _positive(np.full(slopes.size, slopes.max(initial=0.0)))
     flat = [1.0 / _reach(point, k) if slope == 0.0 else 0.0 for k, slope in enumerate(slopes)]
     return _positive(slopes, np.array(flat))
 
@@ -73,8 +81,12 @@ def units_of(point: Evaluation) -> Floats:
 def units_at_end(point: Evaluation) -> Floats:
     """The units where a search ends: what the choices tell there, which leaves out gaps whose choices are all but sure
     (one state with a huge feature, say)."""
+    reward = point.objective.reward
     if not can_use_hessian(point.objective):
-        return units_of(point)
+        if is_linear(reward) or getattr(plain(reward), "network", False):
+            return units_of(point)
+        told, even = (_typical_slopes(point, evenly) for evenly in (False, True))
+        return _in_common(point, np.where(told > SURE * even, told, even))
     told = np.sqrt(np.maximum(np.diag(point.information), 0.0))
     used = (point.spread > 0.0) & (told > LEAST * point.spread)
     return _positive(np.where(used, told, 0.0), units_of(point))
@@ -98,11 +110,41 @@ def _ranges(objective: Objective, theta: Floats) -> tuple[Floats, Floats]:
     return high - low, np.maximum(np.abs(low), np.abs(high))
 
 
-def _typical_slopes(objective: Objective, theta: Floats) -> Floats:
+def _typical_slopes(point: Evaluation, evenly: bool) -> Floats:
+    """(K,): the root mean square over observed decisions of ∂(Q − its mean)/∂θ_k, the mean taken with even chances or
+    with those of π_θ, which leave out what is sure. From the slopes (G2–G4) of decisions drawn by lot."""
+    rng = np.random.default_rng(0)
+    pulled = np.zeros((PROBES, point.theta.size))
+    for part in point.parts:
+        if not isinstance(part, PlainPart):  # on a device, or with goals: of rewards alone
+            return _reward_slopes(point, rng)
+        for k in range(PROBES):
+            pulled[k] += _slope_of_lots(part, _even_policy(part) if evenly else part.policy, rng)
+    return np.sqrt(np.mean(pulled**2, axis=0) / point.objective.total)
+
+
+def _even_policy(part: PlainPart) -> Floats:
+    feasible = part.case.mdp.feasible
+    return feasible / np.maximum(feasible.sum(axis=1, keepdims=True), 1)
+
+
+def _slope_of_lots(part: PlainPart, policy: Floats, rng: np.random.Generator) -> Floats:
+    """(K,): Σ_s ±√ρ(s) ∂(Q(s, a) − E_π Q(s, ·))/∂θ with an action drawn from π in every observed state."""
+    case, rows = part.case, part.case.rows
+    drawn = (rng.random(rows.size)[:, None] > np.cumsum(policy[rows], axis=1)).sum(axis=1)
+    D = np.zeros(policy.shape)
+    D[rows] = -policy[rows]
+    D[rows, np.minimum(drawn, policy.shape[1] - 1)] += 1.0
+    D[rows] *= (np.sqrt(case.rho_state[rows]) * rng.choice((-1.0, 1.0), rows.size))[:, None]
+    cotangent = D + part.pi_tilde * part.chain.solve_pairs(D)[:, None]  # G3
+    return part.reward.vjp(part.theta, np.where(case.mdp.feasible, cotangent, 0.0))
+
+
+def _reward_slopes(point: Evaluation, rng: np.random.Generator) -> Floats:
     """(K,): the root mean square of ∂r/∂θ_k over feasible pairs, from products with random signs."""
-    rng, feasible = np.random.default_rng(0), objective.cases[0].mdp.feasible
+    feasible = point.objective.cases[0].mdp.feasible
     signs = (rng.choice((-1.0, 1.0), size=feasible.shape) * feasible for _ in range(PROBES))
-    pulled = np.array([objective.reward.vjp(theta, table) for table in signs])
+    pulled = np.array([point.objective.reward.vjp(point.theta, table) for table in signs])
     return np.sqrt(np.mean(pulled**2, axis=0) / feasible.sum())
 
 

@@ -21,6 +21,7 @@ NULL_EIGENVALUE = 1e-10  # of the information, scaled to unit diagonal; collinea
 NULL_COLUMN = 1e-9  # standard deviation of ∂Q/∂θ_k across actions, relative to its size
 RUN_AWAY = 15.0  # log-odds: odds of three million to one
 CLEAR, MOST_NAMED = 0.1, 3  # share of the largest move from which a weight counts as run away; named at most
+NOTICED = 0.1  # log-odds: a step that is neither rounding nor far
 TELLING = 1e-6  # share of the most that an observed state tells about a direction, from which it counts
 STAND_OUT = 16  # weights among which run-away ones are looked for, where there are very many
 
@@ -260,8 +261,20 @@ def way_out(objective: Objective, best: Evaluation, directions: Iterable[Floats]
 
 
 def still_moving(point: Evaluation) -> bool:
-    """Whether Newton's next step would move log-odds by a hundredth or more: the penalty has not stopped it yet."""
-    return can_use_hessian(point.objective) and _telling_step(point) is not None
+    """Whether Newton's next step would move log-odds by a hundredth or more: the penalty has not stopped it yet. True
+    where there are no second derivatives to tell."""
+    return not can_use_hessian(point.objective) or _telling_step(point) is not None
+
+
+def still_rises(point: Evaluation, direction: Floats) -> bool:
+    """Whether the objective, its penalty included, still rises along a direction by which weights run away."""
+    length = 1e-6
+    while length < 1e9:
+        trial = point.objective.at(point.theta + length * direction)
+        if shift(point, trial) >= NOTICED:
+            return trial.value > point.value
+        length *= 2.0
+    return False
 
 
 def runaways(best: Evaluation, direction: Floats) -> tuple[str, ...]:

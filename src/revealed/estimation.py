@@ -26,6 +26,7 @@ from revealed.diagnosis import (
     nobody_chose,
     runaways,
     still_moving,
+    still_rises,
     suspects,
     unseen_in_words,
     way_out,
@@ -45,6 +46,7 @@ from revealed.progress import Progress
 from revealed.rewards.base import Reward, align_reward, lift_reward
 
 AT_REST, SETTLED = 1e-9, 1e-7  # changes of choice probabilities: at which NPL stops, and which count as settled
+HELD = 1e-6  # nats, in the whole log likelihood: a penalty that costs less holds nothing
 HARDLY = 1e-2  # standard errors that estimates may have left to go once the updates are used up
 
 
@@ -226,7 +228,12 @@ class Run:
 
     def has_no_maximum(self, best: Evaluation) -> bool:
         """Whether weights run away and no penalty stops them, or one that is too small to have done so yet."""
-        return (self.options.l2 == 0.0 or still_moving(best)) and self.runs_away(best)
+        if self.options.l2 == 0.0:
+            return self.runs_away(best)
+        worth = 0.5 * self.options.l2 * float(best.theta @ best.theta) * self.objective.total
+        if (worth >= HELD and not still_moving(best)) or not self.runs_away(best) or self.way_out is None:
+            return False
+        return worth < HELD or can_use_hessian(self.objective) or still_rises(best, self.way_out)
 
     @property
     def resting(self) -> bool:
@@ -298,9 +305,11 @@ class Run:
 
     def _without_invisible(self, found: Search, notes: list[str]) -> tuple[Evaluation, str]:
         """The estimate less what choices cannot see of a linear reward, and that in words; empty where they see all."""
-        if not found.reached or not can_use_hessian(self.objective):
+        if not can_use_hessian(self.objective):
             if self.options.l2 == 0.0:
                 notes += unseen_in_words(found)
+            return found.best, ""
+        if not found.reached:
             return found.best, ""
         directions = invisible_directions(found.best)
         words = describe_directions(directions, self.reward.names, found.best.size)
@@ -317,9 +326,7 @@ class Run:
         if found.failed:
             return "inner_solve_failed", f'{found.reason}. Try solver="lu", or l2=1e-4.'
         if not found.reached:
-            smooth = getattr(self.reward, "smooth", True) and self.options.optimizer != "adam"
-            words = "Raise max_iter, loosen tol, or set l2=1e-4."
-            return "iteration_limit", f"{found.reason}. {'' if smooth else _SMOOTHER}{words}"
+            return "iteration_limit", f"{found.reason}. {self._quicker()}Raise max_iter, loosen tol, or set l2=1e-4."
         if self.cycling:
             return "cycling", _CYCLING.format(move=self.moves[-1])
         if self.moves and not self.settled and not self.asked_updates:
@@ -331,6 +338,13 @@ class Run:
         if found.iterations == 0 and not getattr(self.reward, "linear", False) and not self.moves:
             notes.append("the search ended where it began: is the start a saddle (a network with zero weights)?")
         return "converged", found.reason + self._settled_words() + "."
+
+    def _quicker(self) -> str:
+        """What takes fewer steps than Adam, where that was at work."""
+        kinks = not getattr(self.reward, "smooth", True)
+        if self.options.optimizer != "adam" and not (kinks and self.options.optimizer == "auto"):
+            return ""
+        return _SMOOTHER if kinks else _QUICKER
 
     @property
     def moves_with_theta(self) -> bool:
@@ -423,7 +437,8 @@ _NO_CHOICE = (
     "nobody had a choice: every state in which decisions count offers a single action, so that they tell nothing of "
     "the reward. Is `feasible` right, and were other actions seen (unseen=)?"
 )
-_SMOOTHER = 'Adam is slow: a smooth reward (activation="tanh") with optimizer="lbfgs" takes fewer steps. '
+_SMOOTHER = 'Adam is slow: a smooth network (activation="tanh") with optimizer="lbfgs" takes fewer steps. '
+_QUICKER = 'Adam is slow: optimizer="auto" takes fewer steps. '
 _OWN_PENALTY = "the penalty is the network's own, l2={l2:.3g} for so many decisions; set l2= for another, 0 for none."
 _NEARLY = "features all but move together along {words}: read these weights with care."
 _PSEUDO = " It is the likelihood under the estimated π̃ that has none; NFXP's may have one."

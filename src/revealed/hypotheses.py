@@ -64,15 +64,15 @@ def likelihood_ratio_test(restricted: Any, full: Any, df: int | None = None, joi
     for name, fit in [("restricted", restricted), *(("full", one) for one in fulls)]:
         _require_likelihood(name, fit, joint)
     _require_same_data(restricted, fulls)
-    if df is None:
-        df = sum(_size(fit, joint) for fit in fulls) - _size(restricted, joint)
-        if df < 1:
-            got = f"{df} parameters more in the full model"
-            remedy = "Are they swapped? The restricted one comes first." if df < 0 else "Pass df=, as for a discount."
-            raise InvalidInput("full", "more parameters than in the restricted model", got, remedy=remedy)
-    require_count("df", df)
+    more = sum(_size(fit, joint) for fit in fulls) - _size(restricted, joint)
+    if df is None and more < 0:
+        raise _not_larger(more, "Are they swapped? The restricted one comes first.")
     found = [find_nesting(restricted, one, joint) for one in fulls]
     _require_nested(restricted, fulls, [one.lacking for one in found])
+    if df is None and more == 0:
+        raise _not_larger(more, "Pass df=, as for a discount.")
+    df = more if df is None else df
+    require_count("df", df)
     statistic = 2.0 * (sum(_llf(fit, joint) for fit in fulls) - _llf(restricted, joint))
     if statistic < -1e-6 * (1.0 + abs(restricted.llf)):
         got = f"a log likelihood that is {-statistic / 2.0:.4g} below the restricted one"
@@ -80,6 +80,11 @@ def likelihood_ratio_test(restricted: Any, full: Any, df: int | None = None, joi
     doubts = dict.fromkeys(one.unverified for one in found if one.unverified)
     detail = f"nesting not verified: {'; '.join(doubts)}" if doubts else ""
     return _chi_square("likelihood ratio", max(statistic, 0.0), int(df), detail)
+
+
+def _not_larger(more: int, remedy: str) -> InvalidInput:
+    got = f"{more} parameters more in the full model"
+    return InvalidInput("full", "more parameters than in the restricted model", got, remedy=remedy)
 
 
 def _require_nested(restricted: Any, fulls: Sequence[Any], lacking: Sequence[tuple[str, ...]]) -> None:

@@ -79,6 +79,6 @@ def unit_notes(arrays: dict[str, Floats]) -> tuple[str, ...]:
 
 STANDARDISED = "inputs standardised: each feature enters with mean 0 and deviation 1."
 _NOTE = (
-    "the inputs have units far from 1 ({name} {what}), in which a search may end where it begins or never come to its "
-    "end. Pass standardize=True, or scale the features."
+    "the inputs have units far from 1 ({name} {what}), to which a network's starting weights do not suit. Pass "
+    "standardize=True, or scale the features."
 )
