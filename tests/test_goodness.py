@@ -317,3 +317,17 @@ def test_the_report_of_a_poor_fit_is_not_headed_by_a_plain_tick():
     good = rv.build_fit_report(a_fit(800))
     assert good[good.index('class="badge') :].startswith('class="badge holds"')
     assert "fits poorly" not in good
+
+
+def test_units_of_features_do_not_matter():
+    """Of two actions the ranges of predictions are equal: rounding must not decide by which states are ordered."""
+    T = np.zeros((30, 2, 30))
+    for s in range(30):
+        for step, p in enumerate([0.3, 0.5, 0.2]):
+            T[s, 0, min(s + step, 29)] += p
+            T[s, 1, step] += p
+    mdp, x = rv.MDP(T, discount=0.95), np.zeros((30, 2, 2))
+    x[:, 0, 0], x[:, 1, 1] = -np.arange(30) / 10, -1.0
+    demos = rv.simulate(mdp, rv.solve(mdp, x @ [2.0, 5.0]).policy, n=200, length=60, seed=0)
+    found = [rv.NFXP(rv.LinearReward(x * [1.0, u])).fit(mdp, demos).goodness.statistic for u in (1.0, 1e-4, 1e5)]
+    np.testing.assert_allclose(found, found[0], rtol=1e-8)

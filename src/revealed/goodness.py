@@ -148,8 +148,9 @@ class ChoiceFit:
 
     def _pooled(self, states: Ints) -> list[Ints]:
         offered = np.flatnonzero(self.feasible[states[0]])
-        telling = offered[np.argmax(np.ptp(self.policy[np.ix_(states, offered)], axis=0))]
-        states = states[np.argsort(self.policy[states, telling], kind="stable")]
+        ranges = np.ptp(self.policy[np.ix_(states, offered)], axis=0)
+        telling = offered[np.argmax(ranges >= (1.0 - LIKE) * ranges.max())]  # of equal ones the first, rounding or not
+        states = states[np.argsort(self.policy[states, telling].round(12), kind="stable")]
         expected = self.expected[np.ix_(states, offered)]
         ends, total = [], np.zeros(offered.size)
         for k, row in enumerate(expected):

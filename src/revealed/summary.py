@@ -15,6 +15,7 @@ from revealed.checks import as_number
 from revealed.errors import InvalidOption, RevealedError
 from revealed.estimates import Estimates, FitLike, read_estimates, read_transitions
 from revealed.first_step import Frequency, GoalLogit, Kernel, Logit, Smoothed, describe_step, step_named
+from revealed.labels import how_many
 from revealed.sheet import Pair, Printed, Row, Sheet, number_column, probability, ratio
 
 if TYPE_CHECKING:
@@ -128,7 +129,10 @@ def _left_facts(fit: FitLike) -> tuple[Pair, ...]:
         ("Discount", f"{fit.mdp.discount:.10g}"),
         ("Penalty l2", f"{l2:g}" if l2 else ""),
         ("Status", fit.status.code),
-        ("Iterations", f"{fit.iterations}" + (f" in {fit.updates} updates" if fit.settled is not None else "")),
+        (
+            "Iterations",
+            f"{fit.iterations}" + (f" in {how_many(fit.updates, 'update')}" if fit.settled is not None else ""),
+        ),
         ("Seconds", f"{fit.seconds:.3f}"),
     ]
     return tuple((name, text) for name, text in facts if text)
