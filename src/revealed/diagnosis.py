@@ -125,14 +125,12 @@ def _in_words(row: Floats, size: Floats, names: list[str]) -> str:
 
 def unseen_in_words(found: Search) -> list[str]:
     """What choices cannot see of a reward without features, as notes: directions where there are few parameters."""
-    if not found.reached:
-        return [_UNSEEN.format(which="what choices cannot see of this reward")]
     point = found.best
     K, tabular = point.theta.size, is_linear(point.objective.reward)
-    if tabular and K <= MOST_FEATURES:
+    if found.reached and tabular and K <= MOST_FEATURES:
         spot = Objective(_Along(point, np.arange(K)), point.objective.cases).at(np.zeros(K))
         return _as_note(invisible_directions(spot), point, spot.size)
-    if not tabular and K <= MOST_DIFFERENCED:
+    if found.reached and not tabular and K <= MOST_DIFFERENCED:
         units = units_of(point)
         return _as_note(null_directions(-difference_hessian(point), units), point, units)
     return [_UNSEEN.format(which="what choices cannot see of this reward")]
