@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[1] / "src" / "revealed"
 # A package stands after its own files: its __init__.py gathers them.
 # fmt: off
 ORDER: list[str] = [
-    "errors", "checks", "eigen", "tables",
+    "errors", "checks", "gates", "eigen", "tables",
     "labels", "naming", "files", "archive", "frames", "numeric_columns", "bins",
     "progress", "parallel", "clusters", "latex", "page", "sheet",
     "transitions.aggregates", "transitions.pattern", "transitions.csr", "transitions.graph", "transitions.estimated",
@@ -37,7 +37,7 @@ ORDER: list[str] = [
     "goal_rows", "goal_cases", "route_cases", "goal_first_step", "goal_likelihood", "goal_flows",
     "influence", "inference", "goal_inference", "bootstrap", "reestimation", "nesting", "hypotheses", "identification",
     "uncertainty",
-    "plots", "band_plots", "long_run", "behaviour", "doubt", "bands", "scenario", "change_words", "counterfactual",
+    "plot_checks", "plots", "band_plots", "long_run", "behaviour", "doubt", "bands", "scenario", "change_words", "counterfactual",
     "demand", "goal_behaviour", "goal_counterfactual",
     "goodness", "estimates", "summary", "comparison",
     "saving", "labelled", "fit", "goal_fit", "estimation", "device_estimation", "goal_estimation",

@@ -17,7 +17,7 @@ import scipy.sparse as sp
 from revealed.checks import as_floats, as_number
 from revealed.errors import InvalidDemonstrations
 from revealed.goal_steps import Trips, n_goals, require_arrival
-from revealed.mdp import MDP, Floats
+from revealed.mdp import MDP, Floats, require_mdp
 from revealed.naming import unrolled_labels
 from revealed.tables import as_counts, sparse_table, sum_rows
 from revealed.trajectories import Steps, agent_table, as_agents, as_goals, lifted, read_trajectories
@@ -362,6 +362,7 @@ class Demonstrations(Trips):
 
     def lift(self, mdp: MDP) -> Demonstrations:
         """Decisions of the base MDP as decisions of the unrolled `mdp`: state s at time t becomes t·S + s."""
+        require_mdp(mdp)
         if mdp.base is None or self.n_states == mdp.n_states:
             return self
         if self.n_states != mdp.base.n_states:

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from revealed.errors import InvalidOption
+from revealed.files import as_path
 
 METHODS = ("nfxp", "mce-irl", "ccp", "npl")
 REWARDS = ("linear", "tabular", "neural")
@@ -327,7 +328,7 @@ _EXPECTED = {
 
 def read_toml(kind: type[Description], path: str | os.PathLike[str]) -> dict[str, Any]:
     """The options in a file, paths seen from where we are."""
-    file = Path(path)
+    file = as_path("--config", path)
     try:
         found = tomllib.loads(file.read_text(encoding="utf-8-sig"))
     except OSError as error:

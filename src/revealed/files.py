@@ -7,7 +7,7 @@ import os
 import tempfile
 import uuid
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from revealed.errors import InvalidInput
 
@@ -15,12 +15,31 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+def as_path(argument: str, value: Any) -> Path:
+    """A path as a user gives it: text or a Path that a file system can hold."""
+    given = os.fspath(value) if isinstance(value, os.PathLike) else value
+    if not isinstance(given, str) or not given:
+        raise InvalidInput(argument, "a path", repr(value)[:60])
+    if "\0" in given or (any("\ud800" <= letter <= "\udfff" for letter in given) and not _is_raw(given)):
+        raise InvalidInput(argument, "a path that a file system can hold", repr(given)[:60])
+    return Path(given)
+
+
+def _is_raw(path: str) -> bool:
+    """Whether letters that are none stand for bytes of a name that is no UTF-8, as `os.listdir` spells it."""
+    try:
+        os.fsencode(path)
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def prepare_folder(folder: str | os.PathLike[str], argument: str = "out") -> Path:
     """Make the folder if need be and see that files can be written there: better now than after the work.
 
     `argument` is the caller's name for it, in case it cannot be.
     """
-    path = Path(folder)
+    path = as_path(argument, folder)
     try:
         path.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=path):

@@ -17,8 +17,9 @@ from revealed.chain import as_policy
 from revealed.checks import Bools, as_floats, as_number
 from revealed.diagnosis import suspects, way_out
 from revealed.errors import InvalidInput, InvalidOption
+from revealed.gates import floats_of
 from revealed.linear_solvers import Work
-from revealed.mdp import MDP, Floats
+from revealed.mdp import MDP, Floats, require_mdp
 from revealed.objective import Case, Evaluation, Objective
 from revealed.optimize import Search, Settings, Trace, maximise
 from revealed.pi_tilde import GivenPolicy
@@ -45,7 +46,7 @@ class Frequency:
     """How often each action was chosen; a state that was not seen is uniform over its feasible actions."""
 
     def estimate(self, mdp: MDP, counts: Floats, reward: Reward | None = None) -> Floats:
-        return _shares(mdp, counts)
+        return _shares(mdp, _counts(mdp, counts))
 
     def details(self, mdp: MDP, counts: Floats, reward: Reward | None = None) -> str:
         return ""
@@ -64,7 +65,7 @@ class Smoothed:
     def estimate(self, mdp: MDP, counts: Floats, reward: Reward | None = None) -> Floats:
         if not 0.0 < as_number(self.alpha) < np.inf:
             raise InvalidOption("alpha", "a positive number", self.alpha)
-        return _shares(mdp, counts + self.alpha * mdp.feasible)
+        return _shares(mdp, _counts(mdp, counts) + self.alpha * mdp.feasible)
 
     def details(self, mdp: MDP, counts: Floats, reward: Reward | None = None) -> str:
         return f"alpha={self.alpha:g}"
@@ -86,6 +87,7 @@ class Kernel:
     def estimate(self, mdp: MDP, counts: Floats, reward: Reward | None = None) -> Floats:
         if self.bandwidth is not None and not 0.0 < as_number(self.bandwidth) < np.inf:
             raise InvalidOption("bandwidth", "a positive number", self.bandwidth)
+        counts = _counts(mdp, counts)
         if self.distance is not None:
             return _shares(mdp, self._by_distance(mdp, counts))
         X = self._scaled(mdp, reward)
@@ -96,7 +98,7 @@ class Kernel:
             return f"bandwidth={self.bandwidth or 1.0:g}"
         if self.features is None and borrow_features(reward) is None:
             return "Scott's bandwidth"
-        return f"Scott's bandwidth={self._width(self._scaled(mdp, reward), counts):.3g}"
+        return f"Scott's bandwidth={self._width(self._scaled(mdp, reward), _counts(mdp, counts)):.3g}"
 
     def _scaled(self, mdp: MDP, reward: Reward | None) -> Floats:
         """(S, K): features of states in units of their spread, less those that are constant."""
@@ -147,6 +149,7 @@ class Logit:
     ) -> tuple[Floats, tuple[str, ...]]:
         """The policy, and what to know about it."""
         require_penalty(self.l2)
+        counts = _counts(mdp, counts)
         X = _features(self.features, reward, mdp, "logit")
         if mdp.n_actions == 1:
             return mdp.uniform_policy(), ()
@@ -229,6 +232,7 @@ def estimate_with_notes(
 ) -> tuple[Floats, tuple[str, ...]]:
     """π̂_E (S, A), and what to know about it, where the first step says something."""
     require_first_step(first_step)
+    require_mdp(mdp)
     step, notes = step_named(first_step), ()
     if hasattr(step, "estimate_with_notes"):
         step, notes = step.estimate_with_notes(mdp, counts, reward)
@@ -255,9 +259,17 @@ def require_first_step(first_step: Any) -> None:
 
 def _lift_given(policy: Any, mdp: MDP) -> Any:
     """A given policy of the base MDP serves at every time."""
-    array = np.asarray(policy)
+    array = as_floats(policy)
     base = mdp.base
+    if array is None:
+        return policy
     return mdp.lift(array) if base is not None and array.shape == base.feasible.shape else array
+
+
+def _counts(mdp: Any, counts: Any) -> Floats:
+    """Visits (S, A) of a model."""
+    require_mdp(mdp)
+    return floats_of("counts", counts, mdp.feasible.shape)
 
 
 def _shares(mdp: MDP, weights: Floats) -> Floats:
@@ -278,6 +290,7 @@ def _features(given: Any, reward: Reward | None, mdp: MDP, who: str) -> Floats:
             "none",
             remedy=f"Pass rv.first_step.{who.capitalize()}(features=...).",
         )
+    require_mdp(mdp)
     X = check_features(given, "first_step features")
     if mdp.base is not None and len(X) == mdp.base.n_states:
         X = mdp.lift(X)

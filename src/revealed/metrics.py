@@ -51,6 +51,7 @@ class Truth:
     initial: Floats | None = field(repr=False, default=None)
 
     def __post_init__(self) -> None:
+        require_mdp(self.mdp)
         object.__setattr__(self, "reward", expected_reward(self.mdp, self.reward, "true_reward"))
         object.__setattr__(self, "initial", self.mdp.start(self.initial))
         if self.expert is not None:
@@ -329,6 +330,7 @@ def policy_value(mdp: MDP, reward: Any, policy: Any) -> Floats:
 
 def expected_return(mdp: MDP, reward: Any, policy: Any, initial: Any = None) -> float:
     """`policy_value` averaged over the start distribution."""
+    require_mdp(mdp)
     return float(mdp.start(initial) @ policy_value(mdp, reward, policy))
 
 

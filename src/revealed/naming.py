@@ -63,12 +63,11 @@ def places(
 ) -> Ints:
     """The index of each state that is named by its number or, where there are labels, by its label."""
     if all(is_index(one) for one in wanted):
-        index = np.array(wanted, dtype=np.intp)
-        bad = np.flatnonzero((index < 0) | (index >= n))
-        if bad.size:
+        bad = next((one for one in wanted if not 0 <= one < n), None)
+        if bad is not None:
             remedy = None if labels is None else "Labels that are whole numbers go in as text."
-            raise error(argument, f"indices in 0…{n - 1}", wanted[int(bad[0])], remedy=remedy)
-        return index
+            raise error(argument, f"indices in 0…{n - 1}", bad, remedy=remedy)
+        return np.array(wanted, dtype=np.intp)
     if labels is None:
         odd = next(one for one in wanted if not is_index(one))
         raise error(argument, f"indices in 0…{n - 1}: there are no labels", repr(plain(odd)))

@@ -21,7 +21,7 @@ import scipy.sparse as sp
 
 from revealed.archive import Arrays, write_archive
 from revealed.errors import InvalidInput
-from revealed.files import prepare_folder
+from revealed.files import as_path, prepare_folder
 
 FILE = "fit.zip"  # what a fit is called inside a folder
 
@@ -78,7 +78,7 @@ def save_fit(fit: Any, path: str | os.PathLike[str]) -> Path:
 
 def _target(path: Any) -> Path:
     try:
-        target = Path(path)
+        target = as_path("path", path)
     except TypeError as error:
         raise InvalidInput("path", "the path of a file", repr(path)[:60]) from error
     if target.is_dir():

@@ -12,6 +12,7 @@ import scipy.sparse as sp
 
 from revealed.checks import Floats, Ints, as_list, is_index, require_count
 from revealed.errors import InvalidDemonstrations
+from revealed.gates import require_memory
 from revealed.labels import find, plain
 from revealed.naming import Labels, is_label
 from revealed.tables import sparse_table
@@ -60,6 +61,7 @@ def read_trajectories(
     """Steps of (states, actions) pairs; `Demonstrations.from_trajectories` explains the arguments."""
     require_count("n_states", n_states, error=InvalidDemonstrations)
     require_count("n_actions", n_actions, error=InvalidDemonstrations)
+    require_memory("n_states, n_actions", (n_states, n_actions), int(n_states) * int(n_actions), InvalidDemonstrations)
     pairs = [as_pair(i, t, n_states, n_actions) for i, t in enumerate(as_list(trajectories) or ())]
     if not pairs:
         expected = "at least one trajectory, a (states, actions) pair"

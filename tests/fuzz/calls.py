@@ -93,6 +93,8 @@ def perform(door: Any, given: dict[str, Any]) -> Any:
     if hasattr(result, "__enter__") and door.key == "on_cluster":
         with result as entered:
             return entered
+    if hasattr(result, "canvas"):
+        result.canvas.draw()  # much of what matplotlib refuses it refuses only then
     return list(result) if inspect.isgenerator(result) else result
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -35,13 +35,13 @@ def made(name: str) -> Callable[[Callable[[], Any]], Callable[[], Any]]:
     return keep
 
 
-@lru_cache(maxsize=None)
+@cache
 def thing(name: str) -> Any:
     """The object of that name, the same one each time."""
     return THINGS[name]()
 
 
-@lru_cache(maxsize=None)
+@cache
 def transitions() -> Any:
     """(S, A, S): action 0 leads on, action 1 stays, both with a little noise."""
     on, stay = np.roll(np.eye(4), 1, axis=1), np.eye(4)
@@ -123,8 +123,7 @@ def _demos_trajectories() -> Any:
 
 @made("demos.frame")
 def _demos_frame() -> Any:
-    names = {"id": "id", "time": "time", "state": "state", "action": "action"}
-    return rv.Demonstrations.from_frame(panel(), **names)
+    return rv.Demonstrations.from_frame(panel(), id="id", time="time", state="state", action="action")
 
 
 @made("demos.goals")
@@ -142,7 +141,7 @@ def _demos_ends() -> Any:
     return rv.simulate(thing("mdp.ends"), thing("mdp.ends").uniform_policy(), 30, 10, seed=0)
 
 
-@lru_cache(maxsize=None)
+@cache
 def _goal_trips() -> Any:
     return random_trips(3, S=8, A=2, K=2, n=40, goals=3)
 
@@ -291,13 +290,13 @@ def _road_fit() -> Any:
     return rv.NFXP(thing("reward.roads"), start=[-1.5, -0.6], max_iter=20).fit(network.mdp, trips)
 
 
-@lru_cache(maxsize=None)
+@cache
 def saved() -> str:
     """The path of a saved fit."""
     return str(Path(thing("fit").save(os.path.abspath("kept.zip"))))
 
 
-@lru_cache(maxsize=None)
+@cache
 def folder() -> str:
     """A folder with files of decisions and features, and descriptions of a fit."""
     where = Path("files").absolute()
@@ -388,18 +387,26 @@ def _bins() -> Any:
 
 @made("recipe")
 def _recipe() -> Any:
+    return _described(**flags())
+
+
+def flags() -> dict[str, Any]:
+    """How a fit of files is described."""
     where = folder()
-    names = {**files.NAMES, "features": f"{where}/stations.csv", "columns": ["shops", "green"], "discount": 0.9}
-    return rv.Recipe(panel=f"{where}/trips.csv", **names)
+    columns = {"features": f"{where}/stations.csv", "columns": ["shops", "green"], "discount": 0.9}
+    return {"panel": [f"{where}/trips.csv"], **files.NAMES, **columns}
+
+
+def _described(**given: Any) -> Any:
+    return rv.Recipe(**given)
 
 
 @made("recipe.roads")
 def _road_recipe() -> Any:
-    links, turns = thing("network").to_frame()
-    links.to_csv("links.csv", index=False)
+    thing("network").links_frame.to_csv("links.csv", index=False)
     trips = pd.DataFrame({"trip": ["p", "p"], "sequence": [1, 2], "link": ["00-01", "01-11"]})
     trips.to_csv("trips.csv", index=False)
-    return rv.Recipe(panel="trips.csv", network="links.csv", columns=["travel_time"], discount=1.0)
+    return _described(panel="trips.csv", network="links.csv", columns=["travel_time"], discount=1.0)
 
 
 @made("network")

@@ -11,9 +11,10 @@ import scipy.sparse as sp
 
 from revealed.checks import Bools, Ints, as_list, is_count
 from revealed.errors import InvalidReward
+from revealed.gates import require_list
 from revealed.labels import listed, near, plain, spell
 from revealed.mdp import Floats
-from revealed.rewards.base import check_features, check_names, sum_actions
+from revealed.rewards.base import as_cotangent, as_theta, check_features, check_names, sum_actions
 from revealed.rewards.feature_table import FeatureTable, Labels, indexed_features, read_features, require_once
 from revealed.transitions import is_sparse
 
@@ -97,6 +98,9 @@ class LinearReward:
 
         A state or pair without features is an error, unless `feasible` (S, A) says that nothing is chosen there.
         """
+        state_labels = require_list("state_labels", state_labels, "labels of states")
+        if action_labels is not None:
+            action_labels = require_list("action_labels", action_labels, "labels of actions")
         if self.state_labels is None or (self.absent is None and self._stands(state_labels, action_labels)):
             return self
         rows = _places(state_labels, self.state_labels)
@@ -120,8 +124,13 @@ class LinearReward:
     def along(self, state_labels: Sequence[Any], targets: Ints, feasible: Bools) -> LinearReward:
         """The same features in the order of a model whose actions have no names but where they lead, as turns have:
         `targets` (S, A). A pair of the model that the features do not know is an error."""
+        state_labels = require_list("state_labels", state_labels, "labels of states")
         if self.state_labels is None or self.leads is None:
             return self
+        n = len(state_labels)
+        if np.shape(targets) != np.shape(feasible) or np.ndim(targets) != 2 or len(targets) != n:
+            got = f"shapes {np.shape(targets)} and {np.shape(feasible)}"
+            raise InvalidReward("targets, feasible", f"tables with {n} rows, one per state", got)
         wanted = np.where(feasible, targets, -1)
         same = self.state_labels == tuple(state_labels) and wanted.shape == self.leads.shape
         if same and np.array_equal(self.leads[feasible], wanted[feasible]):
@@ -175,9 +184,10 @@ class LinearReward:
         return np.zeros(self.n_params)
 
     def value(self, theta: Floats) -> Floats:
-        return (self.matrix @ theta).reshape(self.n_states, self.n_columns)
+        return (self.matrix @ as_theta(theta, self.n_params)).reshape(self.n_states, self.n_columns)
 
     def vjp(self, theta: Floats, cotangent: Floats) -> Floats:
+        cotangent = as_cotangent(cotangent, self.n_states, self.n_columns)
         per_row = sum_actions(cotangent) if self.n_columns == 1 else cotangent.reshape(-1)
         return self.matrix.T @ per_row
 

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from revealed.checks import as_list, is_count, is_seed, require_flag, require_option
+from revealed.checks import as_list, is_count, is_seed, require_flag, require_number, require_option
 from revealed.errors import InvalidOption, InvalidReward
+from revealed.gates import require_function, require_memory, shown
 from revealed.mdp import Floats
-from revealed.rewards.base import check_features, check_names, sum_actions
+from revealed.rewards.base import as_cotangent, as_theta, check_features, check_names, sum_actions
 from revealed.rewards.units import STANDARDISED, Standard, as_columns, unit_notes
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ class JaxReward:
         import jax
         from jax.flatten_util import ravel_pytree
 
+        require_function("apply", apply, "a function of (params, features)")
         with jax.enable_x64(True):
             try:
                 as_double = jax.tree.map(lambda x: jax.numpy.asarray(x, dtype=jax.numpy.float64), (params, features))
@@ -66,7 +68,7 @@ class JaxReward:
 
             self._table, self._pull = jax.jit(table), jax.jit(pull)
             try:
-                self._columns = jax.eval_shape(table, flat, self._features).shape[1]
+                self._rows, self._columns = jax.eval_shape(table, flat, self._features).shape
             except (TypeError, ValueError, IndexError) as error:
                 got = f"a function that fails on them: {str(error).splitlines()[0]}"
                 raise InvalidReward(
@@ -95,11 +97,12 @@ class JaxReward:
         import jax
 
         with jax.enable_x64(True):
-            return np.asarray(self._table(theta, self._features))
+            return np.asarray(self._table(as_theta(theta, self.n_params), self._features))
 
     def vjp(self, theta: Floats, cotangent: Floats) -> Floats:
         import jax
 
+        theta, cotangent = as_theta(theta, self.n_params), as_cotangent(cotangent, self._rows, self._columns)
         if self._columns == 1:
             cotangent = sum_actions(cotangent)[:, None]
         with jax.enable_x64(True):
@@ -147,6 +150,7 @@ class NeuralReward(JaxReward):
         if layers is None or not all(is_count(n) for n in layers):
             raise InvalidReward("hidden", "layer sizes that are whole numbers, at least 1", repr(hidden))
         sizes = [X.shape[-1], *layers, 1]
+        require_memory("hidden", hidden, 4 * sum(m * n for m, n in pairwise(map(int, sizes))), error=InvalidReward)
         self.hidden, self.activation, self.seed, self._sizes = tuple(layers), activation, seed, sizes
         bend = getattr(jax.nn, activation) if activation != "tanh" else jax.numpy.tanh
 
@@ -180,7 +184,8 @@ class NeuralReward(JaxReward):
 
     def usual_l2(self, decisions: float) -> float:
         """The penalty where none is set: a normal prior of deviation ½ on each weight, l2 = 4/n, and at most 0.01."""
-        return min(1.0 / (SPREAD**2 * decisions), MOST_L2) if decisions > 0.0 else MOST_L2
+        n = require_number("decisions", decisions)
+        return min(1.0 / (SPREAD**2 * n), MOST_L2) if n > 0.0 else MOST_L2
 
     def with_features(self, features: Any) -> NeuralReward:
         """The same network on other features (of another map, say): weights mean the same, since inputs are scaled by
@@ -194,6 +199,8 @@ class NeuralReward(JaxReward):
         return NeuralReward, (self.features, self.hidden, self.seed, self.activation, self.standardize)
 
     def init(self, seed: int | None = None) -> Floats:
+        if not is_seed(seed):
+            raise InvalidOption("seed", "None or a whole number >= 0", shown(seed))
         if seed is None or seed == self.seed:
             return super().init()
         drawn = _draw_start(self._sizes, seed, self.activation)

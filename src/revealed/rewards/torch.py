@@ -13,7 +13,7 @@ import numpy as np
 from revealed.checks import as_floats, require_flag
 from revealed.errors import InvalidReward, MissingDependency
 from revealed.mdp import Floats
-from revealed.rewards.base import sum_actions
+from revealed.rewards.base import as_cotangent, as_theta, sum_actions
 from revealed.rewards.units import STANDARDISED, Standard, unit_notes
 
 MANY_ROWS = 50_000  # inputs from which a module gains by threads more than they take to wake up
@@ -92,10 +92,12 @@ class TorchReward:
     def value(self, theta: Floats) -> Floats:
         torch = _torch()
         with _few_threads(torch, self._rows), torch.no_grad():
-            return self._table(torch.tensor(theta)).numpy()
+            return self._table(torch.tensor(as_theta(theta, self.n_params))).numpy()
 
     def vjp(self, theta: Floats, cotangent: Floats) -> Floats:
         torch = _torch()
+        theta = as_theta(theta, self.n_params)
+        cotangent = as_cotangent(cotangent, self._features.shape[0], self._columns)
         if self._columns == 1:
             cotangent = sum_actions(cotangent)[:, None]
         with _few_threads(torch, self._rows), torch.enable_grad():
@@ -114,7 +116,7 @@ class TorchReward:
         torch = _torch()
         module = copy.deepcopy(self._module)
         with torch.no_grad():
-            for name, part in self._split(torch.tensor(theta)).items():
+            for name, part in self._split(torch.tensor(as_theta(theta, self.n_params))).items():
                 module.get_parameter(name).copy_(part)
         return module if self._units is None else _standardising(torch, self._units, module)
 

@@ -112,13 +112,13 @@ def _require_own_names(network: RoadNetwork, index: Any, keys: list[Any]) -> Non
 
 def _per_turn(network: RoadNetwork, values: Any) -> Floats:
     """(E,) from one number, which is 0 at arrivals, or from as many numbers as there are turns."""
+    expected = f"a number, {network.n_turns} finite numbers (one per turn), or a dict by link or by pair of links"
     arrivals = np.zeros(network.n_links, dtype=bool)
     arrivals[network.arrival[network.arrival >= 0]] = True
     number = as_number(values)
     given = np.where(arrivals[network.target], 0.0, number) if np.isfinite(number) else as_floats(values)
     if given is None or given.shape != (network.n_turns,) or not np.isfinite(given).all():
-        expected = f"a number, {network.n_turns} finite numbers (one per turn), or a dict by link or by pair of links"
-        raise InvalidInput("values", expected, f"shape {np.shape(values)}" if np.ndim(values) else repr(values)[:60])
+        raise InvalidInput("values", expected, repr(values)[:60] if given is None else f"shape {given.shape}")
     return given
 
 

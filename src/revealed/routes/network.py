@@ -18,6 +18,7 @@ import scipy.sparse as sp
 from revealed.checks import Floats, Ints, as_list, require_flag
 from revealed.demonstrations import Demonstrations
 from revealed.errors import InvalidInput
+from revealed.gates import require_place, require_places, shown
 from revealed.labels import find, listed, near, plain, spell
 from revealed.mdp import MDP
 from revealed.model_checks import frozen
@@ -252,6 +253,10 @@ class RoadNetwork:
 
     def turns_between(self, source: Ints, target: Ints) -> Ints:
         """The turn from each link to another, by their indices; −1 where there is none."""
+        source = require_places("source", source, self.n_links, "links")
+        target = require_places("target", target, self.n_links, "links")
+        if source.shape != target.shape:
+            raise InvalidInput("target", f"as many links as in source ({source.size})", f"{target.size}")
         wanted = source * self.n_links + target
         k = np.minimum(np.searchsorted(self._keys, wanted), self.n_turns - 1)
         return np.where(self._keys[k] == wanted, k, -1)
@@ -272,6 +277,7 @@ class RoadNetwork:
 
     def ways_in_words(self, link: int) -> str:
         """Where the turns at the end of a link lead, for a message."""
+        require_place("link", link, self.n_links, "links")
         ways = [self.links[k] for k in self.target[self.source == link]]
         name = repr(plain(self.links[link]))
         return f"From {name} turns lead to {listed(ways)}." if ways else f"{name} is a dead end."
@@ -287,6 +293,8 @@ class RoadNetwork:
 
     def attribute(self, name: str, argument: str = "name") -> Floats:
         """(E,) one value per turn: its own or, where it has none, that of the link it enters."""
+        if not isinstance(name, str):
+            raise InvalidInput(argument, f"one of {listed(self.attributes)}", shown(name))
         if name in self.turn_values:
             return self.turn_values[name]
         if name not in self.link_values:
