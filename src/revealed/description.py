@@ -221,7 +221,7 @@ class Description:
 
     def to_toml(self, folder: str | os.PathLike[str]) -> str:
         """Every option that has a value, for a file in `folder`, to which paths are relative."""
-        lines = []
+        folder, lines = as_path("folder", folder), []
         for one in fields(self):
             value = getattr(self, one.name)
             if value is None or value == one.default == ():
@@ -234,8 +234,18 @@ class Description:
 
 def said_in(given: Mapping[str, Any]) -> dict[str, Any]:
     """The flags that were given; numbers of a list may have commas between them."""
-    said = {name: value for name, value in given.items() if value is not None and value not in ([], ())}
+    if not isinstance(given, Mapping):
+        raise InvalidOption("given", "a dict of options", type(given).__name__)
+    nothing = ([], ())
+    said = {
+        name: value
+        for name, value in given.items()
+        if value is not None and not (isinstance(value, list | tuple) and value in nothing)
+    }
     about = option_fields()
+    unknown = next((name for name in said if name not in about), None)
+    if unknown is not None:
+        raise InvalidOption(str(unknown), "an option of rv.Recipe", repr(said[unknown])[:60])
     return {name: _counts(name, value) if about[name]["kind"] == "counts" else value for name, value in said.items()}
 
 

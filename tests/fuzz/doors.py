@@ -56,6 +56,8 @@ def module_doors() -> tuple[Door, ...]:
     found: list[Door] = []
     for name in rv.__all__:
         value = getattr(rv, name)
+        if name == "errors":
+            continue  # nothing but exceptions and the words they are made of
         if inspect.ismodule(value):
             for inner in public_names(value):
                 found += _named(f"rv.{name}.{inner}", f"{name}.{inner}", getattr(value, inner))

@@ -40,6 +40,13 @@ EXTRAS: dict[str, tuple[str, ...]] = {
 }
 
 
+class Several:
+    """The values of an argument that takes any number of them."""
+
+    def __init__(self, *values: Any) -> None:
+        self.all = values
+
+
 def fields(name: str) -> dict[str, Any]:
     """What a data class was made of."""
     found = thing(name)
@@ -179,7 +186,7 @@ DATA: dict[str, Call] = {
     "Demonstrations.toward": lambda own: {"goal": 1 if own.goal_states is None else own.goals[0]},
     "Bins": lambda own: {"columns": ["x"], "edges": [[0.0, 1.0, 2.0]]},
     "Bins.from_description": lambda own: {"description": thing("bins").describe()},
-    "Bins.code": lambda own: {"values": ([0.5, 1.5], [1, 2])},
+    "Bins.code": lambda own: {"values": Several([0.5, 1.5], [1, 2])},
     "discretize": lambda own: {"frame": pd.DataFrame({"x": [0.0, 1.0, 2.0]}), "column": "x", "bins": 2},
     "simulate": lambda own: {"n": 5, "length": 4, "seed": 0},
     "Recipe": lambda own: things.flags(),
@@ -309,7 +316,6 @@ WORLDS: dict[str, Call] = {
         "progress": False,
     },
     "on_cluster": lambda own: {"address": cluster()},
-    "errors.describe": lambda own: {"argument": "x", "expected": "a number", "got": "none"},
     "plots.plot_grid": lambda own: {"values": np.arange(4.0), "shape": (2, 2)},
     "plots.plot_arrows": lambda own: {"policy": np.full((4, 4), 0.25), "shape": (2, 2)},
     "plots.plot_objects": lambda own: {"objects": thing("world.objects").objects},

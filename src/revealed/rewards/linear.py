@@ -101,6 +101,8 @@ class LinearReward:
         state_labels = require_list("state_labels", state_labels, "labels of states")
         if action_labels is not None:
             action_labels = require_list("action_labels", action_labels, "labels of actions")
+        if feasible is not None and np.shape(feasible)[:1] != (len(state_labels),):
+            raise InvalidReward("feasible", f"(S, A) bools of {len(state_labels)} states", type(feasible).__name__)
         if self.state_labels is None or (self.absent is None and self._stands(state_labels, action_labels)):
             return self
         rows = _places(state_labels, self.state_labels)

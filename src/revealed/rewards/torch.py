@@ -59,7 +59,7 @@ class TorchReward:
         require_flag("standardize", standardize)
         self._module = copy.deepcopy(module).to(torch.float64).eval()
         array = as_floats(features)
-        if array is None or not np.isfinite(array).all():
+        if array is None or not array.size or not np.isfinite(array).all():
             raise InvalidReward("features", "an array of finite numbers", type(features).__name__)
         if standardize and array.ndim < 2:
             raise InvalidReward("features", "(S, K) or (S, A, K) where inputs are standardised", f"shape {array.shape}")

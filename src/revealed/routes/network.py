@@ -18,7 +18,7 @@ import scipy.sparse as sp
 from revealed.checks import Floats, Ints, as_list, require_flag
 from revealed.demonstrations import Demonstrations
 from revealed.errors import InvalidInput
-from revealed.gates import require_place, require_places, shown
+from revealed.gates import require_instance, require_place, require_places, shown
 from revealed.labels import find, listed, near, plain, spell
 from revealed.mdp import MDP
 from revealed.model_checks import frozen
@@ -59,10 +59,14 @@ class RoadNetwork:
     words: str = field(default="")
 
     def __post_init__(self) -> None:
-        arrays = (self.source, self.target, self.slot, self.n_slots, self.arrival, self.coordinates)
-        for array in (*arrays, *self.link_values.values(), *self.turn_values.values()):
-            if array is not None:
-                frozen(array)
+        for name in ("link_values", "turn_values"):
+            require_instance(name, getattr(self, name), dict, "a dict of arrays")
+        named = {name: getattr(self, name) for name in ("source", "target", "slot", "n_slots", "arrival")}
+        if self.coordinates is not None:
+            named["coordinates"] = self.coordinates
+        for name, array in (named | self.link_values | self.turn_values).items():
+            require_instance(name, array, np.ndarray, "an array", "Use from_frame, from_turns or from_networkx.")
+            frozen(array)
 
     @classmethod
     def from_frame(
