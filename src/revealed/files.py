@@ -6,6 +6,7 @@ import io
 import os
 import tempfile
 import uuid
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,23 +16,24 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+LONGEST_NAME, LONGEST_PATH = 255, 4095  # bytes that file systems take
+
+
 def as_path(argument: str, value: Any) -> Path:
     """A path as a user gives it: text or a Path that a file system can hold."""
     given = os.fspath(value) if isinstance(value, os.PathLike) else value
     if not isinstance(given, str) or not given:
         raise InvalidInput(argument, "a path", repr(value)[:60])
-    if "\0" in given or (any("\ud800" <= letter <= "\udfff" for letter in given) and not _is_raw(given)):
-        raise InvalidInput(argument, "a path that a file system can hold", repr(given)[:60])
-    return Path(given)
-
-
-def _is_raw(path: str) -> bool:
-    """Whether letters that are none stand for bytes of a name that is no UTF-8, as `os.listdir` spells it."""
     try:
-        os.fsencode(path)
-    except UnicodeEncodeError:
-        return False
-    return True
+        longest = max(map(len, os.fsencode(given).split(os.fsencode(os.sep))))
+    except UnicodeEncodeError as error:
+        raise InvalidInput(argument, "a path that a file system can hold", repr(given)[:60]) from error
+    if "\0" in given:
+        raise InvalidInput(argument, "a path without NUL", repr(given)[:60])
+    if longest > LONGEST_NAME or len(given) > LONGEST_PATH:
+        expected = f"a path whose names have at most {LONGEST_NAME} bytes each"
+        raise InvalidInput(argument, expected, f"{longest}: {given[:40]!r}…")
+    return Path(given)
 
 
 def prepare_folder(folder: str | os.PathLike[str], argument: str = "out") -> Path:
@@ -54,14 +56,15 @@ def write_atomically(path: Path, content: bytes, argument: str = "out") -> Path:
 
     `argument` is the caller's name for the path, in case it cannot be written.
     """
-    beside = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+    beside = path.with_name(f".{path.name[:40]}.{uuid.uuid4().hex}")
     try:
         beside.write_bytes(content)
         os.replace(beside, path)
     except OSError as error:
         raise _unwritable(path, error, argument) from error
     finally:
-        beside.unlink(missing_ok=True)
+        with suppress(OSError):
+            beside.unlink(missing_ok=True)
     return path
 
 

@@ -153,6 +153,8 @@ class Logit:
         X = _features(self.features, reward, mdp, "logit")
         if mdp.n_actions == 1:
             return mdp.uniform_policy(), ()
+        if not (counts >= 0.0).all() or not 0.0 < counts.sum() < np.inf:
+            raise InvalidInput("counts", "counts >= 0, at least one above 0", f"a sum of {counts.sum():g}")
         visits = counts.sum(axis=1)
         share = visits / max(float(visits.sum()), 1e-300)
         if X.ndim == 3:
@@ -317,7 +319,7 @@ def borrow_features(reward: Any) -> Floats | None:
 def pooled_features(reward: Any) -> Floats | None:
     """Those of the reward that the logit of all goals takes along; None where there are none, or very many."""
     X = borrow_features(reward)
-    return None if X is None or X.shape[-1] > MOST_FEATURES else X
+    return X if isinstance(X, np.ndarray) and X.ndim and X.shape[-1] <= MOST_FEATURES else None
 
 
 def describe_step(first_step: Any, mdp: MDP, counts: Floats, reward: Reward | None) -> tuple[str, str]:

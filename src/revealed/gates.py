@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -67,14 +67,13 @@ def require_places(name: str, values: Any, n: int, of: str = "states") -> Ints:
     return index.astype(np.intp).reshape(-1)
 
 
-def require_hashable(name: str, value: Any, expected: str) -> None:
-    """Something that can be looked up by its name."""
+def is_hashable(value: Any) -> bool:
+    """Whether something can be a key: a tuple of lists says that it can, and cannot."""
     try:
         hash(value)
-    except TypeError as error:
-        raise InvalidInput(name, expected, type(value).__name__) from error
-    if not isinstance(value, Hashable):
-        raise InvalidInput(name, expected, type(value).__name__)
+    except TypeError:
+        return False
+    return True
 
 
 def require_list(name: str, values: Any, expected: str) -> list[Any]:

@@ -26,10 +26,13 @@ def plain(label: Any, depth: int = 0) -> Any:
 
 def spell(label: Any) -> str:
     """The text by which labels are matched: 3 and "3" are the same state, and so are np.int64(3) and 3."""
-    value = plain(label)
+    return _spelled(plain(label))
+
+
+def _spelled(value: Any) -> str:
     if not isinstance(value, tuple):
         return _text(value)
-    parts = [spell(part) if isinstance(part, tuple) else _text(part) for part in value]
+    parts = [_spelled(part) for part in value]
     return (
         f"({', '.join(repr(part) if ', ' in part else part for part in parts)})"  # ("a, b", "c") is not ("a", "b, c")
     )

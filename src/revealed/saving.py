@@ -77,11 +77,8 @@ def save_fit(fit: Any, path: str | os.PathLike[str]) -> Path:
 
 
 def _target(path: Any) -> Path:
-    try:
-        target = as_path("path", path)
-    except TypeError as error:
-        raise InvalidInput("path", "the path of a file", repr(path)[:60]) from error
-    if target.is_dir():
+    target = as_path("path", path)
+    if os.path.isdir(target):
         return target / FILE
     return target if target.suffix else target.with_name(f"{target.name}.zip")
 

@@ -12,7 +12,7 @@ from revealed.checks import Bools, Floats, Ints, as_floats, require_flag
 from revealed.demonstrations import Demonstrations
 from revealed.errors import InvalidDemonstrations, InvalidInput
 from revealed.frames import read_table
-from revealed.gates import require_place, require_places, shown
+from revealed.gates import require_place, require_places
 from revealed.goal_checks import have_ways, require_goals_within
 from revealed.labels import how_many, listed, near, plain
 from revealed.matching import match_labels
@@ -90,11 +90,8 @@ class Demand:
     def _rows(self, rows: Any) -> Any:
         if isinstance(rows, slice):
             return rows
-        found = np.asarray(rows) if isinstance(rows, np.ndarray | list | tuple | range) else np.zeros(0)
-        if found.dtype == bool and found.shape == self.trips.shape:
-            return found
-        if found.dtype == bool or (found.dtype.kind not in "iu" and found.size):
-            raise InvalidInput("rows", f"indices of {how_many(len(self), 'pair')}, or a mask", shown(rows))
+        if isinstance(rows, np.ndarray) and rows.dtype == bool and rows.shape == self.trips.shape:
+            return rows
         return require_places("rows", rows, len(self), "pairs of the demand")
 
     def arriving(self, mdp: MDP) -> Bools:

@@ -77,6 +77,8 @@ def _judged(door: Door, given: dict[str, Any]) -> tuple[str, str, str]:
     except BaseException as escaped:
         if _is_unknown_keyword(escaped, given):
             return REFUSED, "", ""
+        if type(escaped) is TypeError and "<lambda>" in str(escaped):
+            return THEIRS, "", ""  # a function of the caller's that takes other arguments
         said = f"{type(escaped).__name__}: {_words(escaped)}"
         return ESCAPED, " ".join(said.split())[:300], _line(escaped)
     return FINE, "", ""

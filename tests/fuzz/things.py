@@ -452,6 +452,18 @@ def _obstacles() -> Any:
     return rv.environments.obstacleworld(size=4)
 
 
+@made("world.grid")
+def _grid() -> Any:
+    import gymnasium
+
+    return rv.environments.from_gymnasium(gymnasium.make("FrozenLake-v1"), discount=0.9)
+
+
+@made("goodness")
+def _goodness() -> Any:
+    return thing("fit").goodness
+
+
 @made("world.objects")
 def _objects() -> Any:
     return rv.environments.objectworld(size=4, colors=2)

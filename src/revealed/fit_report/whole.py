@@ -57,7 +57,7 @@ def write_fit_report(
 ) -> Path:
     """`build_fit_report` as a file, which is there whole or not at all; in a folder it is called `report.html`."""
     target = as_path("path", path)
-    target = target / "report.html" if target.is_dir() else target
+    target = target / "report.html" if os.path.isdir(target) else target
     page = build_fit_report(fit, title, coordinates, sections, network)
     prepare_folder(target.parent, "path")
     return write_atomically(target, page.encode("utf-8", "replace"))

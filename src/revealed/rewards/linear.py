@@ -101,7 +101,7 @@ class LinearReward:
         state_labels = require_list("state_labels", state_labels, "labels of states")
         if action_labels is not None:
             action_labels = require_list("action_labels", action_labels, "labels of actions")
-        if feasible is not None and np.shape(feasible)[:1] != (len(state_labels),):
+        if feasible is not None and not _is_mask(feasible, len(state_labels)):
             raise InvalidReward("feasible", f"(S, A) bools of {len(state_labels)} states", type(feasible).__name__)
         if self.state_labels is None or (self.absent is None and self._stands(state_labels, action_labels)):
             return self
@@ -256,6 +256,10 @@ def _places(wanted: Sequence[Any], known: Sequence[Any]) -> Ints:
     """Where each wanted label stands among those known; −1 where it does not."""
     place = {spell(label): k for k, label in enumerate(known)}
     return np.array([place.get(spell(label), -1) for label in wanted], dtype=np.intp)
+
+
+def _is_mask(feasible: Any, n_states: int) -> bool:
+    return isinstance(feasible, np.ndarray) and feasible.ndim == 2 and feasible.shape[0] == n_states
 
 
 def _needed(shape: tuple[int, int], feasible: Bools | None) -> Bools:
