@@ -152,7 +152,7 @@ def test_a_size_is_refused_with_what_it_would_need():
 
 
 def judged(error: BaseException | None) -> str:
-    def act() -> None:
+    def act(**options: Any) -> None:
         if error is not None:
             raise error
 

@@ -86,7 +86,9 @@ def as_floats(values: Any) -> Floats | None:
 
 
 def as_list(values: Any) -> list[Any] | None:
-    """The values of a sequence, the letters of a text; None where it is neither."""
+    """The values of a sequence, the letters of a text; None where it is neither, as a sparse matrix is not."""
+    if hasattr(values, "toarray"):
+        return None
     try:
         return list(values)
     except TypeError:

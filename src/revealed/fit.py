@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from revealed.agent_groups import AgentGroups
+from revealed.checks import require_flag
 from revealed.demonstrations import Demonstrations
 from revealed.diagnosis import Status
 from revealed.errors import RevealedError
@@ -244,6 +245,7 @@ class Fit(AnyFit):
         `deterministic=True`. `state` and `episode_start` are passed through: behaviour is Markov. Probabilities are in
         `fit.policy`, by label in `fit.table("policy").loc["park"]`.
         """
+        require_flag("deterministic", deterministic)
         states, by_label = find_states(self.mdp, obs)
         require_going_on(self.mdp, states)
         rows = self.policy[states.reshape(-1)]

@@ -16,6 +16,7 @@ import numpy as np
 from revealed.checks import Ints, as_list, require_count
 from revealed.demonstrations import Demonstrations
 from revealed.errors import InvalidInput, ValueDoesNotExist
+from revealed.gates import require_memory
 from revealed.goal_values import GoalValues, Toward
 from revealed.mdp import MDP, require_mdp
 from revealed.naming import places, state_in_words
@@ -137,6 +138,7 @@ def simulate_like(
         starts, goals = fit.demonstrations.origins, fit.demonstrations.destinations
         if n is not None:
             require_count("n", n)
+            require_memory("n", n, 64 * int(n))
             pick = make_rng(seed).integers(starts.size, size=n)
             starts, goals = starts[pick], goals[pick]
         origins, destinations = starts, goals

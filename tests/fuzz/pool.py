@@ -68,6 +68,10 @@ class Anything:
         return Anything()
 
 
+def _fails(*args: Any, **options: Any) -> Any:
+    raise Unkind("no answer")
+
+
 def _within_itself() -> list[Any]:
     found: list[Any] = [1]
     found.append(found)
@@ -291,7 +295,7 @@ OBJECTS: dict[str, Maker] = {
     "lambda": lambda: lambda x: x,
     "lambda.none": lambda: lambda: None,
     "lambda.many": lambda: lambda *args, **options: "a",
-    "function": lambda: len,
+    "function.fails": lambda: _fails,
     "enum": lambda: Colour.RED,
     "enum.class": lambda: Colour,
     "file": lambda: io.StringIO("a,b\n1,2\n"),

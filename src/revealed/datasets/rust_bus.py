@@ -26,6 +26,7 @@ from revealed.datasets.bus_files import FILES, Months, find_folder, read_months,
 from revealed.demonstrations import Demonstrations
 from revealed.environments.rust_bus import ACTIONS, KEEP, REPLACE, bus_features
 from revealed.errors import InvalidInput, MissingData
+from revealed.gates import require_memory
 from revealed.mdp import MDP
 from revealed.rewards.linear import LinearReward
 from revealed.transition_models import SharedOutcomes
@@ -107,6 +108,7 @@ def rust_bus(
     """
     chosen = _as_groups(groups)
     require_count("bins", bins, least=2)
+    require_memory("bins", bins, 32 * int(bins))
     reward = LinearReward(bus_features(bins, cost), names=("RC", "theta11"))
     folder = find_folder(path, chosen)
     if folder is not None:

@@ -18,6 +18,7 @@ from revealed.demonstrations import Demonstrations
 from revealed.environments.city_links import links_of
 from revealed.environments.city_streets import KINDS, lay_streets
 from revealed.errors import InvalidInput
+from revealed.gates import require_memory
 from revealed.goal_values import GoalValues
 from revealed.mdp import MDP
 from revealed.model_checks import frozen
@@ -99,6 +100,7 @@ class City:
         origins : likewise; by default every link is as likely.
         """
         require_count("n", n)
+        require_memory("n", n, 64 * int(n))
         rng = make_rng(seed)
         several = max(1, min(n // 4, self.mdp.n_states)) if destinations is None else destinations
         goals = _drawn(self._pool("destinations", several, rng), n, rng)
@@ -142,6 +144,7 @@ def city(n_links: int = 2000, seed: int = 0) -> City:
     `city.true_weights`.
     """
     require_count("n_links", n_links, least=LEAST_LINKS)
+    require_memory("n_links", n_links, 200 * int(n_links))
     links = links_of(lay_streets(n_links, make_rng(seed)))
     table, turns = links.to_frames()
     return City(RoadNetwork.from_frame(table, turns=turns), links.kind, dict(TRUTH))

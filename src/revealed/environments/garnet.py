@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from revealed.checks import as_number, is_count, require_count
 from revealed.environments.world import World, check_scale, make_expert
 from revealed.errors import InvalidInput
+from revealed.gates import require_memory
 from revealed.mdp import MDP
 from revealed.simulation import make_rng
 
@@ -34,6 +35,8 @@ def garnet(
     counts = {"n_states": n_states, "n_actions": n_actions, "branching": branching, "n_features": n_features}
     for name, value in counts.items():
         require_count(name, value)
+    S, A, b, K = (int(n) for n in counts.values())
+    require_memory("n_states, n_actions, branching, n_features", (S, A, b, K), S * (4 * A * min(b, S) + K))
     rng = make_rng(seed)
     T = _transitions(n_states, n_actions, branching, _window(n_states, branching, reach), rng)
     features = rng.normal(size=(n_states, n_features))

@@ -245,9 +245,11 @@ def mountain_car(
     costs something; measured to the line itself the last steps are free, and soft experts hover there.
     """
     require_count("bins", bins, least=4)
+    require_memory("bins", bins, 64 * int(bins) ** 2)
     require_option("transitions", transitions, ("exact", "kernel"))
     require_count("trajectories", trajectories)
     require_count("length", length)
+    require_memory("trajectories, length", (trajectories, length), 3 * int(trajectories) * (int(length) + 1))
     make_rng(seed)
     check_bandwidth(bandwidth)
     nodes = Nodes(int(bins))

@@ -14,6 +14,7 @@ from revealed.checks import Ints, as_floats, require_count, require_flag, requir
 from revealed.environments.grid import ACTIONS, grid_transitions
 from revealed.environments.world import GridWorld, check_scale, make_expert
 from revealed.errors import InvalidInput
+from revealed.gates import require_memory
 from revealed.mdp import MDP, Floats
 from revealed.rewards.base import Reward
 from revealed.simulation import make_rng
@@ -109,6 +110,7 @@ def objectworld(
 def _check(size: Any, colors: Any, p: Any, metric: Any, radii: Any, values: Any, normalise: Any) -> None:
     for name, number in (("size", size), ("colors", colors)):
         require_count(name, number, least=2)
+    require_memory("size, colors", (size, colors), int(size) ** 2 * (100 + int(colors)))
     require_probability("object_probability", p)
     require_option("metric", metric, METRICS)
     require_option("normalise", normalise, NORMALISE)

@@ -15,6 +15,7 @@ from revealed.checks import require_count, require_probability
 from revealed.environments.grid import ACTIONS, grid_transitions
 from revealed.environments.world import GridWorld, check_scale, make_expert
 from revealed.errors import InvalidInput
+from revealed.gates import require_memory
 from revealed.mdp import MDP
 from revealed.simulation import make_rng
 
@@ -78,6 +79,7 @@ def corridor(size: int) -> Any:
 
 def _random_cells(size: Any, density: Any, seed: Any) -> Any:
     require_count("size", size, least=2)
+    require_memory("size", size, 100 * int(size) ** 2)
     require_probability("density", density)
     blocked = (make_rng(seed).random((size, size)) < density) & ~corridor(size)
     cells = np.where(blocked, "#", ".")

@@ -15,6 +15,7 @@ import numpy as np
 from revealed.checks import as_floats, is_index, require_count
 from revealed.episodes import Episode
 from revealed.errors import InvalidInput
+from revealed.gates import require_memory
 from revealed.mdp import MDP, Floats
 from revealed.simulation import draw_actions, make_rng
 
@@ -31,6 +32,7 @@ def rollout(env: Any, policy: Any, n: int, seed: int | None = None, length: int 
     from an observation to an action. The same `seed` gives the same episodes, if a function draws nothing by itself.
     """
     require_count("n", n)
+    require_memory("n", n, 64 * int(n))
     if length is not None:
         require_count("length", length)
     if not callable(getattr(env, "reset", None)) or not callable(getattr(env, "step", None)):

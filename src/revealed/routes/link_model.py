@@ -6,7 +6,7 @@ elsewhere one factorisation serves all.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +23,7 @@ from revealed.rewards.base import align_reward, is_linear, lift_reward, require_
 from revealed.rewards.feature_table import column_of
 from revealed.routes.network import RoadNetwork
 from revealed.scenario import find_parameter
-from revealed.trip_demand import Demand
+from revealed.trip_demand import Demand, is_series
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -195,7 +195,7 @@ def as_theta(params: Any, names: Sequence[str]) -> Floats:
         if own != tuple(names):
             raise InvalidInput("params", f"a fit of the parameters {listed(names)}", listed(own))
         params = params.theta
-    if hasattr(params, "items"):
+    if isinstance(params, Mapping) or is_series(params):
         return _by_name(dict(params.items()), names)
     theta = as_floats(params)
     if theta is None or theta.shape != (len(names),) or not np.isfinite(theta).all():

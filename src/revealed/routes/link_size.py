@@ -76,13 +76,11 @@ class LinkSizes:
 
     def _case(self, goal: int, origin: int | None) -> tuple[int, int]:
         require_place("goal", goal, self.network.n_links, "links")
-        if origin is not None:
-            require_place("origin", origin, self.network.n_links, "links")
         if self.by == "goal":
             return int(goal), -1
         if origin is None:
             raise InvalidInput("origin", "the link where the trip starts: sizes are those of pairs", "None")
-        return int(goal), int(origin)
+        return int(goal), require_place("origin", origin, self.network.n_links, "links")
 
     def _unknown(self, goal: int, origin: int | None) -> InvalidInput:
         names = self.network.links

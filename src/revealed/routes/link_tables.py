@@ -151,6 +151,9 @@ def read_ids(table: Table, argument: str, names: Columns, ordered: bool = False)
     if isinstance(names, str) or as_list(names) is None:
         code, labels = pd.factorize(_id_column(table, argument, names), sort=ordered)
         return Ids(np.asarray(code, dtype=np.intp), tuple(plain(label) for label in labels))
+    names = as_list(names) or []
+    if any(isinstance(name, list) for name in names):
+        raise InvalidInput(argument, "the name of a column, or a list of names", repr(names)[:60])
     parts = [read_ids(table, argument, name, ordered) for name in names]
     if not parts:
         raise InvalidInput(argument, "the name of a column, or a list of names", repr(names))
