@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[1] / "src" / "revealed"
 # A package stands after its own files: its __init__.py gathers them.
 # fmt: off
 ORDER: list[str] = [
-    "errors", "checks", "eigen", "tables",
+    "voices", "errors", "checks", "eigen", "tables",
     "labels", "naming", "files", "archive", "frames", "numeric_columns", "bins",
     "progress", "parallel", "clusters", "latex", "page", "sheet",
     "transitions.aggregates", "transitions.pattern", "transitions.csr", "transitions.graph", "transitions.estimated",
