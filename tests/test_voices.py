@@ -6,7 +6,7 @@ import pickle
 import pytest
 
 from revealed.errors import InvalidDemonstrations, InvalidInput, InvalidOption, SolverFailed
-from revealed.voices import MARKS, Words, arg, either, from_parts, marked, named, renamed, speak, words
+from revealed.voices import MARKS, Words, Written, arg, either, from_parts, marked, named, speak, words
 
 FLAGS = {name: f"--{name.replace('_', '-')}" for name in ("reps", "errors", "columns", "l2", "max_iter", "joint")}
 FLAGS |= {"path": "PANEL", "bands": "--bands"}
@@ -57,6 +57,8 @@ def test_sentences_keep_what_they_name():
     assert note == "reps= helps."
     assert speak(pickle.loads(pickle.dumps(note)), FLAGS) == "--reps helps."
     assert speak(words(f"Note: {marked(note)}"), FLAGS) == "Note: --reps helps."
+    assert speak("Note: " + note + " So be it.", FLAGS) == "Note: --reps helps. So be it."
+    assert speak(words(f"{arg('reps', Written('{n}'))} in {{a}}").format(n=3, a="reps="), FLAGS) == "--reps 3 in reps="
     assert words("no argument") == "no argument"
     assert not isinstance(words("no argument"), Words)
 
@@ -71,12 +73,6 @@ def test_sentences_go_through_files(text):
 
 def test_marks_that_came_with_the_data_are_dropped():
     assert speak(f"a{MARKS}b{MARKS[0]}c") == "abc"
-
-
-def test_arguments_may_have_other_names_elsewhere():
-    text = f"{arg('start', 'x')} and {either(arg('start'), named('start'))}; start"
-    assert speak(renamed(text, {"start": "--from-node"}), FLAGS) == "--from-node x and --from-node; start"
-    assert speak(renamed(text, {"reps": "--n"})) == 'start="x" and start=; start'
 
 
 # the three forms
@@ -129,8 +125,9 @@ def test_errors_keep_both_voices_when_they_travel(error):
     assert not set("".join(map(str, (error, error.args, vars(error).get("remedy"))))) & set(MARKS)
 
 
-def test_errors_can_be_renamed():
-    error = InvalidOption.conflict("start", f"requires {arg('end')}", remedy=f"Or {arg('bad', 'drop')}.")
-    other = error.renamed({"start": "--from-node", "end": "--to-node", "bad": "--bad-trips"})
-    assert str(other) == "`--from-node` requires --to-node. Or --bad-trips drop."
+def test_errors_can_be_told_in_flags_for_good():
+    remedy = f"Or {arg('bad', 'drop')}, {either('x()', '--x')}."
+    error = InvalidOption.conflict("start", f"requires {arg('end')}", remedy=remedy)
+    other = error.spoken({"start": "--from-node", "end": "--to-node", "bad": "--bad-trips"})
+    assert str(other) == other.told(FLAGS) == "`--from-node` requires --to-node. Or --bad-trips drop, --x."
     assert type(other) is InvalidOption

@@ -22,6 +22,7 @@ import numpy.typing as npt
 from revealed.checks import is_count
 from revealed.errors import UnreadableFit
 from revealed.files import write_atomically
+from revealed.voices import either
 
 Arrays = dict[str, npt.NDArray[Any]]
 
@@ -104,7 +105,8 @@ def read_archive(path: Path) -> tuple[dict[str, Any], Arrays]:
 
 
 def unreadable(path: Path, why: str, remedy: str | None = SAVE_ANEW) -> UnreadableFit:
-    return UnreadableFit("path", "a fit that fit.save() wrote", f"{path}, {why}", remedy=remedy)
+    expected = either("a fit that fit.save() wrote", "the folder or the fit.zip of revealed fit")
+    return UnreadableFit("path", expected, f"{path}, {why}", remedy=remedy)
 
 
 def damaged(path: Path, why: object) -> UnreadableFit:

@@ -27,6 +27,7 @@ from revealed.naming import action_index, state_index
 from revealed.plots import MOST_MARKS, own_axes
 from revealed.scenario import Side, find_action, sides
 from revealed.sheet import MISSING, Printed, Row, Sheet
+from revealed.voices import arg, words
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -122,7 +123,7 @@ class Counterfactual(Printed):
         notes = [f"Shares of actions {visits}; welfare in units of the shocks.", self._starts]
         if self.bands is not None and bool(table["se"].notna().any()):
             notes.insert(0, f"Bands of the change at {100 * self.level:g} %, {IN_WORDS[self.bands]}.")
-        notes += [f"Note: {note}" for note in self.notes]
+        notes += ["Note: " + note for note in self.notes]
         title = f"Counterfactual: {self.words}"
         return Sheet(title, head, (readable(table),), notes=tuple(notes), title=title)
 
@@ -270,9 +271,9 @@ def _delta_bands(doubts: Doubt, both: tuple[Side, Side], at: Pair, theta: Floats
 
 
 MOST_WORK = 5_000_000  # numbers of a derivative in very many ψ, each of which takes a solve
-_TOO_MANY = (
+_TOO_MANY = words(
     "bands of shares and welfare only: there are too many transition parameters ({L}) for those of every state; "
-    'bands="bootstrap" has them.'
+    f"{arg('bands', 'bootstrap')} has them."
 )
 
 

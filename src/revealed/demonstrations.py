@@ -21,6 +21,7 @@ from revealed.mdp import MDP, Floats
 from revealed.naming import unrolled_labels
 from revealed.tables import as_counts, sparse_table, sum_rows
 from revealed.trajectories import Steps, agent_table, as_agents, as_goals, lifted, read_trajectories
+from revealed.voices import either
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -369,7 +370,10 @@ class Demonstrations(Trips):
                 "demonstrations",
                 f"{mdp.base.n_states} states, as the MDP has before unrolling",
                 f"{self.n_states}",
-                remedy="Pass n_states= when building the demonstrations.",
+                remedy=either(
+                    "Pass n_states= when building the demonstrations.",
+                    "List all states in --features or --transitions.",
+                ),
             )
         if self.goal_states is not None:
             remedy = "Use mdp.base, where a trip ends on entering its goal, whenever that is; or leave goals out."

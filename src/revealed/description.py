@@ -262,6 +262,14 @@ def flag(name: str) -> str:
     return "PANEL" if name == "panel" else "--" + key(name)
 
 
+def flags() -> dict[str, str]:
+    """The table of flags: what the command line calls arguments of the library, under their names there."""
+    return {name: flag(name) for name in option_fields()} | OTHER_NAMES
+
+
+OTHER_NAMES = {"kind": "--errors", "keep": "--cluster", "by": "--cluster", "bandwidth": "--kernel"}
+
+
 def key(name: str) -> str:
     """What an option is called in a file."""
     return name.replace("_", "-")

@@ -15,10 +15,9 @@ words of the command line.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Literal, Self
 
-from revealed.voices import Flags, marked, named, renamed, speak, words
+from revealed.voices import Flags, marked, named, speak, words
 
 Form = Literal["value", "conflict", "impossible"]
 
@@ -103,11 +102,17 @@ class InvalidInput(RevealedError, ValueError):
             return describe(name, expected, str(got), offender, remedy)
         return _ended(f"`{name}` {expected}" if self.form == "conflict" else expected, offender, remedy)
 
-    def renamed(self, names: Mapping[str, str]) -> Self:
-        """The same error where arguments have other names: its own, and those that its texts name."""
+    @property
+    def reason(self) -> str:
+        """The message less the name of the argument before it."""
+        whole, name = marked(self.message), self._fields[0]
+        return words(whole.removeprefix(f"`{named(name)}`: ")) if self.form == "value" else self.message
+
+    def spoken(self, flags: Flags) -> Self:
+        """The same error told in flags for good, also by `str`: for what is only ever reached by typing them."""
         argument, *texts = self._fields
-        others = [renamed(text, names) if isinstance(text, str) else text for text in texts]
-        return self._of(self.form, names.get(argument, argument), *others)
+        others = [speak(text, flags) if isinstance(text, str) else text for text in texts]
+        return self._of(self.form, flags.get(argument, argument), *others)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _made_again, (type(self), self.form, self._fields)

@@ -44,6 +44,7 @@ from revealed.optimize import OPTIMIZERS, Iterate, Search, Settings, Trace, maxi
 from revealed.pi_tilde import GivenPolicy, OwnPolicy
 from revealed.progress import Progress
 from revealed.rewards.base import Reward, align_reward, lift_reward
+from revealed.voices import Written, arg, either, named, words
 
 AT_REST, SETTLED = 1e-9, 1e-7  # changes of choice probabilities: at which NPL stops, and which count as settled
 HELD = 1e-6  # nats, in the whole log likelihood: a penalty that costs less holds nothing
@@ -148,8 +149,10 @@ class Run:
                 raise InvalidDemonstrations(
                     "weighting",
                     "a start distribution for occupancy weighting",
-                    "neither MDP(initial=...) nor start states in the data",
-                    remedy="Pass MDP(initial=...), or from_counts(counts, starts=...).",
+                    either("neither MDP(initial=...) nor start states in the data", "no start states in the data"),
+                    remedy=either(
+                        "Pass MDP(initial=...), or from_counts(counts, starts=...).", "Use --weighting sample."
+                    ),
                 )
             p0 = starts / starts.sum()
         chain = Chain(self.mdp, self.expert, self.options.solver, work=self.work)
@@ -193,7 +196,7 @@ class Run:
                 best, status = self._diagnose(found)
                 self._require_known(best)
             except (SolverFailed, ValueDoesNotExist) as problem:
-                best, status = found.best, Status("inner_solve_failed", str(problem))
+                best, status = found.best, Status("inner_solve_failed", problem.message)
         return self._result(best, status)
 
     def _require_known(self, best: Evaluation) -> None:
@@ -279,7 +282,7 @@ class Run:
         if found.departures:
             notes.append(_LEFT)
         if found.interrupted:
-            message = f"{found.reason}; what was reached is kept."
+            message = found.reason + "; what was reached is kept."
             return found.best, Status("iteration_limit", message, tuple(notes), interrupted=True)
         if self.has_no_maximum(found.best):
             return found.best, Status("separated", self._separated(found.best), tuple(notes))
@@ -324,9 +327,9 @@ class Run:
     def _verdict(self, found: Search, hidden: str, notes: list[str]) -> tuple[str, str]:
         """Code and message for a search that has not run away."""
         if found.failed:
-            return "inner_solve_failed", f'{found.reason}. Try solver="lu", or l2=1e-4.'
+            return "inner_solve_failed", found.reason + _TRY_LU
         if not found.reached:
-            return "iteration_limit", f"{found.reason}. {self._quicker()}Raise max_iter, loosen tol, or set l2=1e-4."
+            return "iteration_limit", found.reason + ". " + self._quicker() + _GO_ON
         if self.cycling:
             return "cycling", _CYCLING.format(move=self.moves[-1])
         if self.moves and not self.settled and not self.asked_updates:
@@ -418,33 +421,46 @@ def _as_start(start: Any, reward: Reward) -> Floats:
     return theta
 
 
-_SEPARATED = (
+_TRY_LU = words(". Try " + either('solver="lu", or ', "") + arg("l2", 1e-4) + ".")
+_GO_ON = words(f"Raise {named('max_iter')}, loosen {named('tol')}, or set {arg('l2', 1e-4)}.")
+_SEPARATED = words(
     "the likelihood has no maximum: it rises for ever as some weights grow{which}, because all observed choices that "
-    "depend on them go one way. Add a penalty (l2=1e-3), more data, or fewer features."
+    f"depend on them go one way. Add a penalty ({arg('l2', 1e-3)}), more data, or fewer features."
 )
-_NOT_HELD = (
-    "the likelihood has no maximum: it rises for ever as some weights grow{{which}}, and the penalty l2={l2:g} is too "
-    "small to hold them. Use a larger one (l2=1e-3), more data, or fewer features."
+_OWN_L2 = arg("l2", Written("{l2:g}"))
+_NOT_HELD = words(
+    "the likelihood has no maximum: it rises for ever as some weights grow{{which}}, and the penalty "
+    f"{_OWN_L2} is too small to hold them. Use a larger one ({arg('l2', 1e-3)}), more data, or fewer features."
 )
-_HELD = (
-    "without the penalty the likelihood has no maximum: some weights{which} are held by l2={l2:g} alone. They and "
-    "their standard errors follow from the penalty more than from the data."
+_HELD = words(
+    "without the penalty the likelihood has no maximum: some weights{which} are held by "
+    f"{_OWN_L2} alone. They and their standard errors follow from the penalty more than from the data."
 )
 _LEFT = (
     "the search met a stationary point that is not a maximum and left it uphill; the estimate is the maximum beyond."
 )
-_NO_CHOICE = (
+_NO_CHOICE = words(
     "nobody had a choice: every state in which decisions count offers a single action, so that they tell nothing of "
-    "the reward. Is `feasible` right, and were other actions seen (unseen=)?"
+    f"the reward. {either('Is `feasible` right, and were', 'Were')} other actions seen ({arg('unseen')})?"
 )
-_SMOOTHER = 'Adam is slow: a smooth network (activation="tanh") with optimizer="lbfgs" takes fewer steps. '
-_QUICKER = 'Adam is slow: optimizer="auto" takes fewer steps. '
-_OWN_PENALTY = "the penalty is the network's own, l2={l2:.3g} for so many decisions; set l2= for another, 0 for none."
+_SMOOTHER = words(
+    f"Adam is slow: a smooth network ({arg('activation', 'tanh')}) with {arg('optimizer', 'lbfgs')} takes fewer steps. "
+)
+_QUICKER = words(f"Adam is slow: {arg('optimizer', 'auto')} takes fewer steps. ")
+_OWN_PENALTY = words(
+    f"the penalty is the network's own, {arg('l2', Written('{l2:.3g}'))} for so many decisions; set {arg('l2')} for "
+    "another, 0 for none."
+)
 _NEARLY = "features all but move together along {words}: read these weights with care."
 _PSEUDO = " It is the likelihood under the estimated π̃ that has none; NFXP's may have one."
 _UNIDENTIFIED = (
     "choices do not change along {words}; the estimate of smallest norm is reported. "
     "Drop a feature, or read only differences."
 )
-_UNSETTLED = "π̃ still moved by {move:.1e} in update {k}. Set updates= to a larger number, or use NFXP."
-_CYCLING = "π̃ does not come to rest (it moved by {move:.1e} in the last update). Use NFXP, or another first_step."
+_UNSETTLED = words(
+    "π̃ still moved by {move:.1e} in update {k}. Set " + arg("updates") + " to a larger number, or use NFXP."
+)
+_CYCLING = words(
+    "π̃ does not come to rest (it moved by {move:.1e} in the last update). Use NFXP, or another "
+    f"{named('first_step')}."
+)

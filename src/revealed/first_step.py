@@ -26,6 +26,7 @@ from revealed.progress import Progress
 from revealed.rewards.base import Reward, check_features
 from revealed.rewards.linear import LinearReward
 from revealed.transitions import is_sparse
+from revealed.voices import either, marked, words
 
 MOST_FEATURES = 20  # of the reward that the logit of all goals takes along
 TOL, ALL_BUT_CERTAIN = 1e-8, 1e-4  # gradient of a logit at its end; where it has no maximum
@@ -201,7 +202,7 @@ def climb(objective: Objective, who: str) -> tuple[Evaluation, tuple[str, ...]]:
     travel = [found.best.theta - found.earlier, found.best.theta]
     if objective.l2 == 0.0 and way_out(objective, found.best, suspects(found.best, travel)) is not None:
         return _search(objective, ALL_BUT_CERTAIN).best, (_SEPARATED.format(who=who),)
-    return found.best, () if found.reached else (_STOPPED.format(reason=found.reason, who=who),)
+    return found.best, () if found.reached else (_STOPPED.format(reason=marked(found.reason), who=who),)
 
 
 def _search(objective: Objective, tol: float) -> Search:
@@ -274,7 +275,9 @@ def _features(given: Any, reward: Reward | None, mdp: MDP, who: str) -> Floats:
             "first_step",
             f'features for "{who}" (this reward has none to lend)',
             "none",
-            remedy=f"Pass rv.first_step.{who.capitalize()}(features=...).",
+            remedy=either(
+                f"Pass rv.first_step.{who.capitalize()}(features=...).", "Give --features, or another --first-step."
+            ),
         )
     X = check_features(given, "first_step features")
     if mdp.base is not None and len(X) == mdp.base.n_states:
@@ -371,12 +374,12 @@ def _kernel_average(X: Floats, counts: Floats) -> Floats:
     return out[back.reshape(-1)]
 
 
-_SEPARATED = (
+_ANOTHER = either(
+    "Pass first_step=rv.first_step.{who}(l2=1e-3), fewer features, or another first step.",
+    "Use fewer features, or another --first-step.",
+)
+_SEPARATED = words(
     "the first step's logit has no maximum: some of its weights run away because they explain choices perfectly, so "
-    "that π̂_E gives some actions almost no chance. Pass first_step=rv.first_step.{who}(l2=1e-3), fewer features, "
-    "or another first step."
+    "that π̂_E gives some actions almost no chance. " + _ANOTHER
 )
-_STOPPED = (
-    "the first step's logit was not finished ({reason}). Pass first_step=rv.first_step.{who}(l2=1e-3), fewer features, "
-    "or another first step."
-)
+_STOPPED = words("the first step's logit was not finished ({reason}). " + _ANOTHER)

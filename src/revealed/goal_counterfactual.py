@@ -29,6 +29,7 @@ from revealed.rewards.base import of_trips
 from revealed.scenario import Side, sides
 from revealed.sheet import Printed, Sheet
 from revealed.trip_demand import Demand, as_demand
+from revealed.voices import either, words
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -167,7 +168,7 @@ class GoalCounterfactual(Printed):
         ]
         if self.bands is not None and bool(table["se"].notna().any()):
             notes.insert(0, f"Bands of the change at {100 * self.level:g} %, {IN_WORDS[self.bands]}.")
-        notes += [f"Note: {note}" for note in self.notes]
+        notes += ["Note: " + note for note in self.notes]
         return Sheet(title, ("", *COLUMNS), tuple(b for b in blocks if b), notes=tuple(notes), title=title)
 
 
@@ -272,10 +273,9 @@ def _of_sizes(before: Side, after: Side, changed: bool) -> list[str]:
     sizes = getattr(before.reward, "sizes", None)
     if not changed or sizes is None or getattr(after.reward, "sizes", None) is not sizes:
         return []
-    return [
-        "link sizes stay those of the network before the change; rv.RouteChoice.of(network, fit).close(...) and "
-        ".change(...) make them anew."
-    ]
+    anew = either("rv.RouteChoice.of(network, fit).close(...) and .change(...)", "rv.RouteChoice in Python")
+    make = either("make", "makes")
+    return [words(f"link sizes stay those of the network before the change; {anew} {make} them anew.")]
 
 
 def _counted(before: Side, after: Side) -> tuple[Any, Any]:

@@ -28,6 +28,7 @@ from revealed.objective import Evaluation, Objective
 from revealed.optimize import Search
 from revealed.rewards.base import Reward, cases_by, is_linear
 from revealed.route_cases import RouteCases
+from revealed.voices import arg, either, words
 
 WORTH = 0.01  # gain for which the start moves on: weights that run away would follow any gain for ever
 LOWER = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)  # how much a move may cost at the start
@@ -212,12 +213,17 @@ class GoalRun(Run):
             return float("nan")
 
 
-_NOBODY_ARRIVED = (
+_NOBODY_ARRIVED = words(
     "no trip was seen to arrive at its goal: the transitions, which were estimated, lack the moves into the goals. "
-    "Where trips did arrive, pass next_state= (the goal, for the last decision of a trip)."
+    f"Where trips did arrive, pass {arg('next_state')} (the goal, for the last decision of a trip)."
 )
-_NO_START = (
+_COSTS = either(
+    "such as a constant, pass start= with parameters that make moves costly, or use a discount below 1",
+    "such as the constant of a road network (--columns …,constant); without a road network a --discount below 1 does, "
+    "too",
+)
+_NO_START = words(
     "no start was found: the soft value exists neither at the reward's own start, nor where moves cost more, nor at "
     "the CCP estimate. With discount 1 every way round must cost something: add a feature that is a cost of every "
-    "move, such as a constant, pass start= with parameters that make moves costly, or use a discount below 1."
+    f"move, {_COSTS}."
 )

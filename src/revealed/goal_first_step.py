@@ -127,7 +127,7 @@ class EachEstimated:
     def notes(self) -> tuple[str, ...]:
         """What to know of the goals that were asked for, each note once."""
         every = [note for notes in self.told.values() for note in notes]
-        return tuple(f"{every.count(note)} of {self.rows.n_cases} goals: {note}" for note in dict.fromkeys(every))
+        return tuple(f"{every.count(note)} of {self.rows.n_cases} goals: " + note for note in dict.fromkeys(every))
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,6 +28,7 @@ from revealed.loaded_checks import SAME, require_consistent, require_model
 from revealed.mdp import MDP
 from revealed.rewards.base import Reward, align_reward, is_linear, lift_reward, require_reward
 from revealed.saving import ESTIMATORS, FILE, KNOWN, MADE_AGAIN, UNSAID
+from revealed.voices import from_parts
 
 
 def load(path: str | os.PathLike[str], reward: Reward | None = None) -> Any:
@@ -98,6 +99,7 @@ class _Decoder:
             "$sparse": self._sparse,
             "$timestamp": lambda node: _timestamp(*node["$timestamp"]),
             "$tuple": self._tuple,
+            "$words": lambda node: from_parts(node["$words"]),
         }
 
     def fit(self, node: dict[str, Any]) -> AnyFit:

@@ -17,6 +17,7 @@ from revealed.labels import find, spell
 from revealed.mdp import MDP
 from revealed.naming import in_words, pair_in_words, state_in_words
 from revealed.tables import sparse_table
+from revealed.voices import either
 
 
 def match_labels(demos: Demonstrations, mdp: MDP) -> Demonstrations:
@@ -84,7 +85,8 @@ def require_fit(mdp: MDP, demos: Demonstrations) -> None:
             "demonstrations",
             f"{mdp.n_states} states and {mdp.n_actions} actions, as the MDP has",
             f"{demos.n_states} and {demos.n_actions}",
-            remedy="Indices start at 0. Where the data do not show everything, pass n_states= and n_actions=.",
+            remedy="Indices start at 0. Where the data do not show everything, "
+            + either("pass n_states= and n_actions=.", "list all of them in --features or --transitions."),
         )
     wrong = (demos.counts > 0) & ~mdp.feasible
     if wrong.any():
@@ -95,7 +97,8 @@ def require_fit(mdp: MDP, demos: Demonstrations) -> None:
             "feasible actions in states that are not terminal",
             f"{demos.counts[wrong].sum():g} decisions " + ("in terminal states" if mdp.terminal[s] else "infeasible"),
             pair_in_words(mdp, s, a) + _who(demos, s, a),
-            "Drop those decisions, or change the MDP's feasible= or terminal=.",
+            "Drop those decisions, or change "
+            + either("the MDP's feasible= or terminal=.", "--transitions or --terminal."),
         )
     if demos.goals is not None:
         require_ways(name_alike(mdp, demos), demos)

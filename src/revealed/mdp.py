@@ -33,6 +33,7 @@ from revealed.model_checks import (
 from revealed.naming import Names, by_name, state_in_words, unrolled_labels, weights_by_name
 from revealed.placed import Placed
 from revealed.transitions import CsrTransitions, EstimatedTransitions, Structure, as_csr, can_reach, ways_to
+from revealed.voices import either
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -333,7 +334,12 @@ class MDP(Placed):
         if not is_count(horizon):
             raise InvalidInput("horizon", "a whole number of decisions, at least 1", repr(horizon))
         if self.base is not None:
-            raise InvalidInput("unroll", "an MDP that is not unrolled yet", repr(self), remedy="Unroll `mdp.base`.")
+            raise InvalidInput(
+                "unroll",
+                "an MDP that is not unrolled yet",
+                repr(self),
+                remedy=either("Unroll `mdp.base`.", "Leave --horizon out."),
+            )
         layers = int(horizon) + 1
         matrix = sp.csr_array(sp.kron(sp.eye_array(layers, k=1), self.transitions.matrix, format="csr"))
         frozen(matrix.data)

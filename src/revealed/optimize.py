@@ -17,11 +17,12 @@ from typing import Any
 import numpy as np
 
 from revealed.curvature import Curvature, can_use_hessian, units_at_end, units_of, way_up
-from revealed.errors import InvalidOption, SolverFailed, ValueDoesNotExist
+from revealed.errors import InvalidOption, RevealedError, SolverFailed, ValueDoesNotExist
 from revealed.linear_solvers import EPS, Work
 from revealed.mdp import Floats
 from revealed.objective import Evaluation, Objective
 from revealed.progress import Progress
+from revealed.voices import either, words
 
 OPTIMIZERS = ("auto", "newton", "lbfgs", "adam")
 MOST_DEPARTURES, MOST_ROUNDS = 5, 5  # from stationary points that are no maximum; in new units
@@ -240,7 +241,7 @@ class _Walk:
     def stall(self, problem: Exception | None = None) -> None:
         norm = self.point.gradient_norm
         self.stop(
-            f"no further progress at gradient norm {norm:.1e}" + (f" ({problem})" if problem else ""),
+            f"no further progress at gradient norm {norm:.1e}" + (" (" + _said(problem) + ")" if problem else ""),
             failed=isinstance(problem, SolverFailed),
         )
 
@@ -384,7 +385,14 @@ _METHODS: dict[str, Callable[[Objective, _Walk], None]] = {"newton": _newton, "l
 def _bad_start(first: Evaluation) -> Exception:
     if isinstance(first.problem, SolverFailed):
         return first.problem
-    reason = first.problem or (
-        "an observed decision has probability zero at the start. Pass start= with smaller parameters."
-    )
-    return ValueDoesNotExist(f"the search cannot start: {reason}")
+    return ValueDoesNotExist("the search cannot start: " + (_ZERO if first.problem is None else _said(first.problem)))
+
+
+def _said(problem: Exception) -> str:
+    return problem.message if isinstance(problem, RevealedError) else str(problem)
+
+
+_ZERO = words(
+    "an observed decision has probability zero at the start. "
+    + either("Pass start= with smaller parameters.", "Use --start ccp.")
+)

@@ -22,6 +22,7 @@ import scipy.sparse as sp
 from revealed.archive import Arrays, write_archive
 from revealed.errors import InvalidInput
 from revealed.files import prepare_folder
+from revealed.voices import Words
 
 FILE = "fit.zip"  # what a fit is called inside a folder
 
@@ -147,6 +148,8 @@ class Encoder:
             value = value.item()
         if value is None or type(value) in (bool, str):
             return value
+        if isinstance(value, Words):
+            return {"$words": value.parts}
         if type(value) in (int, float):
             return _number(value, where)
         if type(value) in (list, tuple, range):

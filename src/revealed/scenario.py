@@ -24,6 +24,7 @@ from revealed.mdp import MDP, require_mdp
 from revealed.reestimation import with_transitions
 from revealed.rewards.base import Reward, align_reward, lift_reward, require_reward
 from revealed.transitions import EstimatedTransitions, TransitionSlopes
+from revealed.voices import either
 
 EPS = float(np.finfo(np.float64).eps)
 OF_ITSELF = float(np.cbrt(EPS))  # step of a central difference, in units of a parameter without a standard error
@@ -204,7 +205,10 @@ def reward_jacobian(reward: Reward, theta: Floats, mdp: MDP, se: Floats | None =
 def sides(fit: Any, params: Any, mdp: Any, reward: Any, initial: Any) -> tuple[Side, Side, list[str]]:
     """(before, after, what changed in words)."""
     if params is None and mdp is None and reward is None:
-        remedy = 'As in params={"RC": 12.0}, mdp=fit.mdp.replace(discount=0.9), or reward=another.'
+        remedy = either(
+            'As in params={"RC": 12.0}, mdp=fit.mdp.replace(discount=0.9), or reward=another.',
+            "As in --set RC=12 or --discount 0.9.",
+        )
         raise InvalidInput("counterfactual", "something that changes: params, mdp or reward", "nothing", remedy=remedy)
     before = estimated_side(fit, initial)
     setting = as_setting(params, before.setting.names)
@@ -272,7 +276,8 @@ def _reward_of(fit: Any, mdp: MDP, reward: Any, setting: Setting) -> Reward | Fl
             raise InvalidReward("reward", expected, f"{reward.n_params}", remedy="Or pass numbers: an (S, A) array.")
         return _fitting(reward, mdp, None)
     if setting.changed:
-        raise InvalidOption("params", "None where rewards are given as numbers", "both", remedy="Pass one of them.")
+        remedy = "Pass one of them."
+        raise InvalidOption.conflict("params", "has no meaning where `reward` is given as numbers", remedy=remedy)
     table = np.asarray(as_floats(reward))
     return as_reward(mdp, mdp.lift(table) if mdp.base is not None and len(table) == mdp.base.n_states else table)
 

@@ -18,6 +18,7 @@ from revealed.errors import InvalidInput, InvalidMask, InvalidTransitions
 from revealed.frames import Table, read_table
 from revealed.labels import MOST_INDEX, find, how_many, listed, near, plain, spell
 from revealed.naming import Labels, label_array, pair_in_words, state_in_words
+from revealed.voices import either
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -118,7 +119,10 @@ class Coded:
         bad = np.flatnonzero((values < 0) | (values > MOST_INDEX))
         if bad.size:
             which = bad[np.argmin(self.first[bad])]
-            remedy = f"Numbers that are names go in with their list: {self.argument.removeprefix('next_')}s=."
+            role = self.argument.removeprefix("next_")
+            remedy = either(
+                f"Numbers that are names go in with their list: {role}s=.", f"List the names of {role}s as text."
+            )
             expected, row = f"indices from 0 to {MOST_INDEX}", f"row {self.first[which]}"
             raise InvalidTransitions(self.argument, expected, values[which], row, remedy)
         return values.astype(np.intp)[self.code]
@@ -161,7 +165,9 @@ def _require_discrete(argument: str, column: Any, named: bool) -> None:
     if named or column.dtype.kind in "iuUTb":
         return
     whole = column.dtype.kind == "f" and bool(np.all(column == np.round(column)))
-    remedy = "They are whole: .astype(int) will do." if whole else "Make states of them first: bins, or labels."
+    remedy = "Make states of them first: bins, or labels."
+    if whole:
+        remedy = "They are whole: " + either(".astype(int) will do.", "write them without a decimal point.")
     raise InvalidTransitions(argument, "whole numbers or text", f"dtype {column.dtype}", remedy=remedy)
 
 

@@ -32,6 +32,12 @@ def arg(name: str, value: Any = _NOTHING) -> str:
     return _mark("arg", name, _in_python(value), _in_shell(value))
 
 
+class Written(str):
+    """A value of an argument that both voices write as it stands."""
+
+    __slots__ = ()
+
+
 def named(name: str) -> str:
     """The bare name of an argument: reps or --reps. The writer sets the backquotes."""
     return _mark("name", name)
@@ -43,7 +49,10 @@ def either(python: str, shell: str) -> str:
 
 
 class Words(str):
-    """A finished sentence: as text it is in Python's voice, `marked` keeps the arguments that it names."""
+    """A finished sentence: as text it is in Python's voice, `marked` keeps the arguments that it names.
+
+    Sums and `.format` keep them, too; an f-string does where it says `marked(sentence)`.
+    """
 
     __slots__ = ("marked",)
     marked: str
@@ -55,6 +64,15 @@ class Words(str):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Words, (self.marked,)
+
+    def __add__(self, other: str) -> str:
+        return words(self.marked + marked(other))
+
+    def __radd__(self, other: str) -> str:
+        return words(marked(other) + self.marked)
+
+    def format(self, *given: object, **named: object) -> str:
+        return words(self.marked.format(*given, **named))
 
     @property
     def parts(self) -> list[str | list[str]]:
@@ -87,15 +105,6 @@ def speak(text: str, flags: Flags | None = None) -> str:
     return _STRAY.sub("", text)
 
 
-def renamed(text: str, names: Mapping[str, str]) -> str:
-    """The text with other names for the arguments that it names."""
-
-    def other(mark: re.Match[str]) -> str:
-        return f"{_OPEN}{mark[1]}{_NEXT}{names.get(mark[2], mark[2])}{mark[3]}"
-
-    return re.sub(f"{_OPEN}(arg|name){_NEXT}([^{MARKS}]*)([{_NEXT}{_CLOSE}])", other, marked(text))
-
-
 def _mark(*parts: str) -> str:
     return _OPEN + _NEXT.join(map(marked, parts)) + _CLOSE
 
@@ -117,9 +126,9 @@ def _typed(flag: str, value: str) -> str:
 
 
 def _in_python(value: Any) -> str:
-    if isinstance(value, str):
+    if isinstance(value, str) and not isinstance(value, Written):
         return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
-    return _number(value) if isinstance(value, float) else repr(value)
+    return _number(value) if isinstance(value, float) else str(value) if isinstance(value, str) else repr(value)
 
 
 def _in_shell(value: Any) -> str:

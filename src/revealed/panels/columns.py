@@ -17,6 +17,7 @@ from revealed.checks import Ints, as_list, require_count, require_option
 from revealed.errors import InvalidDemonstrations, InvalidInput
 from revealed.frames import Column, kind_of, require_column
 from revealed.labels import MOST_INDEX, listed, near, plain, spell
+from revealed.voices import arg, either, named, words
 
 if TYPE_CHECKING:
     from revealed.bins import Bins
@@ -26,10 +27,12 @@ ISO = r"\d{4}-\d{2}(-\d{2}([ T]\d{2}:\d{2}(:\d{2}(\.\d+)?)?)?)?"
 SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400}
 MONTHS = {"month": 1, "quarter": 3, "year": 12}
 PERIODS = (*SECONDS, "week", *MONTHS)
-GAPS_REMEDY = 'Fill in the periods, or let gaps="break" end a trajectory there.'
+GAPS_REMEDY = f"Fill in the periods, or let {arg('gaps', 'break')} end a trajectory there."
 GOAL_REMEDY = "Every decision of a trip needs its goal; trips without one go into demonstrations of their own."
 KEEP_REMEDY = "Fill them in: every agent belongs somewhere."
-MISSING_REMEDY = "Drop or fill those rows; where a last decision led goes into a column of its own (next_state=)."
+MISSING_REMEDY = (
+    f"Drop or fill those rows; where a last decision led goes into a column of its own ({arg('next_state')})."
+)
 
 
 @dataclass(frozen=True)
@@ -56,7 +59,7 @@ class Roles:
         alike = {role: () if given is None else _names(role, given) for role, given in alike.items()}
         for role, names in alike.items():
             if names and len(names) != len(where):
-                raise InvalidInput(role, f"{len(where)} columns, as `state` has", repr(list(names)))
+                raise InvalidInput(role, f"{len(where)} columns, as `{named('state')}` has", repr(list(names)))
         require_option("gaps", others["gaps"], GAPS)
         if others["period"] is not None:
             require_option("period", others["period"], PERIODS)
@@ -166,14 +169,15 @@ def require_kind(role: str, columns: Sequence[Column], labelled: bool, who: str 
     for column in columns:
         if column.dtype.kind not in "iuUTb" and not labelled:
             whole = column.dtype.kind == "f" and bool(np.all(column == np.round(column)))
-            remedy = "They are whole: .astype(int) will do." if whole else _CONTINUOUS
+            remedy = WHOLE if whole else _CONTINUOUS
             raise InvalidDemonstrations(role, "whole numbers or strings", f"dtype {column.dtype}", remedy=remedy)
     kinds = {kind_of(column) for column in columns}
     if len(kinds) > 1:
         raise InvalidDemonstrations(role, f"{who} of one kind", " and ".join(sorted(kinds)))
 
 
-_CONTINUOUS = "Make states of them first: bins, or labels (rv.discretize makes bins)."
+WHOLE = "They are whole: " + either(".astype(int) will do.", "write them without a decimal point.")
+_CONTINUOUS = f"Make states of them first: bins, or labels ({either('rv.discretize', '--bins COLUMN=20')} makes bins)."
 
 
 def are_indices(known: Any, blocks: Sequence[Sequence[Column]]) -> bool:
@@ -192,7 +196,8 @@ def as_indices(role: str, column: Column, rows: Ints | None = None) -> Ints:
 
 def no_index(role: str, value: int, row: int) -> InvalidDemonstrations:
     option = "actions" if role == "action" else "states"
-    remedy = f"Where numbers are names, pass {option}=, the list of them." if value > MOST_INDEX else None
+    listed = either(f"pass {option}=, the list of them", "write them as text")
+    remedy = f"Where numbers are names, {listed}." if value > MOST_INDEX else None
     return InvalidDemonstrations(role, f"indices from 0 to {MOST_INDEX}", value, f"row {row}", remedy)
 
 
@@ -254,7 +259,9 @@ def note_singles(n: float, of: int, first: str) -> str:
 
 def note_unlooked() -> str:
     """What to say of dates whose period nobody named."""
-    return "gaps in time were not looked for: the times are dates, and their period was not given (period=)."
+    return words(
+        f"gaps in time were not looked for: the times are dates, and their period was not given ({arg('period')})."
+    )
 
 
 def twice(one: Any, when: Any, row: int, period: str | None = None) -> InvalidDemonstrations:
@@ -265,14 +272,16 @@ def twice(one: Any, when: Any, row: int, period: str | None = None) -> InvalidDe
 
 def note_only_gaps() -> str:
     """What to say where no row follows another."""
-    return "no two rows of an id are one period apart: do times count periods 0, 1, 2, …, or is period= too short?"
+    period = arg("period")
+    return words(
+        f"no two rows of an id are one period apart: do times count periods 0, 1, 2, …, or is {period} too short?"
+    )
 
 
 def unchecked_gaps() -> InvalidInput:
-    remedy = "Name the period of the dates (period=), or make the times whole numbers."
-    return InvalidInput(
-        "gaps", 'whole-number times or a period, with "error"', "times that may lie anyhow", remedy=remedy
-    )
+    remedy = f"Name the period of the dates ({arg('period')}), or make the times whole numbers."
+    expected = f"whole-number times, or dates with {arg('period')}, for {arg('gaps', 'error')}"
+    return InvalidInput("gaps", expected, "irregular timestamps", remedy=remedy)
 
 
 def contradiction(got: str, row: int) -> InvalidDemonstrations:
@@ -298,7 +307,8 @@ def out_of_bins(columns: Sequence[str], where: str) -> InvalidDemonstrations:
 
 
 def too_short(n: int) -> InvalidDemonstrations:
-    remedy = "Give where decisions led (next_state=), or, with known transitions, use Demonstrations.from_counts."
+    counts = either(", or, with known transitions, use Demonstrations.from_counts", "")
+    remedy = f"Give where decisions led ({arg('next_state')}){counts}."
     return InvalidDemonstrations(
         "time", "at least two periods of some id", f"one row for each of {n} ids", "row 0", remedy
     )

@@ -34,8 +34,9 @@ from revealed.panels.columns import (
 )
 from revealed.panels.groups import ROLES, Coding, Counted, Groups, one_each
 from revealed.progress import Progress
+from revealed.voices import arg, either
 
-IN_MEMORY = "Pass keep_steps=True to read the frame into memory."
+IN_MEMORY = either("Pass keep_steps=True to read the frame into memory.", "Make the panel smaller.")
 
 
 def count_lazy(frame: Any, roles: Roles, states: Any, actions: Any) -> Counted:
@@ -145,7 +146,7 @@ class _Count:
                 raise no_dates(period)
             return t.cast(nw.Int64)
         if not kind.is_temporal() or period is None:
-            expected = "whole numbers of periods, or dates with period="
+            expected = f"whole numbers of periods, or dates with {arg('period')}"
             raise InvalidDemonstrations("time", expected, f"a column of {kind}", remedy=IN_MEMORY)
         if period in MONTHS:
             return ((t.dt.year() - 1970) * 12 + t.dt.month() - 1).cast(nw.Int64) // MONTHS[period]

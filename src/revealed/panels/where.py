@@ -16,6 +16,7 @@ from revealed.panels.groups import Counted
 from revealed.panels.in_duckdb import count_relation
 from revealed.panels.in_engine import count_lazy
 from revealed.panels.memory import Panel, read_panel
+from revealed.voices import either
 
 MOST_STEPS = 5_000_000  # rows up to which the single decisions of a file or a local lazy frame are kept
 LOCAL = ("polars", "duckdb")  # engines of lazy frames in this process; the others may be spread over machines
@@ -84,13 +85,14 @@ def _require_countable(roles: Roles, first_time: int | None) -> None:
     """Counts have no time, hence no horizon to place them on, and no trips that go somewhere."""
     _refuse_goals(roles)
     if first_time is not None:
-        remedy = "Pass keep_steps=True to read it into memory."
-        raise InvalidInput("first_time", "None, where a panel is only counted", repr(first_time), remedy=remedy)
+        remedy = either("Pass keep_steps=True to read it into memory.", "Make the panel smaller.")
+        rule = "requires single decisions, and a panel of this size is only counted"
+        raise InvalidInput.conflict("first_time", rule, remedy=remedy)
 
 
 def _refuse_goals(roles: Roles) -> None:
     """Which goal a decision was made for is known of single decisions alone."""
     if roles.goal:
-        remedy = "Pass keep_steps=True to read it into memory, or read a part of the trips."
-        got = ", ".join(map(repr, roles.goal))
-        raise InvalidInput("goal", "None, where a panel is only counted", got, remedy=remedy)
+        remedy = either("Pass keep_steps=True to read it into memory, or read", "Read") + " a part of the trips."
+        rule = "requires single decisions, and a panel of this size is only counted"
+        raise InvalidInput.conflict("goal", rule, remedy=remedy)

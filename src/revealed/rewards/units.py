@@ -16,6 +16,7 @@ from revealed.checks import as_floats
 from revealed.errors import InvalidReward
 from revealed.linear_solvers import EPS
 from revealed.mdp import Floats
+from revealed.voices import either, words
 
 SMALL, LARGE = 1e-3, 1e3  # deviations below, and sizes above, that a network of unit weights hardly handles
 
@@ -78,7 +79,7 @@ def unit_notes(arrays: dict[str, Floats]) -> tuple[str, ...]:
 
 
 STANDARDISED = "inputs standardised: each feature enters with mean 0 and deviation 1."
-_NOTE = (
-    "the inputs have units far from 1 ({name} {what}), to which a network's starting weights do not suit. Pass "
-    "standardize=True, or scale the features."
+_NOTE = words(
+    "the inputs have units far from 1 ({name} {what}), which a network's starting weights do not suit. "
+    + either("Pass standardize=True, or scale the features.", "Scale the features.")
 )
