@@ -40,7 +40,7 @@ from revealed.logit_rows import weighted_log
 from revealed.matching import impossible_moves, match_labels, name_alike, require_fit
 from revealed.mdp import MDP, Floats, require_mdp
 from revealed.objective import Case, Evaluation, Objective, require_known
-from revealed.optimize import OPTIMIZERS, Iterate, Search, Settings, Trace, maximise
+from revealed.optimize import OPTIMIZERS, Iterate, Search, Settings, Trace, is_near, maximise
 from revealed.pi_tilde import GivenPolicy, OwnPolicy
 from revealed.progress import Progress
 from revealed.rewards.base import Reward, align_reward, lift_reward
@@ -185,6 +185,27 @@ class Run:
         if found.iterations:
             self.earlier.append(found.earlier)
         return found
+
+    def look_again(self, theta: Floats, pi_tilde: Any) -> Evaluation:
+        """The objective at an estimate that was found before."""
+        self._rho = self.rho()
+        self.objective = self.make_objective(self._rho, pi_tilde)
+        return self.objective.at(theta)
+
+    def has_ended(self, best: Evaluation, slack: float) -> bool:
+        """Whether a search may end here, its tolerances taken so many times as wide."""
+        o = self.options
+        settings = Settings(o.optimizer, o.tol, o.max_iter, o.patience, o.learning_rate).resolved(self.objective)
+        return is_near(best, settings, slack)
+
+    def judged(self, best: Evaluation) -> str:
+        """The code of a search that ended here (theory I1, I2), whatever NPL's updates did."""
+        if self.has_no_maximum(best):
+            return "separated"
+        if self.options.l2 > 0.0 or not can_use_hessian(self.objective):
+            return "converged"
+        hidden = self._without_invisible(Search(best, True, "", 0, best.theta), [])[1]
+        return "unidentified" if hidden else "converged"
 
     def fit(self, search: Callable[[Run], Search]) -> Fit:
         self._rho = self.rho()
@@ -376,6 +397,7 @@ class Run:
             "reward": np.where(self.mdp.feasible, self.reward.value(best.theta), 0.0),
             "objective": best.value,
             "gradient_norm": best.gradient_norm,
+            "units": None if best.objective.units is None else np.asarray(best.objective.units),
             "status": status,
             "settled": self.settled if self.moves else None,
             "updates": self.trace.update,

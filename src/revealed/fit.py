@@ -41,7 +41,8 @@ class AnyFit(Uncertain):
 
     `theta` (K,); `reward` (S, A); `llf` is Σ n(s,a) log π_θ(a|s) over the observed decisions, whatever the weighting;
     `objective` is g/Σρ − (l2/2)‖θ‖². `settled` tells of NPL whether π̃ had stopped moving (None for the other methods).
-    `own_policy` tells whether π̃ = π_θ; `estimator` made the fit and can make it again, as the bootstrap does.
+    `own_policy` tells whether π̃ = π_θ; `estimator` made the fit and can make it again, as the bootstrap does. `units`
+    (K,) are those of the parameters in which `gradient_norm` is measured (theory O5).
     """
 
     method: str
@@ -61,6 +62,7 @@ class AnyFit(Uncertain):
     options: dict[str, Any] = field(repr=False)
     rows: list[dict[str, Any]] = field(repr=False)
     own_policy: bool = True
+    units: Floats | None = field(repr=False, default=None)
     estimator: Any = field(repr=False, default=None)
     chosen: tuple[str, bool, dict[str, Any]] | None = field(repr=False, default=None)
     groups: AgentGroups | None = field(repr=False, default=None)

@@ -199,9 +199,9 @@ class GoalRun(Run):
         cases: Any = best.objective.cases[0]
         given = cases.given if isinstance(cases, EachGoal) else None
         stored = given if isinstance(given, StoredPolicies) and not self.settled else None
-        return GoalFit(llf=self._llf(best), stored=stored, **self._told(best, status))
+        return GoalFit(llf=self.llf(best), stored=stored, **self._told(best, status))
 
-    def _llf(self, best: Evaluation) -> float:
+    def llf(self, best: Evaluation) -> float:
         """Of the decisions observed, whatever the weighting."""
         if self.options.weighting == "sample" and self.demos.visit_discount == 1.0:
             return best.parts[0].log_likelihood

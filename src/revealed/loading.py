@@ -24,9 +24,10 @@ from revealed.errors import InvalidInput, InvalidReward, RevealedError
 from revealed.estimation import Options
 from revealed.fit import AnyFit, Fit
 from revealed.goal_fit import GoalFit
-from revealed.loaded_checks import SAME, require_consistent, require_model
+from revealed.loaded_checks import require_consistent, require_model
 from revealed.mdp import MDP
-from revealed.rewards.base import Reward, align_reward, is_linear, lift_reward, require_reward
+from revealed.recomputed import require_recomputed, table_gap
+from revealed.rewards.base import Reward, align_reward, require_reward
 from revealed.saving import ESTIMATORS, FILE, KNOWN, MADE_AGAIN, UNSAID
 from revealed.voices import from_parts
 
@@ -111,8 +112,8 @@ class _Decoder:
             parts["reward_model"] = align_reward(self.given, parts["mdp"])
         fit = (Fit if "policy" in parts else GoalFit)(**parts, estimator=estimator)
         require_consistent(fit)
-        if self.given is not None or is_linear(fit.reward_model):  # of a network it would cost a compilation
-            _require_table(fit)
+        _require_table(fit)
+        require_recomputed(fit)
         return fit
 
     def _saved_names(self, node: dict[str, Any]) -> list[str]:
@@ -235,8 +236,8 @@ def _require_names(reward: Reward, saved: list[str]) -> None:
 
 def _require_table(fit: AnyFit) -> None:
     """The reward gives at the estimate what it gave when the fit was saved."""
-    table = np.where(fit.mdp.feasible, lift_reward(fit.reward_model, fit.mdp).value(fit.theta), 0.0)
-    if not np.allclose(table, fit.reward, rtol=SAME, atol=SAME):
-        gap, remedy = float(np.abs(table - fit.reward).max()), "Are the features the same, and in the same order?"
+    gap = table_gap(fit)
+    if gap:
+        remedy = "Are the features the same, and in the same order?"
         expected = "the table of rewards that was saved, at the same weights"
         raise InvalidReward("reward", expected, f"one that differs by {gap:.3g}", None, remedy)

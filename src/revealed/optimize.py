@@ -166,21 +166,20 @@ def _goes_on(objective: Objective, walk: _Walk) -> bool:
     if higher is not None:
         walk.leave(higher)
         return True
-    if walk.rounds == MOST_ROUNDS or _is_near(walk):
+    if walk.rounds == MOST_ROUNDS or is_near(walk.point, walk.settings):
         return False
     objective.units = units_at_end(walk.point)
     walk.resume(tighter=walk.settings.near is not None)
     return True
 
 
-def _is_near(walk: _Walk) -> bool:
+def is_near(point: Evaluation, settings: Settings, slack: float = 1.0) -> bool:
     """Whether the end is near enough: by what Newton's next step would gain where second derivatives exist, else by the
     gradient in the units of this point. A tolerance that the user gave is taken as meant."""
-    point, objective, tol = walk.point, walk.point.objective, walk.settings.tol or 0.0
+    objective, tol, near = point.objective, slack * (settings.tol or 0.0), settings.near
     if can_use_hessian(objective):
         left = (2.0 * Curvature(point, floor=0.0).step(np.inf)[1]) ** 0.5  # standard errors of one decision
-        near = walk.settings.near
-        return left <= SLACK * tol if near is None else left * objective.total**0.5 <= near
+        return left <= SLACK * tol if near is None else left * objective.total**0.5 <= slack * near
     return float(np.linalg.norm(point.gradient / units_at_end(point))) <= SLACK * tol
 
 
