@@ -28,6 +28,8 @@ from revealed.rewards.linear import LinearReward
 from revealed.transitions import is_sparse
 from revealed.voices import either, marked, words
 
+__all__ = ["FirstStep", "Frequency", "GoalLogit", "Kernel", "Logit", "Smoothed", "estimate_policy"]
+
 MOST_FEATURES = 20  # of the reward that the logit of all goals takes along
 TOL, ALL_BUT_CERTAIN = 1e-8, 1e-4  # gradient of a logit at its end; where it has no maximum
 NO_SPREAD = 1e-12  # of a feature across the actions offered, relative to its size
