@@ -37,7 +37,8 @@ MISSING_REMEDY = (
 
 @dataclass(frozen=True)
 class Roles:
-    """Which columns hold what; `state` and `action` may be several, `next_state`, `goal`, `weight` and `keep` none."""
+    """Which columns hold what; `state` and `action` may be several; `next_state`, `goal`, `weight`, `keep` and
+    `episode` none."""
 
     id: str
     time: str
@@ -50,6 +51,7 @@ class Roles:
     bins: Bins | None = None
     period: str | None = None
     gaps: str = "break"
+    episode: str | None = None
 
     @classmethod
     def of(cls, state: Any, action: Any, next_state: Any, goal: Any = None, keep: Any = (), **others: Any) -> Roles:
@@ -71,6 +73,15 @@ class Roles:
         """The columns whose values are labels of states, or indices; none where bins make states of numbers."""
         return () if self.bins is not None else (*self.state, *self.next_state, *self.goal)
 
+    @property
+    def unit(self) -> str:
+        """What begins and ends, in words."""
+        return "id" if self.episode is None else "episode"
+
+    def first_single(self, one: Any) -> str:
+        """The id of one that has a single period, in words."""
+        return repr(one) if self.episode is None else f"of id {one!r}"
+
     def require(self, known: Sequence[str]) -> list[str]:
         """Every column is there; their names."""
         for role, name in self.each():
@@ -80,6 +91,7 @@ class Roles:
     def each(self) -> list[tuple[str, Any]]:
         """(role, column), for every column."""
         single = [("id", self.id), ("time", self.time)]
+        single += [] if self.episode is None else [("episode", self.episode)]
         roles = ("state", "action", "next_state", "goal", "keep")
         several = [(role, name) for role in roles for name in getattr(self, role)]
         return single + several + ([] if self.weight is None else [("weight", self.weight)])
@@ -247,13 +259,16 @@ def as_labels(role: str, known: Any) -> tuple[Any, ...]:
 
 def note_gaps(n: float, first: str) -> str:
     """What to say of gaps in time."""
-    what = "1 gap in time broke a trajectory" if n == 1 else f"{n:g} gaps in time broke trajectories"
-    return f"{what} ({first}): where the decision before it led was not seen."
+    if n == 1:
+        said = "where the decision before it led was not seen, and the row after it is not a start"
+        return f"1 gap in time broke a trajectory ({first}): {said}."
+    said = "where the decisions before them led was not seen, and the rows after them are not starts"
+    return f"{n:g} gaps in time broke trajectories ({first}): {said}."
 
 
-def note_singles(n: float, of: int, first: str) -> str:
-    """What to say of ids with one row."""
-    what = "1 id has" if n == 1 else f"{n:g} ids have"
+def note_singles(n: float, of: int, first: str, each: str = "id") -> str:
+    """What to say of ids with one row; where ids have episodes, of episodes."""
+    what = f"1 {each} has" if n == 1 else f"{n:g} {each}s have"
     return f"{what} a single period, of {of} (first {first}): their decisions count, but show no move."
 
 
@@ -264,10 +279,16 @@ def note_unlooked() -> str:
     )
 
 
-def twice(one: Any, when: Any, row: int, period: str | None = None) -> InvalidDemonstrations:
-    within = "" if period is None else f" within a {period}"
-    got = f"id {one!r} twice at time {in_words(when)}{within}"
-    return InvalidDemonstrations("time", "one row per id and time", got, f"row {row}")
+def twice(one: Any, when: Any, row: int | None, roles: Roles) -> InvalidDemonstrations:
+    within = "" if roles.period is None else f" within a {roles.period}"
+    got = f"id {one!r} twice at time {in_words(when)}{within}" + (" of one episode" if roles.episode else "")
+    expected = "one row per id, episode and time" if roles.episode else "one row per id and time"
+    remedy = (
+        None
+        if roles.episode
+        else f"If each id has several episodes, name the column that tells them apart: {arg('episode')}."
+    )
+    return InvalidDemonstrations("time", expected, got, None if row is None else f"row {row}", remedy)
 
 
 def note_only_gaps() -> str:
@@ -290,8 +311,20 @@ def contradiction(got: str, row: int) -> InvalidDemonstrations:
 
 def other_goal(was: Any, now: Any, one: Any, when: Any, row: int) -> InvalidDemonstrations:
     got = f"{was!r} and then {now!r}, of id {one!r} at time {in_words(when)}"
-    remedy = "Give each trip an id of its own, or leave a gap in time between trips."
+    remedy = "Give each trip an id of its own, or name the column that tells an id's trips apart: episode=."
     return InvalidDemonstrations("goal", "one goal for the whole of a trip", got, f"row {row}", remedy)
+
+
+def trip_or_two(one: Any, goal: Any, times: tuple[Any, Any], row: int, id: str) -> InvalidDemonstrations:
+    """The complaint about a gap on the way to one goal, which may lie within a trip or between two."""
+    got = (
+        f"id {one!r} on the way to {goal!r} at times {in_words(times[0])} and {in_words(times[1])}, and nothing between"
+    )
+    remedy = (
+        f'It may be one trip with rows missing or two trips: if each id is one trip, pass episode="{id}"; '
+        "else name the column that tells an id's trips apart: episode=."
+    )
+    return InvalidDemonstrations("goal", "one trip per id where there are gaps in time", got, f"row {row}", remedy)
 
 
 def varies(name: str, one: Any, first: Any, other: Any, where: str | None) -> InvalidDemonstrations:
@@ -306,11 +339,11 @@ def out_of_bins(columns: Sequence[str], where: str) -> InvalidDemonstrations:
     return InvalidDemonstrations("state", expected, "one outside", where, "Make bins from these data, or wider edges.")
 
 
-def too_short(n: int) -> InvalidDemonstrations:
+def too_short(n: int, each: str = "id") -> InvalidDemonstrations:
     counts = either(", or, with known transitions, use Demonstrations.from_counts", "")
     remedy = f"Give where decisions led ({arg('next_state')}){counts}."
     return InvalidDemonstrations(
-        "time", "at least two periods of some id", f"one row for each of {n} ids", "row 0", remedy
+        "time", f"at least two periods of some {each}", f"one row for each of {n} {each}s", "row 0", remedy
     )
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from revealed.checks import require_flag
 from revealed.errors import InvalidDemonstrations, InvalidInput
 from revealed.frames import as_narwhals, declared_order, read_table, relation_of
+from revealed.panels.clock import is_own
 from revealed.panels.columns import Roles
 from revealed.panels.groups import Counted
 from revealed.panels.in_duckdb import count_relation
@@ -23,7 +24,7 @@ LOCAL = ("polars", "duckdb")  # engines of lazy frames in this process; the othe
 
 
 def read_frame(
-    frame: Any, roles: Roles, states: Any, actions: Any, first_time: int | None, keep_steps: bool | None
+    frame: Any, roles: Roles, states: Any, actions: Any, first_time: Any, keep_steps: bool | None
 ) -> Panel | Counted:
     """Single decisions, or counts of them; `Demonstrations.from_frame` explains the arguments."""
     if keep_steps is not None:
@@ -46,7 +47,7 @@ def _declared(frame: Any, names: tuple[Any, ...], known: Any) -> Any:
 
 
 def _count_where_it_lives(
-    frame: Any, roles: Roles, states: Any, actions: Any, first_time: int | None, keep_steps: bool | None
+    frame: Any, roles: Roles, states: Any, actions: Any, first_time: Any, keep_steps: bool | None
 ) -> Counted | None:
     """The counts, or None where the frame is better read into memory: it is there already, or it is small."""
     if keep_steps is True:
@@ -65,7 +66,7 @@ def _count_where_it_lives(
 
 
 def _count_lazy(
-    table: Any, roles: Roles, states: Any, actions: Any, first_time: int | None, keep_steps: bool | None
+    table: Any, roles: Roles, states: Any, actions: Any, first_time: Any, keep_steps: bool | None
 ) -> Counted | None:
     import narwhals as nw
 
@@ -81,10 +82,10 @@ def _n_rows(relation: Any) -> int:
     return int(relation.aggregate("count(*)").fetchall()[0][0])
 
 
-def _require_countable(roles: Roles, first_time: int | None) -> None:
+def _require_countable(roles: Roles, first_time: Any) -> None:
     """Counts have no time, hence no horizon to place them on, and no trips that go somewhere."""
     _refuse_goals(roles)
-    if first_time is not None:
+    if first_time is not None and not is_own(first_time):
         remedy = either("Pass keep_steps=True to read it into memory.", "Make the panel smaller.")
         rule = "requires single decisions, and a panel of this size is only counted"
         raise InvalidInput.conflict("first_time", rule, remedy=remedy)
