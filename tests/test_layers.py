@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[1] / "src" / "revealed"
 # A package stands after its own files: its __init__.py gathers them.
 # fmt: off
 ORDER: list[str] = [
-    "voices", "errors", "checks", "eigen", "tables",
+    "voices", "errors", "sparse_input", "checks", "eigen", "tables",
     "labels", "naming", "files", "archive", "frames", "numeric_columns", "bins",
     "progress", "parallel", "clusters", "latex", "page", "sheet",
     "transitions.aggregates", "transitions.pattern", "transitions.csr", "transitions.graph", "transitions.estimated",
@@ -29,8 +29,8 @@ ORDER: list[str] = [
     "trajectories", "goal_steps", "step_forms", "episodes", "demonstrations", "kernels", "seen_moves",
     "smooth_transitions", "transition_models", "goal_checks", "matching", "simulation", "agent_groups",
     "trip_demand",
-    "rewards.base", "rewards.feature_table", "rewards.linear", "rewards.tabular", "rewards.units", "rewards.neural",
-    "rewards.torch", "rewards", "trip_simulation",
+    "rewards.holes", "rewards.base", "rewards.feature_table", "rewards.linear", "rewards.tabular", "rewards.units",
+    "rewards.neural", "rewards.torch", "rewards", "trip_simulation",
     "logit_rows", "slopes", "pi_tilde", "objective",
     "device_kernels", "device_rewards", "device_pi_tilde", "device_parts", "device_cases",
     "curvature", "optimize", "diagnosis", "first_step", "coverage",

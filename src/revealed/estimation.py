@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from revealed.chain import Chain
-from revealed.checks import as_floats, as_number, require_count, require_flag, require_option
+from revealed.checks import require_count, require_flag, require_floats, require_option, require_positive, shown
 from revealed.coverage import coverage_notes
 from revealed.curvature import can_use_hessian
 from revealed.demonstrations import Demonstrations
@@ -76,7 +76,9 @@ class Options:
         ):
             require_option(name, getattr(self, name), offered)
         for name in ("l2", "tol", "learning_rate"):
-            _require_number(name, getattr(self, name), positive=name != "l2")
+            if getattr(self, name) is not None or name == "learning_rate":
+                number = require_positive(name, getattr(self, name), zero=name == "l2")
+                object.__setattr__(self, name, number)
         for name in ("max_iter", "patience"):
             if getattr(self, name) is not None:  # else the optimiser's own
                 require_count(name, getattr(self, name), error=InvalidOption)
@@ -426,20 +428,13 @@ def _require_types(mdp: Any, demos: Any) -> None:
         raise InvalidInput("demonstrations", "rv.Demonstrations", type(demos).__name__)
 
 
-def _require_number(name: str, value: Any, positive: bool) -> None:
-    if value is None and name in ("tol", "l2"):
-        return
-    number = as_number(value)
-    if not (0.0 < number < np.inf or (number == 0.0 and not positive)):
-        raise InvalidOption(name, "a positive number" if positive else "a number >= 0", repr(value))
-
-
 def _as_start(start: Any, reward: Reward) -> Floats:
     if start is None:
         return np.asarray(reward.init(), dtype=np.float64)
-    theta = as_floats(start)
-    if theta is None or theta.shape != (reward.n_params,) or not np.isfinite(theta).all():
-        raise InvalidOption("start", f'a sequence of {reward.n_params} finite numbers, or "ccp"', repr(start)[:60])
+    expected = f'a sequence of {reward.n_params} finite numbers, or "ccp"'
+    theta = require_floats("start", start, expected, InvalidOption)
+    if theta.shape != (reward.n_params,) or not np.isfinite(theta).all():
+        raise InvalidOption("start", expected, shown(start))
     return theta
 
 

@@ -38,7 +38,7 @@ from revealed.sweeps import soft_maximum
 
 def pooled_logit(rows: GoalRows, reward: Reward | None, l2: float = 0.0) -> LogitPolicies:
     """One logit for the trips to all goals (theory R7); `l2` is a penalty in units of the features' spread (E5)."""
-    require_penalty(l2)
+    l2 = require_penalty(l2)
     costs = GoalCosts.of(rows.mdp, reward)
     parts = [costs.features(int(rows.goal[c]), rows.state[rows.rows_of(c)]) for c in range(rows.n_cases)]
     Z = within_states(np.concatenate(parts), rows.feasible)

@@ -292,10 +292,7 @@ class Recipe(Description):
 
     def _as_features(self, linear: LinearReward) -> Floats:
         """(S, K) or (S, A, K), in the order of the model."""
-        reward = linear.aligned(self.state_labels, self.action_labels)
-        matrix = reward.matrix.toarray() if hasattr(reward.matrix, "toarray") else reward.matrix
-        per = () if reward.n_columns == 1 else (reward.n_columns,)
-        return np.asarray(matrix).reshape(reward.n_states, *per, reward.n_params)
+        return linear.aligned(self.state_labels, self.action_labels).dense_features()
 
     # the model
 

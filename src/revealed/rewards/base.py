@@ -12,10 +12,11 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from revealed.checks import as_floats, as_list
+from revealed.checks import Bools, as_list, require_floats
 from revealed.errors import InvalidReward
 from revealed.labels import spell
 from revealed.mdp import MDP, Floats
+from revealed.rewards.holes import require_defined, undefined
 
 
 @runtime_checkable
@@ -72,6 +73,12 @@ class LiftedReward:
     @property
     def network(self) -> bool:
         return bool(getattr(self.base, "network", False))
+
+    @property
+    def undefined(self) -> Bools | None:
+        """(S, 1|A): where it has no value; None where it has one everywhere."""
+        holes = undefined(self.base)
+        return None if holes is None else holes[self._index]
 
     def init(self, seed: int | None = None) -> Floats:
         return self.base.init(seed)
@@ -145,12 +152,14 @@ def align_reward(reward: Any, mdp: MDP) -> Any:
 def lift_reward(reward: Reward, mdp: MDP) -> Reward:
     """The reward itself if it fits `mdp`; its lift if it fits the base of an unrolled `mdp`; else an error.
 
-    The fit is judged from the table at the reward's own start, whose shape says everything.
+    The fit is judged from the table at the reward's own start, whose shape says everything. Features that are not
+    finite are an error where something can be chosen.
     """
     start = reward.init()
     shape = np.shape(reward.value(start))
     if shape in ((mdp.n_states, 1), (mdp.n_states, mdp.n_actions)):
         _require_vjp(reward, start, mdp.n_states, mdp.n_actions)
+        require_defined(reward, mdp)
         return reward
     base = mdp.base
     if (
@@ -158,6 +167,7 @@ def lift_reward(reward: Reward, mdp: MDP) -> Reward:
         and mdp.base_state is not None
         and shape in ((base.n_states, 1), (base.n_states, mdp.n_actions))
     ):
+        require_defined(reward, base)
         lifted = LiftedWithJacobian if hasattr(reward, "jacobian") else LiftedReward
         return lifted(reward, mdp.base_state, base.n_states)
     raise InvalidReward(
@@ -169,24 +179,23 @@ def lift_reward(reward: Reward, mdp: MDP) -> Reward:
 
 
 def _require_vjp(reward: Reward, start: Floats, n_states: int, n_actions: int) -> None:
-    """A vjp of the wrong shape would surface deep in a search: ask once."""
-    pulled = np.shape(reward.vjp(start, np.zeros((n_states, n_actions))))
-    if pulled != (reward.n_params,):
-        raise InvalidReward("reward.vjp", f"shape ({reward.n_params},), one number per parameter", f"shape {pulled}")
+    """A vjp of the wrong shape, or of NaN at pairs that nobody is offered, would surface deep in a search: ask once."""
+    pulled = np.asarray(reward.vjp(start, np.zeros((n_states, n_actions))))
+    if pulled.shape != (reward.n_params,):
+        got = f"shape {pulled.shape}"
+        raise InvalidReward("reward.vjp", f"shape ({reward.n_params},), one number per parameter", got)
+    if pulled.dtype.kind == "f" and not np.isfinite(pulled).all():
+        remedy = "Put zeros where features are NaN, at infeasible pairs and in terminal states."
+        raise InvalidReward(
+            "reward.vjp", "zeros for a cotangent of zeros", pulled[~np.isfinite(pulled)][0], None, remedy
+        )
 
 
-def check_features(features: Any, name: str = "features") -> Floats:
-    """Dense features (S, K) or (S, A, K) as float64, all finite."""
-    array = as_floats(features)
-    if array is None:
-        raise InvalidReward(name, "numbers of shape (S, K) or (S, A, K)", type(features).__name__)
+def as_features(features: Any, name: str = "features") -> Floats:
+    """Dense features (S, K) or (S, A, K) as float64; they may be NaN where nothing is chosen."""
+    array = require_floats(name, features, "numbers of shape (S, K) or (S, A, K)", InvalidReward)
     if array.ndim not in (2, 3) or 0 in array.shape:
         raise InvalidReward(name, "shape (S, K) or (S, A, K)", f"shape {array.shape}")
-    if not np.isfinite(array).all():
-        where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
-        axes = ("state", "feature") if array.ndim == 2 else ("state", "action", "feature")
-        offender = ", ".join(f"{a} {i}" for a, i in zip(axes, where, strict=True))
-        raise InvalidReward(name, "finite numbers", array[where], offender)
     return array
 
 
