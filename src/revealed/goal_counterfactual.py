@@ -239,12 +239,10 @@ def _require_same_states(mdp: Any, own: MDP) -> None:
         raise InvalidInput("mdp", f"the {own.n_states} states of the fit's model", mdp.n_states, remedy=remedy)
     if mdp.state_labels is None or own.state_labels is None or mdp.state_labels == own.state_labels:
         return
-    pairs = zip(map(spell, mdp.state_labels), map(spell, own.state_labels), strict=True)
-    odd = next((k for k, (there, here) in enumerate(pairs) if there != here), None)
+    known = set(map(spell, own.state_labels))
+    odd = next((label for label in mdp.state_labels if spell(label) not in known), None)
     if odd is not None:
-        expected = "the states of the fit's model in their order"
-        got = f"{mdp.state_labels[odd]!r} in the place of {own.state_labels[odd]!r}"
-        raise InvalidInput("mdp", expected, got, f"state {odd}", remedy)
+        raise InvalidInput("mdp", "the states of the fit's model", repr(odd), remedy=remedy)
 
 
 def _arriving(pairs: Demand, before: MDP, after: MDP, notes: list[str]) -> Demand:

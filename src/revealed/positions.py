@@ -8,7 +8,7 @@ know their states and actions, as the frames of `fit.table` do, until something 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from revealed.checks import Ints
 from revealed.errors import InvalidInput
-from revealed.labels import find, holds_numbers, is_derived, near, plain, require_declared, spell
+from revealed.labels import Order, columns_of, find, holds_numbers, is_derived, near, plain, require_declared, spell
 from revealed.naming import Labels
 
 AXES = ("state", "action")
@@ -66,6 +66,27 @@ def label_tables(holder: Any, named: Any, tables: Sequence[str]) -> Any:
     return holder
 
 
+def reordering(labels: Labels, wanted: Labels) -> Ints | None:
+    """Where each of the wanted labels stands among `labels`, if these are the same but for their order; else None."""
+    if labels is None or wanted is None or len(labels) != len(wanted):
+        return None
+    place = {spell(label): k for k, label in enumerate(labels)}
+    index = np.array([place.get(spell(label), -1) for label in wanted], dtype=np.intp)
+    return None if (index < 0).any() or np.array_equal(index, np.arange(len(index))) else index
+
+
+def picked(labels: Labels, index: Ints) -> Labels:
+    """Labels in another order, which is as declared or derived as it was."""
+    if labels is None:
+        return None
+    return Order((labels[int(k)] for k in index), is_derived(labels), columns_of(labels))
+
+
+def same_labels(one: Labels, other: Labels) -> bool:
+    """Whether positions mean the same: labels are the same, in the same order, or one side has none."""
+    return one is None or other is None or tuple(map(spell, one)) == tuple(map(spell, other))
+
+
 def in_order(
     named: Any,
     value: Any,
@@ -96,6 +117,18 @@ def in_order(
         elif tuple(map(spell, labels)) != tuple(map(spell, wanted)):
             array = _taken(named, array, axis, role, labels, wanted, argument, error)
     return array
+
+
+def by_position(value: Any) -> bool:
+    """Whether what was handed over (a table, a start, a reward model) knows states by position alone."""
+    if hasattr(value, "n_params"):
+        return getattr(value, "state_labels", None) is None and not getattr(value, "by_label", False)
+    if isinstance(value, Mapping | str | tuple) or (isinstance(value, Labelled) and value.state_labels is not None):
+        return False
+    index = getattr(value, "index", None)
+    if index is not None and not callable(index) and hasattr(value, "to_numpy"):
+        return keys_of(index, None) is None
+    return len(_shape(value)) > 0
 
 
 def _wanted(named: Any, role: str, labels: Labels) -> Labels:
