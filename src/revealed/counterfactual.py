@@ -23,7 +23,7 @@ from revealed.errors import InvalidInput
 from revealed.inference import MOST_NUMBERS
 from revealed.labels import spell
 from revealed.mdp import MDP
-from revealed.naming import action_index, state_index
+from revealed.naming import action_index, label_index, state_index
 from revealed.plots import MOST_MARKS, own_axes
 from revealed.scenario import Side, find_action, sides
 from revealed.sheet import MISSING, Printed, Row, Sheet
@@ -58,7 +58,9 @@ class Counterfactual(Printed):
         import pandas as pd
 
         welfare = pd.DataFrame([self._cells("welfare", ())], columns=COLUMNS, index=["welfare"])
-        table = pd.concat([self.frame("frequencies"), welfare]).rename_axis(None)
+        mdp = self.after.mdp  # labels of several columns are one name here, as "welfare" is
+        shares = self.frame("frequencies").set_axis(label_index("action", mdp.action_labels, mdp.n_actions))
+        table = pd.concat([shares, welfare]).rename_axis(None)
         table.attrs["notes"] = list(self.notes)
         return table
 

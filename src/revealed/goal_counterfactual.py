@@ -23,7 +23,7 @@ from revealed.goal_behaviour import QUANTITIES, Flows, GoalSide, countable
 from revealed.inference import MOST_NUMBERS
 from revealed.labels import spell
 from revealed.mdp import MDP, require_mdp
-from revealed.naming import action_index, label_array, state_index
+from revealed.naming import action_index, joint_index, label_array, state_index
 from revealed.plots import own_axes
 from revealed.rewards.base import of_trips
 from revealed.scenario import Side, sides
@@ -122,12 +122,12 @@ class GoalCounterfactual(Printed):
         if quantity == "visits":
             return self._noted(pd.DataFrame(self._cells(quantity, ...), index=state_index(self.mdp)))
         if quantity == "value":
-            ends = [state_index(self.mdp).take(x) for x in (self.pairs.origin, self.pairs.destination)]
-            index = pd.MultiIndex.from_arrays(ends, names=["origin", "goal"])
+            ends = (("origin", self.pairs.origin), ("goal", self.pairs.destination))
+            index = joint_index([(name, state_index(self.mdp).take(x)) for name, x in ends])
             return self._noted(pd.DataFrame({"trips": self.trips} | self._cells(quantity, ...), index=index))
         used = self.mdp.feasible | (self._column("before", quantity) > 0.0)
         s, a = np.nonzero(used)
-        index = pd.MultiIndex.from_arrays([state_index(self.mdp).take(s), action_index(self.mdp).take(a)])
+        index = joint_index([(None, state_index(self.mdp).take(s)), (None, action_index(self.mdp).take(a))])
         return self._noted(pd.DataFrame(self._cells(quantity, (s, a)), index=index))
 
     def most_changed(self, n: int = SHOWN) -> pd.DataFrame:

@@ -45,7 +45,7 @@ def match_labels(demos: Demonstrations, mdp: MDP) -> Demonstrations:
     if own_starts is not None:
         began = own_starts.tocoo()
         own_starts = sparse_table(began.data, began.coords[0], to_state[began.coords[1]], (demos.n_agents, S))
-    return replace(
+    matched = replace(
         demos,
         n_states=S,
         n_actions=A,
@@ -57,6 +57,30 @@ def match_labels(demos: Demonstrations, mdp: MDP) -> Demonstrations:
         state_labels=demos.state_labels and model.state_labels,
         action_labels=demos.action_labels and model.action_labels,
     )
+    return _by_where_they_lead(matched, model)
+
+
+def _by_where_they_lead(demos: Demonstrations, model: MDP) -> Demonstrations:
+    """Actions without labels, as turns at the end of a link, are numbered in the order of the states that they lead to:
+    in another order of the states a decision is the action that leads where it led."""
+    steps = demos.steps
+    if steps is None or model.action_labels is not None or not model.certain or demos.n_actions != model.n_actions:
+        return demos
+    known = (steps.next_state >= 0) & model.feasible[steps.state].any(axis=1)
+    other = known & (
+        (model.targets[steps.state, steps.action] != steps.next_state) | ~model.feasible[steps.state, steps.action]
+    )
+    if not other.any():
+        return demos
+    leads = model.feasible[steps.state] & (model.targets[steps.state] == steps.next_state[:, None])
+    action = np.where(other & leads.any(axis=1), leads.argmax(axis=1), steps.action)
+    ours = demos._from_steps(replace(steps, action=action), demos.starts, demos.n_states, demos.n_actions, demos.ids)
+    by_agent = (
+        ours.by_agent
+        if demos.agent_weights is None
+        else sp.csr_array(sp.diags_array(demos.agent_weights) @ ours.by_agent)
+    )
+    return replace(demos, steps=ours.steps, by_agent=by_agent, transition_counts=ours.transition_counts)
 
 
 def _matching(role: str, own: Any, model: Any, n: int) -> Ints | None:

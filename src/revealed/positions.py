@@ -2,8 +2,8 @@
 
 One rule for every door. Where both sides have labels they are matched by label. Where one side has only positions (a
 plain array) they refer to the order of the model, if somebody declared it; an order that was sorted from data is none
-that positions could refer to, and an error shows it. The arrays that fits and solutions hand out are `Labelled`: they
-know their states and actions, as the frames of `fit.table` do, until something is done to them.
+that positions could refer to, and an error shows it. The arrays that fits and solutions hand out are each a
+`LabelledArray`: they know their states and actions, as the frames of `fit.table` do, until something is done to them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from revealed.naming import Labels
 AXES = ("state", "action")
 
 
-class Labelled(np.ndarray[Any, Any]):
+class LabelledArray(np.ndarray[Any, Any]):
     """An array that knows what its states and actions are called: `state_labels`, `action_labels`.
 
     It is an array like any other. Views, copies and results of operations know nothing of labels: only the very array
@@ -52,10 +52,11 @@ class Labelled(np.ndarray[Any, Any]):
 
 def labelled(array: Any, named: Any) -> Any:
     """The array as one that knows the labels of `named` (a model, demonstrations); itself where there are none."""
-    if named.state_labels is None and named.action_labels is None:
+    states, actions = getattr(named, "state_labels", None), getattr(named, "action_labels", None)
+    if states is None and actions is None:
         return array
-    made = np.asarray(array).view(Labelled)
-    made.state_labels, made.action_labels = named.state_labels, named.action_labels
+    made = np.asarray(array).view(LabelledArray)
+    made.state_labels, made.action_labels = states, actions
     return made
 
 
@@ -123,7 +124,9 @@ def by_position(value: Any) -> bool:
     """Whether what was handed over (a table, a start, a reward model) knows states by position alone."""
     if hasattr(value, "n_params"):
         return getattr(value, "state_labels", None) is None and not getattr(value, "by_label", False)
-    if isinstance(value, Mapping | str | tuple) or (isinstance(value, Labelled) and value.state_labels is not None):
+    if isinstance(value, Mapping | str | tuple) or (
+        isinstance(value, LabelledArray) and value.state_labels is not None
+    ):
         return False
     index = getattr(value, "index", None)
     if index is not None and not callable(index) and hasattr(value, "to_numpy"):
@@ -176,7 +179,7 @@ def _labels_in(
     named: Any, value: Any, argument: str, axes: Sequence[str], error: type[InvalidInput]
 ) -> list[Labels] | None:
     """The labels of each axis that has a role; None where the value has none at all."""
-    if isinstance(value, Labelled):
+    if isinstance(value, LabelledArray):
         own = {"state": value.state_labels, "action": value.action_labels}
         if all(labels is None for labels in own.values()):
             return None
@@ -193,8 +196,15 @@ def keys_of(index: Any, known: Labels) -> Labels:
     """The labels of an index of pandas. One that is 0, 1, 2, … says nothing but the order, unless the labels of the
     model are numbers, too."""
     keys = tuple(plain(key) for key in index)
+    if known and _nested(known[0]) and all(isinstance(key, tuple) and len(key) == 1 + len(known[0][1]) for key in keys):
+        keys = tuple((key[0], key[1:]) for key in keys)  # time and the parts of a label, as tables show them
     counted = all(type(key) is int for key in keys) and keys == tuple(range(len(keys)))
     return None if counted and (known is None or not holds_numbers(known)) else keys
+
+
+def _nested(label: Any) -> bool:
+    """Whether this is a label of a horizon, whose state has a label of several parts."""
+    return isinstance(label, tuple) and len(label) == 2 and isinstance(label[1], tuple)
 
 
 def _require_positions(

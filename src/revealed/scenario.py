@@ -21,7 +21,7 @@ from revealed.errors import InvalidInput, InvalidOption, InvalidReward
 from revealed.inference import slopes_on
 from revealed.labels import listed, near, require_declared, spell
 from revealed.mdp import MDP, require_mdp
-from revealed.naming import by_name
+from revealed.naming import places
 from revealed.positions import by_position, in_order, labelled, same_labels
 from revealed.reestimation import with_transitions
 from revealed.rewards.base import Reward, align_reward, lift_reward, require_reward
@@ -117,7 +117,7 @@ def find_parameter(name: Any, names: tuple[str, ...], argument: str = "params") 
 
 def find_action(mdp: MDP, action: Any) -> int:
     """The position of an action that is given by its label, or by its index where no label could be meant."""
-    return by_name("action", action, mdp.action_labels, mdp.n_actions, role="action")
+    return int(places("action", [action], mdp.action_labels, mdp.n_actions, role="action")[0])
 
 
 @dataclass(frozen=True, eq=False)

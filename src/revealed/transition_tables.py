@@ -16,8 +16,8 @@ import scipy.sparse as sp
 from revealed.checks import Bools, Floats, Ints, as_list
 from revealed.errors import InvalidInput, InvalidMask, InvalidTransitions
 from revealed.frames import Table, read_table
-from revealed.labels import MOST_INDEX, Order, how_many, listed, near, plain, spell
-from revealed.naming import Labels, Names, label_array, pair_in_words, places, state_in_words
+from revealed.labels import MOST_INDEX, Order, find, how_many, listed, near, plain, spell
+from revealed.naming import Labels, Names, label_array, pair_in_words, state_in_words
 from revealed.positions import in_order, labelled
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def as_terminal(terminal: Any, labels: Labels, n_states: int) -> Bools:
             raise InvalidMask("terminal", f"{n_states} bools, or labels of states", f"{len(named)} bools")
         return np.array(in_order(Names(labels, None), terminal, "terminal", ("state",), InvalidMask), dtype=bool)
     ends = np.zeros(n_states, dtype=bool)
-    ends[places("terminal", named, labels, n_states, InvalidMask)] = True
+    ends[find("terminal", named, range(n_states) if labels is None else labels, "entry", InvalidMask)] = True
     return ends
 
 

@@ -131,6 +131,9 @@ def align_reward(reward: Any, mdp: MDP) -> Any:
 
     On a horizon features may be those of the states, which is usual, or of (time, state) pairs.
     """
+    if hasattr(reward, "require_model"):  # known by its network
+        reward.require_model(mdp)
+        return reward
     own = getattr(reward, "state_labels", None)
     if own is None or not hasattr(reward, "aligned"):
         _require_positions(reward, mdp.base or mdp, ("state", "action"))
