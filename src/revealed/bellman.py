@@ -51,6 +51,7 @@ from revealed.levels import (
 from revealed.linear_solvers import EPS, SOLVERS, Work
 from revealed.mdp import MDP, Floats, require_mdp
 from revealed.naming import pair_in_words
+from revealed.positions import in_order, label_tables
 from revealed.progress import Progress
 from revealed.sweeps import log_sum_exp, q_values, soft_maximum, sweep
 from revealed.transitions.pattern import ROUGH
@@ -101,7 +102,8 @@ def solve(mdp: MDP, reward: Any, solver: str = "auto", progress: bool | None = N
     require_option("solver", solver, SOLVERS)
     table = as_reward(mdp, reward, largest=LARGEST)
     with Progress("soft optimum", progress) as bar:
-        return SoftBellman(mdp, solver, bar=bar).solve(table)
+        found = SoftBellman(mdp, solver, bar=bar).solve(table)
+    return label_tables(found, mdp, ("value", "q", "policy", "log_policy"))
 
 
 @dataclass(frozen=True)
@@ -402,8 +404,9 @@ def _steps_to_rounding(point: _Point, trial: _Point) -> float:
 
 
 def as_reward(mdp: MDP, reward: Any, name: str = "reward", largest: float = sys.float_info.max) -> Floats:
-    """Check a reward of shape (S, A), (S, 1) or (S,); entries of infeasible pairs are ignored and become zero."""
-    array = as_floats(reward)
+    """Check a reward of shape (S, A), (S, 1) or (S,), brought into the order of the MDP where it has labels; entries of
+    infeasible pairs are ignored and become zero."""
+    array = as_floats(in_order(mdp, reward, name, error=InvalidReward))
     if array is None:
         remedy = pass_instead(reward, "reward", "true_reward")
         raise InvalidReward(name, "an (S, A) array of numbers", f"{type(reward).__name__}", remedy=remedy)

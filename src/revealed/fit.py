@@ -19,6 +19,7 @@ from revealed.errors import RevealedError
 from revealed.goal_steps import n_goals
 from revealed.labelled import find_states, label_table, labels_or_numbers, named_actions, require_going_on
 from revealed.mdp import MDP, Floats
+from revealed.positions import label_tables, labelled
 from revealed.rewards.base import Reward
 from revealed.simulation import draw_actions, make_rng, simulate
 from revealed.uncertainty import Uncertain
@@ -229,6 +230,9 @@ class Fit(AnyFit):
     q: Floats
     pi_tilde: Floats
 
+    def __post_init__(self) -> None:
+        label_tables(self, self.mdp, ("reward", "policy", "log_policy", "value", "q", "pi_tilde"))
+
     def predict(
         self,
         obs: Any,
@@ -274,7 +278,7 @@ class Fit(AnyFit):
 
             return behaviour_under(under).simulate(n, length, seed, initial)
         if initial is None and self.mdp.initial is None and self.demonstrations.starts.sum() > 0:
-            initial = self.demonstrations.starts / self.demonstrations.starts.sum()
+            initial = labelled(self.demonstrations.starts / self.demonstrations.starts.sum(), self.mdp)
         return simulate(self.mdp, self.policy, n, length, seed, initial)
 
     def counterfactual(

@@ -13,7 +13,7 @@ from revealed.demonstrations import Demonstrations
 from revealed.errors import InvalidDemonstrations
 from revealed.goal_checks import require_goals_within, require_named_goals, require_ways
 from revealed.goal_steps import first_met, whose
-from revealed.labels import find, spell
+from revealed.labels import find, require_declared, spell
 from revealed.mdp import MDP
 from revealed.naming import in_words, pair_in_words, state_in_words
 from revealed.tables import sparse_table
@@ -21,7 +21,8 @@ from revealed.voices import either
 
 
 def match_labels(demos: Demonstrations, mdp: MDP) -> Demonstrations:
-    """The same decisions in the order of the MDP's labels, where both have labels; an unknown one is an error."""
+    """The same decisions in the order of the MDP's labels, where both have labels; an unknown one is an error. Where
+    one of them knows positions alone, the other's order must have been declared."""
     model = mdp if mdp.base is None or demos.n_states == mdp.n_states else mdp.base
     if model.state_labels is not None:
         require_named_goals(demos, model.state_labels)
@@ -45,7 +46,7 @@ def match_labels(demos: Demonstrations, mdp: MDP) -> Demonstrations:
     if own_starts is not None:
         began = own_starts.tocoo()
         own_starts = sparse_table(began.data, began.coords[0], to_state[began.coords[1]], (demos.n_agents, S))
-    return replace(
+    matched = replace(
         demos,
         n_states=S,
         n_actions=A,
@@ -57,13 +58,48 @@ def match_labels(demos: Demonstrations, mdp: MDP) -> Demonstrations:
         state_labels=demos.state_labels and model.state_labels,
         action_labels=demos.action_labels and model.action_labels,
     )
+    return _by_where_they_lead(matched, model)
+
+
+def _by_where_they_lead(demos: Demonstrations, model: MDP) -> Demonstrations:
+    """Actions without labels, as turns at the end of a link, are numbered in the order of the states that they lead to:
+    in another order of the states a decision is the action that leads where it led."""
+    steps = demos.steps
+    if steps is None or model.action_labels is not None or not model.certain or demos.n_actions != model.n_actions:
+        return demos
+    known = (steps.next_state >= 0) & model.feasible[steps.state].any(axis=1)
+    other = known & (
+        (model.targets[steps.state, steps.action] != steps.next_state) | ~model.feasible[steps.state, steps.action]
+    )
+    if not other.any():
+        return demos
+    leads = model.feasible[steps.state] & (model.targets[steps.state] == steps.next_state[:, None])
+    action = np.where(other & leads.any(axis=1), leads.argmax(axis=1), steps.action)
+    ours = demos._from_steps(replace(steps, action=action), demos.starts, demos.n_states, demos.n_actions, demos.ids)
+    by_agent = (
+        ours.by_agent
+        if demos.agent_weights is None
+        else sp.csr_array(sp.diags_array(demos.agent_weights) @ ours.by_agent)
+    )
+    return replace(demos, steps=ours.steps, by_agent=by_agent, transition_counts=ours.transition_counts)
 
 
 def _matching(role: str, own: Any, model: Any, n: int) -> Ints | None:
     """Where each of our labels stands among the model's; None where there is nothing to match."""
-    if own is None or model is None or own == model or tuple(map(spell, own)) == tuple(map(spell, model)):
+    if own is None or model is None:
+        _require_declared(role, own, model)
+        return None
+    if own == model or tuple(map(spell, own)) == tuple(map(spell, model)):
         return None
     return find(f"{role}_labels", own, model, what=f"{role} label", error=InvalidDemonstrations)
+
+
+def _require_declared(role: str, own: Any, model: Any) -> None:
+    """Positions on one side need an order on the other that somebody declared."""
+    by_position = f"an MDP that knows its {role}s by position, 0, 1, 2, …"
+    require_declared("mdp", role, own, by_position, InvalidDemonstrations)
+    by_position = f"decisions that know their {role}s by position, 0, 1, 2, …"
+    require_declared("demonstrations", role, model, by_position, InvalidDemonstrations)
 
 
 def name_alike(mdp: MDP, demos: Demonstrations) -> MDP:

@@ -27,6 +27,7 @@ from revealed.hard_bellman import HardOptimum, solve_hard
 from revealed.matching import match_labels, require_fit
 from revealed.mdp import MDP, Floats, require_mdp
 from revealed.naming import pair_in_words, state_in_words
+from revealed.positions import in_order, labelled
 from revealed.reward_distances import as_table, epic, starc
 from revealed.rewards.base import of_trips
 from revealed.trip_demand import demand_of
@@ -147,7 +148,8 @@ class Truth:
         for rows in pairs.groups(pairs=not together):
             goal, origin = int(pairs.destination[rows[0]]), int(pairs.origin[rows[0]])
             model, starts = self.mdp.toward_state(goal), pairs.starts(rows)
-            truth = Truth(model, np.where(model.feasible, self.reward, 0.0), initial=starts / starts.sum())
+            reward = labelled(np.where(model.feasible, self.reward, 0.0), model)
+            truth = Truth(model, reward, initial=labelled(starts / starts.sum(), model))
             yield float(starts.sum() / pairs.total), names[goal], None if together else names[origin], truth
 
 
@@ -282,7 +284,7 @@ def _decision_weights(mdp: MDP, expert: Any, initial: Any) -> Floats:
 
 def policy_of(mdp: MDP, policy: Any, name: str = "policy") -> Floats:
     """An (S, A) array of probabilities, or the policy of a fit or solution, checked."""
-    return as_policy(mdp, getattr(policy, "policy", policy), name)
+    return labelled(as_policy(mdp, getattr(policy, "policy", policy), name), mdp)
 
 
 def _log_policy_of(mdp: MDP, policy: Any) -> Floats:
@@ -298,7 +300,8 @@ def _require_demonstrations(demos: Any) -> None:
 def _log_policy(policy: Any, named: MDP | Demonstrations) -> Floats:
     shape = (named.n_states, named.n_actions)
     given = getattr(policy, "log_policy", None)
-    table = as_floats(getattr(policy, "policy", policy) if given is None else given)
+    found = getattr(policy, "policy", policy) if given is None else given
+    table = as_floats(in_order(named, found, "policy", error=InvalidDistribution))
     if table is None or table.shape != shape:
         got = type(policy).__name__ if table is None else f"shape {table.shape}"
         expected = f"an (S, A) array of probabilities of shape {shape}, or a fit"
@@ -343,7 +346,7 @@ def evd(mdp: MDP, true_reward: Any, reward: Any, initial: Any = None, demos: Dem
         return truth.evd(reward)
     table = expected_reward(mdp, reward)
     parts = truth._toward_each(demos)
-    return sum(share * own.evd(np.where(own.mdp.feasible, table, 0.0)) for share, _, _, own in parts)
+    return sum(share * own.evd(labelled(np.where(own.mdp.feasible, table, 0.0), own.mdp)) for share, _, _, own in parts)
 
 
 def stochastic_evd(
@@ -366,4 +369,4 @@ _NOT_A_FIT = "Policies go to metrics.nll and metrics.stochastic_evd, rewards to 
 
 def expected_reward(mdp: MDP, reward: Any, name: str = "reward") -> Floats:
     """(S, A): a reward of pairs as it is; one of (s, a, s') in expectation over the MDP's transitions."""
-    return as_table(mdp, reward, name).expected(mdp)
+    return labelled(as_table(mdp, reward, name).expected(mdp), mdp)

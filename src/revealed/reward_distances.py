@@ -26,6 +26,7 @@ from revealed.errors import InvalidDistribution, InvalidInput, InvalidReward
 from revealed.levels import level_of, typical, without_level
 from revealed.mdp import MDP, Floats, require_mdp
 from revealed.naming import pair_in_words, state_in_words
+from revealed.positions import in_order, labelled
 from revealed.sparse_input import as_float_csr, is_sparse
 
 VANISHES = 1e-12  # a canonical form this small beside the numbers it was made from is rounding
@@ -75,12 +76,13 @@ def as_table(mdp: MDP, reward: Any, name: str = "reward") -> RewardTable:
     """A reward of shape (S,), (S, 1), (S, A), dense (S, A, S) or sparse (S*A, S), checked; lifted to a horizon."""
     require_mdp(mdp)
     S, A = mdp.feasible.shape
+    reward = in_order(mdp, reward, name, ("state", "action", "state"), InvalidReward)
     moves = _as_moves(reward, S, A, name, InvalidReward)
     if moves is None:
         remedy = pass_instead(reward, "reward", "true_reward")
         array = require_floats(name, reward, "an (S, A) or (S, A, S) array of numbers", InvalidReward, remedy)
         short = mdp.base is not None and array.ndim > 0 and len(array) == mdp.base.n_states
-        return RewardTable(as_reward(mdp, mdp.lift(array) if short else array, name))
+        return RewardTable(as_reward(mdp, labelled(mdp.lift(array) if short else array, mdp), name))
     kept = _without(moves, ~mdp.feasible.reshape(-1))
     bad = ~np.isfinite(_stored(kept))
     if bad.any():
