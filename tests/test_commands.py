@@ -19,6 +19,7 @@ from rich.cells import cell_len
 import revealed as rv
 import trips as files
 from revealed.commands.questions import parse_change
+from revealed.commands.wording import in_flags
 from revealed.description import option_fields
 from revealed.errors import InvalidOption
 from revealed.sense import ROADS
@@ -187,7 +188,10 @@ def test_a_folder_that_holds_other_things_is_left_alone(no_report):
     Path("mine/thesis.txt").write_text("years")
     done = here("fit", *TRIPS, "--out", "mine")
     assert done.exit_code == 1
-    assert "mine, which holds other things. Or add --force." in one_line(done)
+    assert (
+        "mine, which holds files that this command did not write. Choose another folder, or add --force."
+        in one_line(done)
+    )
     assert os.listdir("mine") == ["thesis.txt"]
     well("fit", *TRIPS, "--out", "mine", "--force")
     assert sorted([*FILES, "thesis.txt"]) == sorted(os.listdir("mine"))
@@ -274,11 +278,11 @@ def test_what_the_library_calls_otherwise_is_said_in_flags():
         (("fit", *TRIPS[:-4], "--coordinates", "x"), "`--coordinates`: expected two columns, as in x,y; got 'x'."),
         (("fit", *TRIPS, "--discount", "-0.5"), "`--discount`: expected a number in [0, 1]; got -0.5."),
         (("fit", *TRIPS, "--horizon", "5"), "Use --horizon 25 or shorter trajectories."),
-        (("fit", *TRIPS, "--period", "year"), "`--period`: expected nothing, where times are not dates; got 'year'."),
-        (("fit", *TRIPS, "--method", "npl", "--start", "ccp"), "got --start ccp, which would have no effect."),
-        (("fit", *TRIPS, "--updates", "3"), "`--updates`: expected --method npl; got --updates 3, which"),
-        (("fit", *TRIPS, "--reps", "30"), "`--reps`: expected --errors bootstrap"),
-        (("fit", *TRIPS, "--probability", "p"), "`--probability`: expected --transitions FILE"),
+        (("fit", *TRIPS, "--period", "year"), "`--period` cannot be 'year': times are not dates."),
+        (("fit", *TRIPS, "--method", "npl", "--start", "ccp"), "`--start` requires `--method nfxp`."),
+        (("fit", *TRIPS, "--updates", "3"), "`--updates` requires `--method npl`."),
+        (("fit", *TRIPS, "--reps", "30"), "`--reps` requires `--errors bootstrap`."),
+        (("fit", *TRIPS, "--probability", "p"), "`--probability` requires `--transitions FILE`."),
         (("fit", *TRIPS, "--reward", "neural", "--hidden", "3,x"), "expected whole numbers, as in 32,16; got '3,x'."),
         (("fit", *TRIPS, "--out", "trips.csv"), "`--out`: expected a folder that can be written"),
         (("fit", "--config", "stations.csv"), "`--config`: expected a TOML file; got stations.csv"),
@@ -286,26 +290,29 @@ def test_what_the_library_calls_otherwise_is_said_in_flags():
         (("predict", "nowhere"), "`FIT`: expected the folder or the fit.zip of revealed fit; got nowhere, which does"),
         (("predict", "trips.csv"), "trips.csv, which is no zip file"),
         (("predict", "trips-fit", "--state", "zo"), "got 'zo'. Did you mean zoo?"),
-        (("predict", "trips-fit", "--states", "stations.csv", "--state", "zoo"), "nothing beside --state"),
-        (("predict", "trips-fit", "--period", "1"), "`--period`: expected a fit with a horizon; got 1 for one that"),
+        (
+            ("predict", "trips-fit", "--states", "stations.csv", "--state", "zoo"),
+            "`--states` cannot be combined with `--state`.",
+        ),
+        (("predict", "trips-fit", "--period", "1"), "`--period` requires a fit with --horizon."),
         (("predict", "trips-fit", "--out", "table.txt"), "a file that ends in .csv or .parquet; got table.txt."),
         (("simulate", "trips-fit", "--n", "0"), "--n"),
         (("simulate", "trips-fit", "--initial", "moon"), "`--initial`: expected one of airport"),
-        (("counterfactual", "trips-fit"), "expected something that changes; got nothing. As in --set RC=12"),
+        (("counterfactual", "trips-fit"), "`counterfactual` requires at least one change. As in --set RC=12"),
         (("counterfactual", "trips-fit", "--set", "shop=1"), "got 'shop'. Did you mean shops?"),
-        (("counterfactual", "trips-fit", "--set", "shops"), "what it becomes, as in RC=12"),
-        (("counterfactual", "trips-fit", "--set", "shops=much"), "a number after the sign"),
+        (("counterfactual", "trips-fit", "--set", "shops"), "a parameter and its new value, as in RC=12"),
+        (("counterfactual", "trips-fit", "--set", "shops=much"), "a number after the operator"),
         (
             ("counterfactual", "trips-fit", "--set", "shops=1", "--bands", "wide"),
             "'wide' is not one of 'auto', 'delta'",
         ),
         (
             ("counterfactual", "trips-fit", "--set", "shops=1", "--set", "shops=2"),
-            "one change of each parameter; got 'sh",
+            "one change per parameter; got 'sh",
         ),
         (
             ("counterfactual", "trips-fit", "--set", "shops=1,shops=2"),
-            "one change of each parameter; got 'shops' twice.",
+            "one change per parameter; got 'shops' twice.",
         ),
         (("counterfactual", "trips-fit", "--discount", "1.5"), "`--discount`: expected a number in [0, 1]; got 1.5."),
     ],
@@ -493,7 +500,8 @@ def test_a_counterfactual_is_the_library_s():
     fit = rv.load("trips-fit")
     cf = fit.counterfactual(params={"shops": lambda x: 1.2 * x, "green": 0.0}, mdp=fit.mdp.replace(discount=0.8))
     words = ("--set", "shops*1.2", "--set", "green=0", "--discount", "0.8")
-    assert well("counterfactual", "trips-fit", *words).splitlines() == str(cf).splitlines()
+    assert well("counterfactual", "trips-fit", *words).splitlines() == cf.text(reword=in_flags).splitlines()
+    assert "revealed fit --errors hessian --joint counts" in cf.text(500, in_flags)
     well("counterfactual", "trips-fit", *words, "--out", "answer")
     assert sorted(os.listdir("answer")) == ["counterfactual.html", "policy.csv", "states.csv", "table.csv"]
     table = exact("answer/table.csv", index_col="quantity")

@@ -145,7 +145,7 @@ def test_a_file_that_is_there_is_left_alone(command, tmp_path):
     target = tmp_path / "mine.csv"
     target.write_text("years")
     line = one_line(here(*command, "--out", target))
-    assert "mine.csv, which is there already. Or add --force." in line
+    assert "mine.csv, which exists. Add --force to overwrite it." in line
     assert target.read_text() == "years"
     well(*command, "--out", target, "--force")
     assert target.read_text().startswith(("station,", "rider,"))

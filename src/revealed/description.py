@@ -199,7 +199,7 @@ class Description:
                 remedy = f"Give it as {flag(name)}, or as {key(name)} in the file of --config."
                 if name == "panel":
                     remedy = 'As in: revealed fit trips.csv …, or as panel = "trips.csv" in the file of --config.'
-                raise InvalidOption(flag(name), about, "nothing", remedy=remedy)
+                raise InvalidOption.conflict(flag(name), f"is required: {about}", remedy=remedy)
         if not 0.0 <= self.discount <= 1.0:
             raise InvalidOption("--discount", "a number in [0, 1]", repr(self.discount))
 
@@ -351,7 +351,7 @@ def read_toml(kind: type[Description], path: str | os.PathLike[str]) -> dict[str
             remedy = f"Did you mean {near[0]}?" if near else "Its options are those of revealed fit --help."
             raise InvalidOption("--config", "options of revealed fit", f"{word!r} in {file}", remedy=remedy)
         if name in out:
-            raise InvalidOption("--config", "each option once", f"{key(name)} and {name} in {file}")
+            raise InvalidOption("--config", "every option only once", f"{key(name)} and {name} in {file}")
         value = _checked(name, value, options[name].metadata, f" in {file}")
         out[name] = _seen_from_here(value, file.parent) if options[name].metadata["path"] else value
     return out

@@ -149,8 +149,9 @@ class Recipe(Description):
                 raise InvalidOption("--bins", expected, repr(name), remedy="Name it as --state, too.")
         for name in self.state:
             if name not in wanted:
-                remedy = f"Whole numbers have bins, too: {name}=edges:0,1,2."
-                raise InvalidOption("--bins", f"bins of every state column, also of {name}", "none", remedy=remedy)
+                remedy = f"Whole numbers can be binned, too: --bins {name}=edges:0,1,2."
+                rule = f"is required for every state column once one has it: {name} has no bins"
+                raise InvalidOption.conflict("--bins", rule, remedy=remedy)
         if len(wanted) == 1:
             return discretize(self.source, self.state[0], **wanted[self.state[0]])
         edges = {name: list(discretize(self.source, name, **wanted[name]).edges[0]) for name in self.state}
@@ -213,7 +214,7 @@ class Recipe(Description):
         keys = self.feature_state or self.state
         lost = [name for name in keys if name not in self._table.names]
         if lost:
-            remedy = f"Where the state is called otherwise: --feature-state {self._table.names[0]}"
+            remedy = f"If the column has another name: --feature-state {self._table.names[0]}."
             expected = f"the column {lost[0]!r} of states, as the panel calls it"
             raise InvalidOption("--features", expected, ", ".join(self._table.names), remedy=remedy)
         if len(keys) != len(self.state):
@@ -324,8 +325,10 @@ class Recipe(Description):
         kernel: dict[str, Any] = {}
         if self.kernel is not None:
             if self.places is None:
-                remedy = "Name the columns of the features file with --coordinates x,y."
-                raise InvalidOption("--kernel", "coordinates of states", "none", remedy=remedy)
+                remedy = "Coordinates are two columns of the features file; bins have their centres."
+                raise InvalidOption.conflict(
+                    "--kernel", "requires `--coordinates x,y` (with `--features`)", remedy=remedy
+                )
             kernel = {"coordinates": self.places, "bandwidth": self.kernel}
         found = estimate_transitions(demos, unseen=self.unseen, smoothing=self.smoothing, **kernel)
         terminal = None

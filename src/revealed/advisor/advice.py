@@ -144,7 +144,7 @@ def advise(
 def _require_no_goals(demos: Any) -> None:
     if isinstance(demos, Demonstrations) and demos.goals is not None:
         remedy = "Use rv.NFXP(reward).fit(mdp, demos): it shares its work between the goals."
-        raise InvalidDemonstrations("demos", "demonstrations without goals", "trips with goals", remedy=remedy)
+        raise InvalidDemonstrations.impossible("there is no advice for trips with goals", None, remedy, "demos")
 
 
 def _as_budget(budget: Any) -> float:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from revealed.commands.terminal import as_typed, one_line, say
+from revealed.commands.terminal import one_line, say
 from revealed.errors import InvalidOption, WorkersLost
 
 if TYPE_CHECKING:
@@ -121,8 +121,8 @@ def _reproduce_rust(ctx: typer.Context, out: Path | None) -> None:
     for name in ("scale", "jobs", "cluster", "only", "fresh"):
         source = ctx.get_parameter_source(name)
         if source is not None and source.name == "COMMANDLINE":
-            remedy = "Leave it out: rust takes only --out."
-            raise InvalidOption(f"--{name}", "nothing of it with rust", as_typed(ctx.params[name]), remedy=remedy)
+            remedy = "Only --out applies to it."
+            raise InvalidOption.conflict(f"--{name}", "has no effect with `rust`", remedy=remedy)
     from revealed.experiments import rust, rust_tables
     from revealed.files import prepare_folder
 
@@ -152,8 +152,8 @@ def _plan(scale: str, only: list[str]) -> dict[str, Any]:
 
 def _require_one_place(jobs: int | None, cluster: str | None) -> None:
     if jobs is not None and cluster is not None:
-        remedy = "Leave it out: a cluster has as many workers as were started."
-        raise InvalidOption("--jobs", "nothing of it with --cluster", str(jobs), remedy=remedy)
+        remedy = "The cluster decides how many workers there are."
+        raise InvalidOption.conflict("--jobs", "cannot be combined with `--cluster`", remedy=remedy)
 
 
 def _run(

@@ -152,7 +152,9 @@ class _Rows:
         first = np.concatenate([[0], np.flatnonzero(~self.same) + 1])
         if clock.dtype.kind not in "iu":
             if first_time is not None:
-                raise InvalidInput("first_time", "None, where times are not whole numbers", repr(first_time))
+                raise InvalidInput.conflict(
+                    "first_time", "requires times that are whole numbers, or dates with a period"
+                )
             return self.same, (np.arange(agent.size) - first[agent]).astype(np.intp)
         clock = clock.astype(np.int64)  # small types would wrap around
         if first_time is not None and (not is_index(first_time) or first_time > clock.min()):
