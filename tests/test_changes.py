@@ -44,7 +44,7 @@ def test_decisions_of_the_open_network_are_those_of_the_closed_one():
     one, other = town().trips(table), town().without(["ba", "cd"]).trips(table)
     np.testing.assert_array_equal(one.counts, other.counts)
     with pytest.raises(
-        InvalidDemonstrations, match="no turn leads from link 'bc' to link 'ce', where .* goes at sequence 4"
+        InvalidDemonstrations, match=r"no turn leads from link 'bc' to link 'ce', where .* goes at sequence 4"
     ):
         town().without("ce").trips(table)
 

@@ -138,7 +138,7 @@ def test_the_run_is_repeated_to_the_last_byte(no_report):
 
 def test_without_a_folder_nothing_is_written():
     before = sorted(os.listdir())
-    assert "Nothing was written: --out DIR does." in well("fit", *TRIPS)
+    assert "Nothing was written; use --out DIR to save the results." in well("fit", *TRIPS)
     assert sorted(os.listdir()) == before
 
 
@@ -339,10 +339,32 @@ def test_help_shows_a_full_example(command):
 
 def test_help_tells_of_lists():
     told = " ".join(well("fit", "--help").split())
-    assert "--columns COLUMN A feature to use; without it, all. May be given several times, or with commas." in told
+    assert "--columns COLUMN Feature to use. Repeatable, or separated by commas. [default: all]" in told
+    assert "--hidden UNITS Units per hidden layer of a neural reward. Repeatable, or separated by commas." in told
+    assert "[default: 32 16]" in told
+
+
+def test_help_says_what_a_number_means_and_its_default():
+    told = " ".join(well("fit", "--help").split())
+    assert "--tol <float> Gradient-norm tolerance. [default: by optimizer: newton 1e-9," in told
+    assert "--seed <int> Random seed of the bootstrap and of a neural reward's starting weights. [default: 0]" in told
     assert (
-        "--hidden UNITS Units of a hidden layer. May be given several times, or with commas. [default: 32 16]" in told
+        "--smoothing <float> Pseudo-count that pulls transitions toward the average over actions. [default: 0]" in told
     )
+
+
+def test_help_tells_the_optimizers_own_defaults():
+    """What `--tol` and `--max-iter` promise is what the optimisers do."""
+    from revealed.optimize import _DEFAULTS  # pyright: ignore[reportPrivateUsage]
+
+    about = option_fields()
+    for name in ("tol", "max_iter"):
+        said = {how: getattr(_DEFAULTS[how], name) for how in ("newton", "lbfgs", "network", "adam")}
+        told = {
+            how: f"{value:.0e}".replace("e-0", "e-") if name == "tol" else f"{value}" for how, value in said.items()
+        }
+        promise = "newton {newton}, lbfgs {lbfgs} (networks {network}), adam {adam}".format(**told)
+        assert promise in about[name]["help"]
 
 
 def test_the_examples_of_help_name_options_that_exist():

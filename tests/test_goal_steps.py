@@ -203,7 +203,7 @@ def test_episodes_may_have_goals():
     np.testing.assert_array_equal(passed.destinations, [3])
     with pytest.raises(InvalidDemonstrations, match=r"`goal`.*'mil' \(first at episode 1\). Did you mean mill"):
         rv.Demonstrations.from_episodes([steps, steps], mdp, goal=["mill", "mil"])
-    with pytest.raises(InvalidDemonstrations, match=r"goes on after.*trip 0, time 2, state 'gate'"):
+    with pytest.raises(InvalidDemonstrations, match=r"cannot go on after.*trip 0, time 2, state 'gate'"):
         rv.Demonstrations.from_episodes([steps], mdp, goal="gate")
 
 

@@ -45,7 +45,7 @@ def test_links_are_called_by_their_nodes_and_in_multigraphs_by_their_keys():
     network = rv.RoadNetwork.from_networkx(town_graph(), u_turns=False)
     assert ("A", "B") in network.links
     assert network.turn_index(("A", "B"), ("B", "C")) >= 0
-    with pytest.raises(InvalidInput, match="a link that follows"):
+    with pytest.raises(InvalidInput, match="no turn leads from"):
         network.turn_index(("A", "B"), ("B", "A"))
     graph = nx.MultiDiGraph([(1, 2), (1, 2), (2, 3)])
     multi = rv.RoadNetwork.from_networkx(graph)

@@ -287,7 +287,7 @@ def carry_out(options: dict[str, object]) -> None:
 
 
 def test_every_state_column_needs_bins():
-    with pytest.raises(InvalidOption, match="`--bins` is required for every state column .* y has no bins"):
+    with pytest.raises(InvalidOption, match=r"`--bins` is required for every state column .* y has no bins"):
         grid_recipe(bins="x=3").prepare()
 
 

@@ -581,7 +581,7 @@ def test_whose_moves_they_were_is_then_not_known():
     mdp = rv.MDP(rv.estimate_transitions(demos, unseen="stay"), discount=0.9)
     x = np.arange(BINS) / BINS
     fit = rv.NFXP(rv.LinearReward(np.stack([x[:, None] * [1, 0], np.ones((BINS, 1)) * [0, 1]], axis=2))).fit(mdp, demos)
-    with pytest.raises(InvalidInput, match="other agents"):
+    with pytest.raises(InvalidInput, match="`joint` requires transitions that were estimated from the same agents"):
         fit.cov_params("cluster", joint=True)
     again = Reestimation(None, mdp, demos, fit.theta, fit.value, True)
     assert again.estimated is None

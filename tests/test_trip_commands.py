@@ -344,7 +344,7 @@ def test_parameters_change_as_without_goals(own):
             ("fit", *ROADS, "--id", "x"),
             "`--id` does not apply to a road network. Name the column of trips with",
         ),
-        (("fit", "trips.csv", "--trip", "trip"), "`--id` is required: column that says who decides."),
+        (("fit", "trips.csv", "--trip", "trip"), "`--id` is required (column of the decision maker's id)."),
     ],
 )
 def test_mistakes_are_one_line(arguments, message):

@@ -131,8 +131,8 @@ def test_a_turn_that_does_not_exist_is_named_with_its_trip():
 
 def test_a_trip_that_passes_its_last_link_is_named_with_the_remedy():
     with raises(
-        "trip 'T7' enters its last link 'bc' at sequence 2 and again at 6 (first at row 4; 1 such trip). A trip ends on "
-        "entering its destination. Cut the trip there, drop a duplicated row, let trips pass through with "
+        "trip 'T7' enters its last link 'bc' at sequence 2 and again at 6 (first at row 4; 1 such trip). A trip ends "
+        "on entering its destination. Cut the trip there, drop a duplicated row, let trips pass through with "
         "network.with_arrivals(['bc']), or leave such trips out: bad=\"drop\"."
     ):
         town().trips(trip_table(("T1", "ab bc cd"), ("T7", "ab bc cd da ab bc")))

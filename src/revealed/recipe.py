@@ -326,9 +326,8 @@ class Recipe(Description):
         if self.kernel is not None:
             if self.places is None:
                 remedy = "Coordinates are two columns of the features file; bins have their centres."
-                raise InvalidOption.conflict(
-                    "--kernel", "requires `--coordinates x,y` (with `--features`)", remedy=remedy
-                )
+                rule = "requires `--coordinates x,y` with `--features`, or `--bins`"
+                raise InvalidOption.conflict("--kernel", rule, remedy=remedy)
             kernel = {"coordinates": self.places, "bandwidth": self.kernel}
         found = estimate_transitions(demos, unseen=self.unseen, smoothing=self.smoothing, **kernel)
         terminal = None

@@ -22,10 +22,11 @@ SAME = "MCE-IRL is NFXP under its other name: its estimates are those of the col
 
 
 def compare(config: Config = None, json: Json = False, force: Force = False, **options: Any) -> None:
-    """Run every method on the same data, and say which suits it.
+    """Run every method on the same data and recommend one.
 
-    Prints estimates of NFXP (= MCE-IRL), CCP and NPL side by side, then the advice and what it rests on. With --out it
-    writes compare.csv, advice.txt, compare.html, config.toml, and a folder per method as revealed fit does.
+    Prints the estimates of NFXP (= MCE-IRL), CCP and NPL side by side, then a recommendation and the measurements
+    behind it. With --out, also writes compare.csv, advice.txt, compare.html, config.toml, and one folder per method, as
+    revealed fit does.
 
     \b
     Example:

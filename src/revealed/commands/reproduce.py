@@ -41,41 +41,37 @@ class Scale(StrEnum):
 def reproduce(
     ctx: typer.Context,
     what: Annotated[
-        What, typer.Argument(help="paper: the paper's experiments. rust: the estimates and tests of Rust (1987).")
+        What, typer.Argument(help="The paper's experiments (paper), or the estimates and tests of Rust, 1987 (rust).")
     ] = What.paper,
     scale: Annotated[
         Scale,
-        typer.Option(help="quick: smaller grids, fewer points; minutes. paper: the full protocol; up to an hour."),
+        typer.Option(help="quick: smaller grids and fewer points, takes minutes. paper: full protocol, up to an hour."),
     ] = Scale.quick,
     out: Annotated[
         Path | None,
-        typer.Option(
-            help="Folder for the results; made if it is not there.  [default: results/SCALE; with rust, none]"
-        ),
+        typer.Option(help="Output folder, created if needed.  [default: results/SCALE; with rust, print only]"),
     ] = None,
-    jobs: Annotated[
-        int | None, typer.Option(min=1, help="Cells that are computed at the same time.  [default: all cores]")
-    ] = None,
+    jobs: Annotated[int | None, typer.Option(min=1, help="Number of parallel workers.  [default: all cores]")] = None,
     cluster: Annotated[
         str | None,
         typer.Option(
             metavar="ADDRESS",
-            help="Compute cells on a cluster: Dask's scheduler (tcp://host:8786), its .json file, or ray.",
+            help="Run on a cluster: address of a Dask scheduler (tcp://host:8786), its .json file, or ray.",
         ),
     ] = None,
     only: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help=f"Only this of {NAMES}; may be given several times, or with commas."),
+        typer.Option(metavar="NAME", help=f"Run only this experiment: {NAMES}. Repeatable, or separated by commas."),
     ] = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Compute everything anew, also what is there.")] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Recompute everything, including stored results.")] = False,
 ) -> None:
-    """Run the paper's experiments, or Rust's estimates.
+    """Reproduce the paper's experiments, or Rust's (1987) estimates.
 
-    rust prints the estimates of Rust (1987), Table IX, beside the published ones, by every method, with tests; it takes
-    only --out. paper runs the experiments and writes a report.
+    paper runs the experiments and writes a report. rust prints the estimates of Table IX in Rust (1987) by every
+    method, next to the published ones, with tests; of the options, only --out applies.
 
-    Computes what the folder lacks: a run that was stopped goes on where it was. Then writes report.html (verdicts,
-    figures, tables, configuration; one file), figures/ (PNG and PDF), tables/ (CSV and LaTeX) and table.csv, and
+    Only missing results are computed, so an interrupted run resumes where it stopped. Writes report.html (verdicts,
+    figures, tables and configuration in one file), figures/ (PNG and PDF), tables/ (CSV and LaTeX) and table.csv, and
     prints the verdicts.
 
     \b
@@ -85,10 +81,10 @@ def reproduce(
     Example: two experiments of the full protocol
       revealed reproduce --scale paper --only obstacleworld --only timing
     \b
-    Example: on a Dask cluster, which `dask scheduler` and `dask worker tcp://host:8786` make
+    Example: on a Dask cluster started with `dask scheduler` and `dask worker tcp://host:8786`
       revealed reproduce --scale paper --cluster tcp://host:8786
     \b
-    Example: Rust (1987), printed, and written as CSV and LaTeX
+    Example: Rust (1987), printed and written as CSV and LaTeX
       revealed reproduce rust --out results/rust
     """
     if what is What.rust:
@@ -104,10 +100,10 @@ def reproduce(
             _report(folder, jobs)
 
 
-def report(folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a run.")]) -> None:
-    """Write a run's report again, without running anything.
+def report(folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a run.")]) -> None:
+    """Rewrite the report of a run from its stored results.
 
-    Everything comes from what the folder has stored; a run that is not finished gives a report, too.
+    Nothing is computed; an unfinished run gives a report, too.
 
     \b
     Example:
