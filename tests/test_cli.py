@@ -120,7 +120,7 @@ def test_an_interrupt_keeps_what_was_done_and_the_same_command_goes_on(tmp_path)
     done = python("-c", SMALL + INTERRUPTED + START, *command)
     assert done.returncode == 130
     assert "stopped: 5 of 24 cells are done and kept" in one_line(done)
-    assert "the same command goes on" in done.stderr
+    assert "the same command resumes from there" in done.stderr
     again = python("-c", SMALL + START, *command)
     assert again.returncode == 0, again.stderr
     assert "24 cells (5 done)" in again.stdout

@@ -590,7 +590,7 @@ def test_compare_is_every_method_side_by_side_and_the_advice(no_report):
         assert f'method = "{method}"' in Path("compared", method, "config.toml").read_text()
     assert np.allclose(table["NFXP coef"], table["NPL coef"], atol=1e-7)  # a settled NPL is the maximum
     told = " ".join(out.split())
-    assert "MCE-IRL is NFXP under its other name" in told
+    assert "MCE-IRL is another name for NFXP" in told
     assert "Use " in told
     assert "Use " in Path("compared/advice.txt").read_text()
 

@@ -173,7 +173,7 @@ def test_an_interrupted_bootstrap_leaves_the_estimate(call, when, monkeypatch, t
     words = ("--errors", "bootstrap", "--reps", "50", "--json", "--out", tmp_path / "out")
     stopped = here("fit", *TRIPS, *words)
     assert stopped.exit_code == 130
-    told = f"the bootstrap was stopped {when}: standard errors are of kind hessian."
+    told = f"the bootstrap was stopped {when}: hessian standard errors are shown instead."
     assert told in one_line(stopped)
     found = json.loads(stopped.stdout)
     assert found["params"] == plain

@@ -265,7 +265,7 @@ def test_files_in_pieces_are_one_panel():
         ),
         ({"bins": "station=many"}, "got 'station=many'"),
         ({"bins": "station=log:3"}, "got 'station=log:3'"),
-        ({"feature_state": "code"}, "expected the column 'code' of states"),
+        ({"feature_state": "code"}, "expected a state column 'code', as in the panel"),
         ({"feature_state": ["station", "x"]}, "`--feature-state`: expected 1 columns, as --state has"),
         ({"terminal": "zo"}, "`--terminal`: expected one of airport"),
         ({"columns": ["shop"]}, "Did you mean shops?"),
@@ -287,7 +287,7 @@ def carry_out(options: dict[str, object]) -> None:
 
 
 def test_every_state_column_needs_bins():
-    with pytest.raises(InvalidOption, match=r"`--bins` is required for every state column .* y has no bins"):
+    with pytest.raises(InvalidOption, match="`--bins` must cover every state column: y has no bins"):
         grid_recipe(bins="x=3").prepare()
 
 

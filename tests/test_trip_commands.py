@@ -164,7 +164,7 @@ def test_methods_are_compared_without_advice():
     said = " ".join(well("compare", *ROADS).split())
     assert "NFXP CCP NPL" in said
     assert "First step logit logit" in said
-    assert "No advice where trips have goals: NFXP shares its work between them" in said
+    assert "No recommendation for trips with goals: use NFXP, which shares its work between goals" in said
 
 
 # ------------------------------------------------------------------------------------------------------------ predict

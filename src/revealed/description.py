@@ -113,7 +113,7 @@ class Description:
     bad_trips: str | None = _option(
         "text",
         None,
-        "Trips with unknown links or turns, or that pass their last link: raise an error or drop them.  [default: error]",
+        "Trips with unknown links or turns, or that pass their last link: error, or drop them.  [default: error]",
         ("error", "drop"),
     )
     # the reward

@@ -32,7 +32,7 @@ class GoalEvidence(Evidence):
         return np.asarray(self.trips[:, self.seen] @ self.scores)
 
     def _outer(self) -> Floats:
-        """Σ_t u_t u_tᵀ: decisions of one trip are one draw, however they hang together (theory N1a)."""
+        """Σ_t u_t u_tᵀ: decisions of one trip are one draw, however they are correlated (theory N1a)."""
         U = self.trip_scores - self.often @ self.trip_scores / self.often.sum()
         return (U * self.often[:, None]).T @ U
 

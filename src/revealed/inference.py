@@ -374,7 +374,7 @@ def soft_value_of(part: Any) -> Floats:
 
 
 def clustered(scores: Floats, copies: Floats | None = None) -> Floats:
-    """Σ_i s_i s_iᵀ · N/(N − 1): the meat of agents, or groups, whose decisions may hang together (theory N3); with
+    """Σ_i s_i s_iᵀ · N/(N − 1): the meat where decisions are correlated within an agent or group (theory N3); with
     `copies`, of so many agents alike, around their mean."""
     if copies is None:
         N = len(scores)

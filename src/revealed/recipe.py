@@ -146,11 +146,11 @@ class Recipe(Description):
         for name in wanted:
             if name not in self.state:
                 expected = f"a state column ({', '.join(self.state)}) and its bins"
-                raise InvalidOption("--bins", expected, repr(name), remedy="Name it as --state, too.")
+                raise InvalidOption("--bins", expected, repr(name), remedy="Add it as --state.")
         for name in self.state:
             if name not in wanted:
                 remedy = f"Whole numbers can be binned, too: --bins {name}=edges:0,1,2."
-                rule = f"is required for every state column once one has it: {name} has no bins"
+                rule = f"must cover every state column: {name} has no bins"
                 raise InvalidOption.conflict("--bins", rule, remedy=remedy)
         if len(wanted) == 1:
             return discretize(self.source, self.state[0], **wanted[self.state[0]])
@@ -215,7 +215,7 @@ class Recipe(Description):
         lost = [name for name in keys if name not in self._table.names]
         if lost:
             remedy = f"If the column has another name: --feature-state {self._table.names[0]}."
-            expected = f"the column {lost[0]!r} of states, as the panel calls it"
+            expected = f"a state column {lost[0]!r}, as in the panel"
             raise InvalidOption("--features", expected, ", ".join(self._table.names), remedy=remedy)
         if len(keys) != len(self.state):
             raise InvalidOption("--feature-state", f"{len(self.state)} columns, as --state has", ", ".join(keys))

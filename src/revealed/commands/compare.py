@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from revealed.recipe import Recipe
 
 METHODS = ("nfxp", "ccp", "npl")
-GOALS = "No advice where trips have goals: NFXP shares its work between them and needs no first step."
-SAME = "MCE-IRL is NFXP under its other name: its estimates are those of the column NFXP."
+GOALS = "No recommendation for trips with goals: use NFXP, which shares its work between goals and needs no first step."
+SAME = "MCE-IRL is another name for NFXP: its estimates are those in the column NFXP."
 
 
 def compare(config: Config = None, json: Json = False, force: Force = False, **options: Any) -> None:
@@ -80,7 +80,7 @@ def _run(recipe: Recipe) -> Compared:
                 first = first or error
                 found.failed.append(f"{method.upper()} has no estimate: {in_flags(error, PANEL)}")
             if found.stopped or (method in found.fits and found.fits[method].status.interrupted):
-                found.stopped = found.stopped or "stopped: methods that were not reached are missing."
+                found.stopped = found.stopped or "stopped: the remaining methods were not run."
                 return found
         if not found.fits and first is not None:
             raise first
@@ -89,7 +89,7 @@ def _run(recipe: Recipe) -> Compared:
         if not found.fits:
             raise
         missing = [method.upper() for method in METHODS if method not in found.fits]
-        found.stopped = f"stopped: {', '.join(missing) or 'the advice'} is missing, what was finished is kept."
+        found.stopped = f"stopped before {', '.join(missing) or 'the recommendation'}; finished results are kept."
     return found
 
 

@@ -85,7 +85,7 @@ def with_bootstrap(found: AnyFit) -> tuple[Any, str]:
         when = "before two replications were done"
     plain = replace(found, chosen=None)
     known = found.options["weighting"] == "sample"  # with occupancy weighting nothing but a bootstrap has them
-    kind = f"standard errors are of kind {plain.errors[0]}" if known else "there are no standard errors"
+    kind = f"{plain.errors[0]} standard errors are shown instead" if known else "there are no standard errors"
     line = f"the bootstrap was stopped {when}: {kind}."
     status = replace(found.status, notes=(*found.status.notes, line))
     return replace(plain, status=status), line

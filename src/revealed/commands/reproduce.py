@@ -174,7 +174,7 @@ def _note_other_scale(folder: Path, scale: str) -> None:
 
     before = Store(folder).read_run().get("scale", scale)
     if before != scale:
-        typer.echo(f"{folder} has results at scale {before}: they are kept, but the report will be of scale {scale}.")
+        typer.echo(f"{folder} has results at scale {before}: they are kept, but the report will be for scale {scale}.")
 
 
 def _counts(plan: Mapping[str, Any], folder: Path) -> tuple[int, int]:
@@ -262,13 +262,13 @@ def _troubles(findings: Findings) -> list[str]:
         lines += [f"{name}: {text}" for text in chapter.shown.notes]
         failed = chapter.results.failed
         if len(failed):
-            lines.append(f"{name}: {len(failed)} cells failed; the same command tries them again.")
+            lines.append(f"{name}: {len(failed)} cells failed; run the same command to try them again.")
             shown = failed.head(SHOWN_FAILURES).itertuples()
             lines += [
                 f"  {row.method}, {row.setting}, size {row.size}, seed {row.seed}: {row.message}" for row in shown
             ]
     missing = findings.count("missing")
-    return lines + ([f"{missing} cells are missing; the same command as before goes on."] if missing else [])
+    return lines + ([f"{missing} cells are missing; run the same command to resume."] if missing else [])
 
 
 @contextmanager
@@ -277,11 +277,11 @@ def _goes_on(plan: Mapping[str, Any], folder: Path) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        say(f"stopped: {_done(plan, folder)}; the same command goes on from there.")
+        say(f"stopped: {_done(plan, folder)}; the same command resumes from there.")
         raise typer.Exit(130) from None
     except WorkersLost:
-        remedy = "Often memory ran out: run it again, it goes on from there, with fewer --jobs"
-        say(f"workers were killed from outside, again and again: {_done(plan, folder)}. {remedy}.")
+        remedy = "Often memory ran out: run the command again with fewer --jobs, and it resumes from there"
+        say(f"workers were killed repeatedly: {_done(plan, folder)}. {remedy}.")
         raise typer.Exit(1) from None
 
 

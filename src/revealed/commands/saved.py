@@ -259,7 +259,7 @@ def _open(saved: Path) -> tuple[Any, Names]:
 
     fit, names = open_fit(saved)
     if not fit.converged:
-        say(" ".join(f"note: the fit ended {fit.status.code}: {in_flags(fit.status.message)}".split()))
+        say(" ".join(f"note: the fit did not converge ({fit.status.code}): {in_flags(fit.status.message)}".split()))
     return fit, names
 
 
