@@ -188,7 +188,7 @@ def test_trips_drawn_from_a_fit_have_its_log_likelihood(goal_trips, goal_fit):
 
 def test_places_to_simulate_between_are_checked(goal_fit):
     wrong: list[tuple[dict[str, Any], str]] = [
-        ({"origins": [0]}, "both or neither"),
+        ({"origins": [0]}, "`origins` requires `destinations`"),
         ({"n": 3, "origins": [0], "destinations": [1]}, "Repeat them instead"),
         ({"origins": [0, 1], "destinations": [2]}, "as many as origins"),
     ]

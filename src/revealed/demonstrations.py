@@ -393,8 +393,8 @@ class Demonstrations(Trips):
             )
         if self.goal_states is not None:
             remedy = "Use mdp.base, where a trip ends on entering its goal, whenever that is; or leave goals out."
-            expected, got = "no goals, where a horizon ends every trip", f"trips toward {n_goals(self.goal_states)}"
-            raise InvalidDemonstrations("goal", expected, got, remedy=remedy)
+            rule = "cannot be combined with a horizon, which ends every trip"
+            raise InvalidDemonstrations.conflict("goal", rule, None, remedy)
         steps = self._on_one_clock(first_time)
         horizon = int(mdp.horizon or 0)
         steps = lifted(steps, self.n_states, horizon, self.ids)

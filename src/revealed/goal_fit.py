@@ -134,7 +134,7 @@ class GoalFit(AnyFit):
         if not of_trips(self.reward_model):
             return self._values.toward(g)
         if cases_by(self.reward_model) == "pair" and origin is None:
-            raise InvalidInput("origin", "where the trip begins: the reward depends on it", "None")
+            raise InvalidInput.conflict("origin", "is required: the reward depends on where the trip begins")
         o = -1 if origin is None else self._state(origin, "origin")
         return GoalValues(self.mdp, self.case_table(g, o), self.options["solver"]).toward(g)
 

@@ -15,6 +15,7 @@ from revealed.errors import InvalidDemonstrations
 from revealed.labels import plain
 from revealed.naming import Labels, is_label, places
 from revealed.tables import sparse_table
+from revealed.voices import either
 
 
 @dataclass(frozen=True)
@@ -184,12 +185,12 @@ def lifted(steps: Steps, n_states: int, horizon: int, ids: tuple[Any, ...]) -> S
     """The same steps on an unrolled horizon (theory F1): state s at time t is t·S + s."""
     if steps.time.max() >= horizon:
         late = int(steps.time.argmax())
-        raise InvalidDemonstrations(
-            "demonstrations",
-            f"at most {horizon} decisions per trajectory (the horizon)",
-            f"a decision at time {steps.time[late]}",
+        longer = int(steps.time.max()) + 1
+        raise InvalidDemonstrations.impossible(
+            f"a decision at time {steps.time[late]} is beyond the horizon of {horizon} decisions",
             f"agent {ids[steps.agent[late]]!r}",
-            f"Use mdp.base.unroll({int(steps.time.max()) + 1}) or shorter trajectories.",
+            f"Use {either(f'mdp.base.unroll({longer})', f'--horizon {longer}')} or shorter trajectories.",
+            "demonstrations",
         )
     following = np.where(steps.next_state >= 0, (steps.time + 1) * n_states + steps.next_state, -1)
     return replace(steps, state=steps.time * n_states + steps.state, next_state=following)

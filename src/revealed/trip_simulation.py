@@ -18,7 +18,7 @@ from revealed.demonstrations import Demonstrations
 from revealed.errors import InvalidInput, ValueDoesNotExist
 from revealed.goal_values import GoalValues, Toward
 from revealed.mdp import MDP, require_mdp
-from revealed.naming import indices_or_labels, state_in_words
+from revealed.naming import in_words, indices_or_labels, state_in_words
 from revealed.rewards.base import cases_by, of_trips
 from revealed.simulation import draw_actions, draw_moves, make_rng
 
@@ -101,15 +101,16 @@ def _require_trips(mdp: MDP, starts: Ints, goals: Ints) -> None:
         raise InvalidInput("destinations", f"as many as origins ({starts.size})", goals.size)
     nowhere = np.flatnonzero(starts == goals)
     if nowhere.size:
-        where = state_in_words(mdp, int(starts[nowhere[0]]))
-        raise InvalidInput("origins", "other states than the destinations", where, f"trip {nowhere[0]}")
+        what = f"a trip cannot start at its destination {state_in_words(mdp, int(starts[nowhere[0]]))}"
+        raise InvalidInput.impossible(what, f"trip {nowhere[0]}", argument="origins")
 
 
 def _require_reached(mdp: MDP, toward: Toward, starts: Ints, trips: Ints) -> None:
     lost = np.flatnonzero(np.isneginf(toward.value[starts]))
     if lost.size:
-        got = f"no way from {state_in_words(mdp, int(starts[lost[0]]))} to {state_in_words(mdp, toward.goal)}"
-        raise InvalidInput("origins", "states that can reach their destinations", got, f"trip {trips[lost[0]]}")
+        goal = in_words("goal", mdp.state_labels, toward.goal)
+        what = f"{goal} cannot be reached from {state_in_words(mdp, int(starts[lost[0]]))}"
+        raise InvalidInput.impossible(what, f"trip {trips[lost[0]]}", argument="origins")
 
 
 def _require_an_end(mdp: MDP, toward: Toward, starts: Ints) -> None:
@@ -120,10 +121,10 @@ def _require_an_end(mdp: MDP, toward: Toward, starts: Ints) -> None:
     except ValueDoesNotExist:
         decisions = np.inf
     if not decisions <= MOST_DECISIONS:
-        expected = f"the most decisions of a trip, where trips to {state_in_words(mdp, toward.goal)} take so long"
-        got = f"None, with {decisions:.2g} decisions expected per trip"
-        remedy = "Trips that are not there by then are cut off; or make rewards more negative."
-        raise InvalidInput("longest", expected, got, remedy=remedy)
+        goal = in_words("goal", mdp.state_labels, toward.goal)
+        rule = f"is required where trips take so long: {decisions:.2g} decisions are expected on the way to {goal}"
+        remedy = "Trips that have not arrived by then are cut off; or make rewards more negative."
+        raise InvalidInput.conflict("longest", rule, remedy=remedy)
 
 
 def simulate_like(
@@ -131,8 +132,8 @@ def simulate_like(
 ) -> Demonstrations:
     """Trips of a fit with goals between the places given, or between pairs drawn from those that were observed."""
     if (origins is None) != (destinations is None):
-        got = "origins alone" if destinations is None else "destinations alone"
-        raise InvalidInput("origins, destinations", "both or neither", got)
+        given, missing = ("origins", "destinations")[:: 1 if destinations is None else -1]
+        raise InvalidInput.conflict(given, f"requires `{missing}`")
     if origins is None:
         starts, goals = fit.demonstrations.origins, fit.demonstrations.destinations
         if n is not None:
@@ -141,7 +142,9 @@ def simulate_like(
             starts, goals = starts[pick], goals[pick]
         origins, destinations = starts, goals
     elif n is not None:
-        raise InvalidInput("n", "None where origins and destinations are given", n, remedy="Repeat them instead.")
+        raise InvalidInput.conflict(
+            "n", "cannot be combined with `origins` and `destinations`", None, "Repeat them instead."
+        )
     else:
         origins, destinations = fit.states("origins", origins), fit.states("destinations", destinations)
     own = fit.reward_model

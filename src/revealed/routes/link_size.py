@@ -79,7 +79,7 @@ class LinkSizes:
         if self.by == "goal":
             return int(goal), -1
         if origin is None:
-            raise InvalidInput("origin", "the link where the trip starts: sizes are those of pairs", "None")
+            raise InvalidInput.conflict("origin", "is required: these link sizes are per pair of origin and goal")
         return int(goal), int(origin)
 
     def _unknown(self, goal: int, origin: int | None) -> InvalidInput:
