@@ -58,6 +58,7 @@ class Demonstrations(Trips):
     bins: Bins | None = field(repr=False, default=None)
     columns: dict[str, tuple[Any, ...]] = field(repr=False, default_factory=dict)
     period: str | None = field(repr=False, default=None)
+    numbered: tuple[str, ...] = field(repr=False, default=())  # roles of columns of whole numbers, which may be labels
 
     @cached_property
     def counts(self) -> Floats:
@@ -227,7 +228,10 @@ class Demonstrations(Trips):
             require_arrival(demos.steps, demos.ids, found.state_labels)
         labels = {"state_labels": with_columns(found.state_labels, () if roles.bins else roles.state)}
         labels["action_labels"] = with_columns(found.action_labels, roles.action)
-        demos = replace(demos, notes=found.notes, bins=roles.bins, columns=found.columns, period=period, **labels)
+        sizes = {"state": n_states, "action": n_actions}
+        numbered = tuple(role for role in sizes if labels[f"{role}_labels"] is None and sizes[role] is None)
+        known: dict[str, Any] = labels | {"numbered": numbered, "columns": found.columns}
+        demos = replace(demos, notes=found.notes, bins=roles.bins, period=period, **known)
         return demos._without_steps() if keep_steps is False else demos
 
     @classmethod
@@ -303,7 +307,8 @@ class Demonstrations(Trips):
         """Some of the steps; the rest is as it is here."""
         other = self._from_steps(steps, None, self.n_states, self.n_actions, ids)
         labels = {"state_labels": self.state_labels, "action_labels": self.action_labels, "bins": self.bins}
-        other = replace(other, visit_discount=self.visit_discount, period=self.period, **labels)
+        labels |= {"period": self.period, "numbered": self.numbered}
+        other = replace(other, visit_discount=self.visit_discount, **labels)
         return other if agent_weights is None else other.reweighted(agent_weights)
 
     def to_frame(
