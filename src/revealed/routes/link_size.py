@@ -25,6 +25,7 @@ from revealed.paths import BLOCK
 from revealed.positions import same_labels
 from revealed.progress import Progress
 from revealed.rewards.base import align_reward, is_linear, require_reward
+from revealed.rewards.holes import require_defined
 from revealed.rewards.linear import LinearReward
 from revealed.routes.demand import as_demand
 from revealed.routes.expected import require_ways
@@ -193,6 +194,7 @@ class LinkSizeReward:
             )
         self.base, self.sizes = reward, sizes
         self._matrix = _per_pair(reward, sizes.network)
+        require_defined(reward, sizes.network.mdp)
         self._none = self._with(np.zeros(0), np.zeros(0, dtype=np.intp))
 
     @property
