@@ -247,8 +247,8 @@ def _cut(flat: Any) -> tuple[list[Episode], tuple[str, ...]]:
         rest = i - 1 in jumps
         episodes.append(Episode([*rows[i:j], nexts[j - 1]], acts[i:j], rewards[i:j], *ends, goes_on=rest))
     which = "1 transition does" if len(jumps) == 1 else f"{len(jumps)} transitions do"
-    broken = f"{which} not begin where the one before led; trajectories are broken there, and what follows is not a "
-    broken += "start. Where an episode ended, `dones` must say so."
+    broken = f"{which} not begin where the one before led; trajectories are broken there, what follows is not a start, "
+    broken += "and times count on as if nothing were missing. Where an episode ended, `dones` must say so."
     return episodes, (broken,) if jumps else ()
 
 
