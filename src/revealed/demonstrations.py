@@ -99,14 +99,15 @@ class Demonstrations(Trips):
     @classmethod
     def from_trajectories(
         cls,
-        trajectories: Iterable[tuple[Any, Any]],
+        trajectories: Iterable[Any],
         n_states: int,
         n_actions: int,
         ids: Sequence[Any] | None = None,
         next_state: Sequence[Any] | None = None,
         goal: Any = None,
     ) -> Demonstrations:
-        """From (states, actions) pairs of any lengths; `states` may hold one more entry than `actions`.
+        """From (states, actions) pairs of any lengths; `states` may hold one more entry than `actions`. Lists of
+        (state, action) steps are read, too, where they cannot be taken for such pairs.
 
         `ids` names the agent of each trajectory (the same agent may have several; by default each has its own).
         `next_state` gives, per trajectory, where its last decision led, or one next state for every decision.
@@ -157,7 +158,7 @@ class Demonstrations(Trips):
         names = {n: getattr(model, n, None) for n in ("state_labels", "action_labels")}
         if goal is not None:
             goal = as_goals(goal, len(read.pairs), S, names["state_labels"], "episode")
-        written = read_trajectories(read.pairs, S, A, ids, read.after, goal)
+        written = read_trajectories(read.pairs, S, A, ids, read.after, goal, read.goes_on)
         require_arrival(written.steps, written.ids, names["state_labels"])
         demos = cls._from_steps(written.steps, written.starts, S, A, written.ids)
         return replace(demos, notes=read.notes, **names)

@@ -244,7 +244,8 @@ class GoalFit(AnyFit):
         longest: int | None = None,
     ) -> Demonstrations:
         """Trips under the estimated reward: from each of `origins` to the destination beside it, or `n` trips between
-        origins and destinations drawn from those observed; by default as many as were observed, between the same."""
+        origins and destinations drawn from those observed; by default as many as were observed, between the same.
+        Where trips have weights, each counts as often as its weight says, as in `flows`."""
         from revealed.trip_simulation import simulate_like
 
         return simulate_like(self, n, seed, origins, destinations, longest)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from revealed.checks import Ints, as_list, require_count
+from revealed.checks import Floats, Ints, as_list, require_count
 from revealed.demonstrations import Demonstrations
 from revealed.errors import InvalidInput, ValueDoesNotExist
 from revealed.goal_values import GoalValues, Toward
@@ -127,6 +127,31 @@ def _require_an_end(mdp: MDP, toward: Toward, starts: Ints) -> None:
         raise InvalidInput.conflict("longest", rule, remedy=remedy)
 
 
+def trip_weights(demos: Demonstrations) -> Floats:
+    """(n_trajectories,): how often each trip counts."""
+    steps: Any = demos.steps
+    return demos.step_weights[steps.first]
+
+
+def picked_trips(demos: Demonstrations, n: int | None, seed: int | None) -> Ints:
+    """Which of the observed trips to repeat: `n` that are drawn as often as they count, or by default each as often as
+    it counts (to the next whole number, so that all together are as many as were observed)."""
+    weight = trip_weights(demos)
+    if n is not None:
+        return draw_weighted(weight, n, seed)
+    total = max(round(float(weight.sum())), 1)
+    places = (np.arange(total) + 0.5) / total * weight.sum()
+    return np.searchsorted(np.cumsum(weight), places, side="right").clip(max=weight.size - 1)
+
+
+def draw_weighted(weight: Floats, n: int, seed: int | None) -> Ints:
+    """`n` places among these, each drawn as often as its weight says."""
+    rng = make_rng(seed)
+    if np.all(weight == weight[0]):
+        return rng.integers(weight.size, size=n)
+    return rng.choice(weight.size, size=n, p=weight / weight.sum())
+
+
 def simulate_like(
     fit: Any, n: int | None, seed: int | None, origins: Any, destinations: Any, longest: int | None
 ) -> Demonstrations:
@@ -135,12 +160,10 @@ def simulate_like(
         given, missing = ("origins", "destinations")[:: 1 if destinations is None else -1]
         raise InvalidInput.conflict(given, f"requires `{missing}`")
     if origins is None:
-        starts, goals = fit.demonstrations.origins, fit.demonstrations.destinations
         if n is not None:
             require_count("n", n)
-            pick = make_rng(seed).integers(starts.size, size=n)
-            starts, goals = starts[pick], goals[pick]
-        origins, destinations = starts, goals
+        pick = picked_trips(fit.demonstrations, n, seed)
+        origins, destinations = fit.demonstrations.origins[pick], fit.demonstrations.destinations[pick]
     elif n is not None:
         raise InvalidInput.conflict(
             "n", "cannot be combined with `origins` and `destinations`", None, "Repeat them instead."

@@ -33,7 +33,7 @@ from revealed.mdp import MDP
 from revealed.rewards.feature_table import column_of, with_entries
 from revealed.rewards.linear import LinearReward
 from revealed.scenario import ANOTHER_MODEL, as_setting
-from revealed.simulation import make_rng
+from revealed.trip_simulation import draw_weighted, trip_weights
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -113,20 +113,21 @@ def _ends(fit: GoalFit, n: int, seed: int, start: int | None, end: int | None) -
     """Origins and goals of `n` trips. What is not given is drawn from what was observed beside the other or, where
     nobody was there, from all that was observed with a way between the two."""
     origins, goals = fit.demonstrations.origins, np.asarray(fit.demonstrations.destinations)
+    often = trip_weights(fit.demonstrations)
     if start is not None and end is not None:
         return np.full(n, start), np.full(n, end)
     (own, other), given = ((goals, origins), end) if start is None else ((origins, goals), start)
     fixed = np.full(other.size, given)
-    pool = other[own == given]
+    pool = np.flatnonzero((own == given) & (often > 0.0))
     if not pool.size:
         ways = have_ways(fit.mdp, *((other, fixed) if start is None else (fixed, other)))
-        pool = other[ways & (other != given)]
+        pool = np.flatnonzero(ways & (other != given) & (often > 0.0))
     if not pool.size:
         label = spell(fit.state_labels[int(fixed[0])])
         if start is None:
             raise InvalidInput.impossible(f"no observed origin leads to goal {label}", argument="--goal")
         raise InvalidInput.impossible(f"no observed goal can be reached from {label}", argument="--initial")
-    drawn, fixed = pool[make_rng(seed).integers(pool.size, size=n)], np.full(n, given)
+    drawn, fixed = other[pool][draw_weighted(often[pool], n, seed)], np.full(n, given)
     return (drawn, fixed) if start is None else (fixed, drawn)
 
 
