@@ -122,7 +122,7 @@ def test_it_says_which_start_was_used():
     reward = rv.LinearReward(np.random.default_rng(0).normal(size=(4, 2, 1)))
     fit = estimate(mdp, reward, np.ones(1), np.eye(1))
     change: Any = {"params": {"theta0": 0.0}}
-    assert "Starts: all states alike." in str(counterfactual(fit, **change))
+    assert "Starts: uniform over the states that are not terminal." in str(counterfactual(fit, **change))
     assert "Starts: as given." in str(counterfactual(fit, **change, initial=np.eye(4)[1]))
     fit.demonstrations.starts = np.array([3.0, 1.0, 0.0, 0.0])
     assert "Starts: where the data started." in str(counterfactual(fit, **change))

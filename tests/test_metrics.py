@@ -593,9 +593,9 @@ def test_what_is_not_a_model_or_a_fit_is_refused_with_a_remedy():
 @pytest.mark.parametrize(
     ("wrong", "remedy"),
     [
-        (lambda world, fit: evd(world.mdp, world.true_reward, fit), "`.reward`"),
+        (lambda world, fit: evd(world.mdp, world.true_reward, rv.solve(world.mdp, fit)), "`.reward`"),
         (lambda world, fit: evd(world.mdp, world, fit.reward), "`.true_reward`"),
-        (lambda world, fit: rv.solve(world.mdp, fit), "`.reward`"),
+        (lambda world, fit: rv.solve(world.mdp, rv.solve(world.mdp, fit)), "`.reward`"),
         (lambda world, fit: nll(world, fit.demonstrations), "`.expert`"),
         (lambda world, fit: rv.simulate(world.mdp, world, 1, 1), "`.expert`"),
         (lambda world, fit: epic(world.mdp, fit.reward, fit.reward, fit.demonstrations), "`.counts`"),

@@ -43,7 +43,7 @@ from revealed.objective import Case, Evaluation, Objective, require_known
 from revealed.optimize import OPTIMIZERS, Iterate, Search, Settings, Trace, maximise
 from revealed.pi_tilde import GivenPolicy, OwnPolicy
 from revealed.progress import Progress
-from revealed.rewards.base import Reward, align_reward, lift_reward
+from revealed.rewards.base import Reward, align_reward, lift_reward, reward_table
 
 AT_REST, SETTLED = 1e-9, 1e-7  # changes of choice probabilities: at which NPL stops, and which count as settled
 HELD = 1e-6  # nats, in the whole log likelihood: a penalty that costs less holds nothing
@@ -370,7 +370,7 @@ class Run:
         return {
             "method": self.method,
             "theta": best.theta,
-            "reward": np.where(self.mdp.feasible, self.reward.value(best.theta), 0.0),
+            "reward": reward_table(self.reward, best.theta, self.mdp),
             "objective": best.value,
             "gradient_norm": best.gradient_norm,
             "status": status,

@@ -20,7 +20,7 @@ from revealed.goal_values import GoalValues, Toward, value_toward
 from revealed.naming import is_label, label_array
 from revealed.objective import Objective, PlainPart
 from revealed.paths import Moves
-from revealed.rewards.base import cases_by, of_trips
+from revealed.rewards.base import cases_by, of_trips, reward_table
 from revealed.route_cases import RouteCases
 
 if TYPE_CHECKING:
@@ -117,7 +117,8 @@ class GoalFit(AnyFit):
         if not of_trips(self.reward_model):
             return self.reward
         own: Any = self.reward_model
-        return np.where(self.mdp.feasible, own.toward(goal, origin).value(self.theta), 0.0)
+        table = reward_table(own.toward(goal, origin), self.theta, self.mdp)
+        return np.where(np.isnan(self.reward), np.nan, table)
 
     def reward_for(self, goal: Any, origin: Any = None) -> Floats:
         """(S, A): the rewards of those who head for `goal`: `reward`, unless they depend on the trip."""

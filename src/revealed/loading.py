@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from datetime import date, datetime
 from importlib import import_module
 from pathlib import Path
@@ -26,7 +27,7 @@ from revealed.fit import AnyFit, Fit
 from revealed.goal_fit import GoalFit
 from revealed.loaded_checks import SAME, require_consistent, require_model
 from revealed.mdp import MDP
-from revealed.rewards.base import Reward, align_reward, is_linear, lift_reward, require_reward
+from revealed.rewards.base import Reward, align_reward, is_linear, lift_reward, require_reward, reward_table
 from revealed.saving import ESTIMATORS, FILE, KNOWN, MADE_AGAIN, UNSAID
 
 
@@ -110,8 +111,8 @@ class _Decoder:
         fit = (Fit if "policy" in parts else GoalFit)(**parts, estimator=estimator)
         require_consistent(fit)
         if self.given is not None or is_linear(fit.reward_model):  # of a network it would cost a compilation
-            _require_table(fit)
-        return fit
+            return _with_whole_table(fit)
+        return _with_whole_table(fit) if _is_cut(fit) else fit
 
     def _saved_names(self, node: dict[str, Any]) -> list[str]:
         return node["names"] if "$reward" in node else [str(name) for name in self.decode(node).names]
@@ -231,10 +232,17 @@ def _require_names(reward: Reward, saved: list[str]) -> None:
         raise InvalidReward("reward", expected, repr(own[first]), f"parameter {first}")
 
 
-def _require_table(fit: AnyFit) -> None:
-    """The reward gives at the estimate what it gave when the fit was saved."""
-    table = np.where(fit.mdp.feasible, lift_reward(fit.reward_model, fit.mdp).value(fit.theta), 0.0)
-    if not np.allclose(table, fit.reward, rtol=SAME, atol=SAME):
-        gap, remedy = float(np.abs(table - fit.reward).max()), "Are the features the same, and in the same order?"
+def _is_cut(fit: AnyFit) -> bool:
+    """Whether the file has zeros for all pairs that the model does not offer, as older files have."""
+    return fit.mdp.masked and not fit.reward[~fit.mdp.feasible].any()
+
+
+def _with_whole_table(fit: AnyFit) -> AnyFit:
+    """The reward gives at the estimate what it gave when the fit was saved; its table is that of all pairs."""
+    table, offered = reward_table(lift_reward(fit.reward_model, fit.mdp), fit.theta, fit.mdp), fit.mdp.feasible
+    if not np.allclose(table[offered], fit.reward[offered], rtol=SAME, atol=SAME):
+        gap = float(np.abs(table - fit.reward)[offered].max())
+        remedy = "Are the features the same, and in the same order?"
         expected = "the table of rewards that was saved, at the same weights"
         raise InvalidReward("reward", expected, f"one that differs by {gap:.3g}", None, remedy)
+    return replace(fit, reward=table)

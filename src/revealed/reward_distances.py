@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from revealed.alignment import by_label
 from revealed.bellman import as_reward
 from revealed.chain import Chain
 from revealed.checks import as_floats, pass_instead
@@ -77,7 +78,9 @@ def as_table(mdp: MDP, reward: Any, name: str = "reward") -> RewardTable:
     S, A = mdp.feasible.shape
     moves = _as_moves(reward, S, A)
     if moves is None:
-        array = as_floats(reward)
+        if hasattr(reward, "reward_on"):
+            return RewardTable(as_reward(mdp, reward, name))
+        array = as_floats(by_label(mdp, reward, name))
         if array is None:
             remedy = pass_instead(reward, "reward", "true_reward")
             raise InvalidReward(name, "an (S, A) or (S, A, S) array of numbers", type(reward).__name__, remedy=remedy)

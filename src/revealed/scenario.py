@@ -23,6 +23,7 @@ from revealed.labels import listed, near, spell
 from revealed.mdp import MDP, require_mdp
 from revealed.reestimation import with_transitions
 from revealed.rewards.base import Reward, align_reward, lift_reward, require_reward
+from revealed.starts import starts_of
 from revealed.transitions import EstimatedTransitions, TransitionSlopes
 
 EPS = float(np.finfo(np.float64).eps)
@@ -239,26 +240,9 @@ def estimated_side(fit: Any, initial: Any, setting: Setting | None = None) -> Si
 
 
 def _start(fit: Any, mdp: MDP, initial: Any) -> tuple[Floats, str]:
-    """`initial`, else the model's own, else where the data started, else evenly; and which of these in words."""
-    if initial is not None:
-        return mdp.start(initial), "as given"
-    if mdp.initial is not None:
-        return mdp.initial, "the model's start distribution"
-    starts = _observed_starts(fit, mdp)
-    if starts.size == mdp.n_states and starts.sum() > 0.0:
-        return mdp.start(starts / starts.sum()), "where the data started"
-    return mdp.start(), "all states alike"
-
-
-def _observed_starts(fit: Any, mdp: MDP) -> Floats:
-    """Where the data started; on a horizon that is not the data's own, in its first period."""
-    starts: Floats = fit.demonstrations.starts
-    if starts.size == mdp.n_states:
-        return starts
-    if fit.mdp.base is not None:
-        starts = np.asarray(np.bincount(fit.mdp.base_state, weights=starts), dtype=np.float64)
-    later = mdp.n_states - starts.size if mdp.base is not None and mdp.base.n_states == starts.size else 0
-    return np.append(starts, np.zeros(later))
+    """Where agents start, and which start that is in words."""
+    found = starts_of(mdp, initial, fit.demonstrations, fit.mdp)
+    return found.weights, found.words
 
 
 def _reward_of(fit: Any, mdp: MDP, reward: Any, setting: Setting) -> Reward | Floats:

@@ -12,7 +12,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from revealed.checks import as_floats, as_list
+from revealed.checks import Bools, as_floats, as_list
 from revealed.errors import InvalidReward
 from revealed.labels import spell
 from revealed.mdp import MDP, Floats
@@ -73,6 +73,11 @@ class LiftedReward:
     def network(self) -> bool:
         return bool(getattr(self.base, "network", False))
 
+    @property
+    def missing(self) -> Bools | None:
+        own = getattr(self.base, "missing", None)
+        return None if own is None else own[self._index]
+
     def init(self, seed: int | None = None) -> Floats:
         return self.base.init(seed)
 
@@ -92,6 +97,20 @@ class LiftedWithJacobian(LiftedReward):
         per_state = J.shape[0] // self._n_base
         rows = (self._index[:, None] * per_state + np.arange(per_state)).reshape(-1)
         return J[rows]
+
+
+def reward_table(reward: Reward, theta: Floats, mdp: MDP) -> Floats:
+    """(S, A): r at θ of a reward that fits the model (theory V1), for every pair: also for those that the model does
+    not offer and for terminal states, since another model may offer them. NaN where the reward has no value: a pair
+    without features (`reward.missing`), or features that are not numbers."""
+    return np.array(np.broadcast_to(known_values(reward, theta), mdp.feasible.shape))
+
+
+def known_values(reward: Reward, theta: Floats) -> Floats:
+    """The table of a reward as it is, (S, 1) or (S, A), with NaN where it has no value."""
+    values, missing = np.asarray(reward.value(theta), dtype=np.float64), getattr(reward, "missing", None)
+    known = np.isfinite(values) if missing is None else np.isfinite(values) & ~missing
+    return np.where(known, values, np.nan)
 
 
 def plain(reward: Any) -> Any:

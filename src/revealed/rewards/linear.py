@@ -167,6 +167,14 @@ class LinearReward:
         return InvalidReward("features", expected, got, where, remedy or "Add a row for it.")
 
     @property
+    def missing(self) -> Bools | None:
+        """(S, A) or (S, 1): pairs that have no features, of which zeros tell nothing: no row of a table, or no such
+        turn; None where all have some."""
+        if self.leads is None or self.leads.shape != (self.n_states, self.n_columns):
+            return self.absent
+        return self.leads < 0
+
+    @property
     def n_params(self) -> int:
         return int(self.matrix.shape[1])
 

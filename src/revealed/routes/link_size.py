@@ -208,6 +208,10 @@ class LinkSizeReward:
     def __repr__(self) -> str:
         return f"LinkSizeReward({self.base!r}, by {self.by})"
 
+    @property
+    def missing(self) -> Any:
+        return getattr(self.base, "missing", None)
+
     def init(self, seed: int | None = None) -> Floats:
         return np.append(self.base.init(seed), 0.0)
 
