@@ -586,7 +586,7 @@ def test_what_is_not_a_model_or_a_fit_is_refused_with_a_remedy():
     world = rv.environments.obstacleworld(size=4)
     with pytest.raises(InvalidInput, match=r"`mdp`.*Obstacleworld.*`\.mdp`"):
         evd(world, world.true_reward, world.true_reward)  # pyright: ignore[reportArgumentType]
-    with pytest.raises(InvalidInput, match=r"`fit`.*ndarray"):
+    with pytest.raises(InvalidInput, match=r"`fit`.*an array.*policy or a reward.*policy=table"):
         rv.evaluate(world.expert, world.mdp, world.true_reward)
 
 

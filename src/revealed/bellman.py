@@ -20,7 +20,6 @@ from typing import Any
 
 import numpy as np
 
-from revealed.alignment import by_label
 from revealed.chain import (
     MANY,
     MAX_NEWTON,
@@ -52,6 +51,7 @@ from revealed.levels import (
 from revealed.linear_solvers import EPS, SOLVERS, Work
 from revealed.mdp import MDP, Floats, require_mdp
 from revealed.naming import pair_in_words
+from revealed.positions import in_order, label_tables
 from revealed.progress import Progress
 from revealed.sweeps import log_sum_exp, q_values, soft_maximum, sweep
 from revealed.transitions.pattern import ROUGH
@@ -107,7 +107,7 @@ def solve(mdp: MDP, reward: Any, solver: str = "auto", progress: bool | None = N
     whole = whole_reward(mdp, reward, largest=LARGEST)
     with Progress("soft optimum", progress) as bar:
         found = SoftBellman(mdp, solver, bar=bar).solve(np.where(mdp.feasible, whole, 0.0))
-    return replace(found, reward=whole)
+    return label_tables(replace(found, reward=whole), mdp, ("value", "q", "policy", "log_policy", "reward"))
 
 
 @dataclass(frozen=True)
@@ -408,8 +408,8 @@ def _steps_to_rounding(point: _Point, trial: _Point) -> float:
 
 
 def as_reward(mdp: MDP, reward: Any, name: str = "reward", largest: float = sys.float_info.max) -> Floats:
-    """Check a reward of shape (S, A), (S, 1) or (S,), or a fit's; entries of infeasible pairs are ignored and become
-    zero. Labels of a data frame are matched with the model's."""
+    """Check a reward of shape (S, A), (S, 1) or (S,), or a fit's, brought into the order of the MDP where it has
+    labels; entries of infeasible pairs are ignored and become zero."""
     return np.where(mdp.feasible, whole_reward(mdp, reward, name, largest), 0.0)
 
 
@@ -417,7 +417,7 @@ def whole_reward(mdp: MDP, reward: Any, name: str = "reward", largest: float = s
     """(S, A): the same with what was given for infeasible pairs, which another model may offer."""
     if hasattr(reward, "reward_on") and not isinstance(reward, type):
         reward = reward.reward_on(mdp)
-    array = as_floats(by_label(mdp, reward, name))
+    array = as_floats(in_order(mdp, reward, name, error=InvalidReward))
     if array is None:
         remedy = pass_instead(reward, "reward", "true_reward")
         raise InvalidReward(name, "an (S, A) array of numbers", f"{type(reward).__name__}", remedy=remedy)

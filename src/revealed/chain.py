@@ -34,6 +34,7 @@ from revealed.linear_solvers import (
 )
 from revealed.mdp import MDP, Floats
 from revealed.naming import pair_in_words, state_in_words
+from revealed.positions import in_order
 from revealed.transitions import can_reach, way_to
 
 MANY_COLUMNS = 4  # for so many right-hand sides a new factorisation costs less than refining each
@@ -267,8 +268,9 @@ def expected_payoff(policy: Floats, reward: Floats, log_policy: Floats | None = 
 
 
 def as_policy(mdp: MDP, policy: Any, name: str = "policy") -> Floats:
-    """Check an (S, A) array of choice probabilities; rows of terminal states become zero."""
-    array = as_floats(policy)
+    """Check an (S, A) array of choice probabilities, brought into the order of the MDP where it has labels; rows of
+    terminal states become zero."""
+    array = as_floats(in_order(mdp, policy, name, error=InvalidDistribution))
     if array is None:
         remedy = pass_instead(policy, "policy", "expert")
         raise InvalidDistribution(name, "an (S, A) array of probabilities", f"{type(policy).__name__}", remedy=remedy)

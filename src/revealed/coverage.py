@@ -15,6 +15,7 @@ from revealed.chain import Chain
 from revealed.checks import Floats
 from revealed.errors import RevealedError
 from revealed.first_step import Frequency, Smoothed
+from revealed.positions import labelled
 
 # So many visits per feasible action leave a standard error of at most ½/√(5·A) on a choice probability: 0.16 where
 # there are two actions, 0.11 where there are four.
@@ -70,7 +71,8 @@ def expert_occupancy(run: Any) -> tuple[Floats, str]:
         return visits, "visits (no start states are known)"
     try:
         policy = Smoothed(1.0 / run.mdp.n_actions).estimate(run.mdp, run.demos.counts)
-        occupancy = Chain(run.mdp, policy, run.options.solver).occupancy(p0)
+        chain = Chain(run.mdp, labelled(policy, run.mdp), run.options.solver)
+        occupancy = chain.occupancy(labelled(p0, run.mdp))
     except RevealedError:
         return visits, "visits (occupancy has no solution)"
     return np.maximum(occupancy, 0.0), "estimated occupancy"

@@ -17,6 +17,7 @@ import scipy.sparse as sp
 from revealed.checks import as_floats, as_number
 from revealed.errors import InvalidDemonstrations
 from revealed.goal_steps import Trips, n_goals, require_arrival
+from revealed.labels import with_columns
 from revealed.mdp import MDP, Floats
 from revealed.naming import unrolled_labels
 from revealed.tables import as_counts, sparse_table, sum_rows
@@ -216,7 +217,8 @@ class Demonstrations(Trips):
         demos = cls._from_panel(found, S, A) if hasattr(found, "row") else cls._from_counted(found, S, A)
         if demos.steps is not None:
             require_arrival(demos.steps, demos.ids, found.state_labels)
-        labels = {"state_labels": found.state_labels, "action_labels": found.action_labels}
+        labels = {"state_labels": with_columns(found.state_labels, () if roles.bins else roles.state)}
+        labels["action_labels"] = with_columns(found.action_labels, roles.action)
         demos = replace(demos, notes=found.notes, bins=roles.bins, columns=found.columns, **labels)
         return demos._without_steps() if keep_steps is False else demos
 

@@ -42,6 +42,7 @@ from revealed.mdp import MDP, Floats, require_mdp
 from revealed.objective import Case, Evaluation, Objective, require_known
 from revealed.optimize import OPTIMIZERS, Iterate, Search, Settings, Trace, maximise
 from revealed.pi_tilde import GivenPolicy, OwnPolicy
+from revealed.positions import labelled
 from revealed.progress import Progress
 from revealed.rewards.base import Reward, align_reward, lift_reward, reward_table
 
@@ -152,8 +153,8 @@ class Run:
                     remedy="Pass MDP(initial=...), or from_counts(counts, starts=...).",
                 )
             p0 = starts / starts.sum()
-        chain = Chain(self.mdp, self.expert, self.options.solver, work=self.work)
-        return np.maximum(chain.occupancy(p0), 0.0)[:, None] * self.expert
+        chain = Chain(self.mdp, labelled(self.expert, self.mdp), self.options.solver, work=self.work)
+        return np.maximum(chain.occupancy(labelled(p0, self.mdp)), 0.0)[:, None] * self.expert
 
     def own(self) -> Any:
         """π̃ = π_θ."""

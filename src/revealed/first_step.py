@@ -16,12 +16,13 @@ import scipy.sparse as sp
 from revealed.chain import as_policy
 from revealed.checks import Bools, as_floats, as_number
 from revealed.diagnosis import suspects, way_out
-from revealed.errors import InvalidInput, InvalidOption
+from revealed.errors import InvalidDistribution, InvalidInput, InvalidOption
 from revealed.linear_solvers import Work
 from revealed.mdp import MDP, Floats
 from revealed.objective import Case, Evaluation, Objective
 from revealed.optimize import Search, Settings, Trace, maximise
 from revealed.pi_tilde import GivenPolicy
+from revealed.positions import in_order, labelled
 from revealed.progress import Progress
 from revealed.rewards.base import Reward, check_features
 from revealed.rewards.linear import LinearReward
@@ -232,9 +233,9 @@ def estimate_with_notes(
         step, notes = step.estimate_with_notes(mdp, counts, reward)
     elif hasattr(step, "estimate"):
         step = step.estimate(mdp, counts, reward)
-    elif mdp.base is not None:
-        step = _lift_given(step, mdp)
-    return as_policy(mdp, step, "first_step"), notes
+    else:
+        step = _lift_given(in_order(mdp, step, "first_step", error=InvalidDistribution), mdp)
+    return as_policy(mdp, labelled(step, mdp), "first_step"), notes
 
 
 def step_named(first_step: Any) -> Any:

@@ -19,6 +19,7 @@ from revealed.errors import RevealedError
 from revealed.goal_steps import n_goals
 from revealed.labelled import find_states, label_table, labels_or_numbers, named_actions, require_going_on
 from revealed.mdp import MDP, Floats
+from revealed.positions import label_tables, labelled
 from revealed.rewards.base import Reward
 from revealed.simulation import draw_actions, make_rng, simulate
 from revealed.starts import starts_of
@@ -241,6 +242,9 @@ class Fit(AnyFit):
     q: Floats
     pi_tilde: Floats
 
+    def __post_init__(self) -> None:
+        label_tables(self, self.mdp, ("reward", "policy", "log_policy", "value", "q", "pi_tilde"))
+
     def predict(
         self,
         obs: Any,
@@ -287,7 +291,7 @@ class Fit(AnyFit):
             from revealed.counterfactual import behaviour_under
 
             return behaviour_under(under).simulate(n, length, seed, initial)
-        starts = starts_of(self.mdp, initial, self.demonstrations).weights
+        starts = labelled(starts_of(self.mdp, initial, self.demonstrations).weights, self.mdp)
         return simulate(self.mdp, self.policy, n, length, seed, starts)
 
     def counterfactual(

@@ -26,6 +26,7 @@ from revealed.goal_rows import GoalRows
 from revealed.mdp import MDP
 from revealed.objective import Evaluation, Objective
 from revealed.optimize import Search
+from revealed.positions import labelled
 from revealed.rewards.base import Reward, cases_by, is_linear
 from revealed.route_cases import RouteCases
 
@@ -147,7 +148,8 @@ class GoalRun(Run):
         for c in range(rows.n_cases):
             mdp = self.mdp.toward_state(int(rows.goal[c]))
             policy, _ = self.expert.of(c, mdp)
-            visits = np.maximum(Chain(mdp, policy, self.options.solver, work=self.work).solve_transpose(starts[c]), 0.0)
+            chain = Chain(mdp, labelled(policy, mdp), self.options.solver, work=self.work)
+            visits = np.maximum(chain.solve_transpose(starts[c]), 0.0)
             here = np.flatnonzero((visits > 0.0) & ~mdp.terminal)
             states.append(here)
             rho.append(visits[here, None] * policy[here])

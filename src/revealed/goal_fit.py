@@ -20,6 +20,7 @@ from revealed.goal_values import GoalValues, Toward, value_toward
 from revealed.naming import is_label, label_array
 from revealed.objective import Objective, PlainPart
 from revealed.paths import Moves
+from revealed.positions import label_tables, labelled
 from revealed.rewards.base import cases_by, of_trips, reward_table
 from revealed.route_cases import RouteCases
 
@@ -50,6 +51,9 @@ class GoalFit(AnyFit):
     """
 
     stored: StoredPolicies | None = field(default=None)  # π̃ of an NPL that has not settled
+
+    def __post_init__(self) -> None:
+        label_tables(self, self.mdp, ("reward",))
 
     def __getattr__(self, name: str) -> Any:
         if name in _FOR_EACH:
@@ -118,7 +122,7 @@ class GoalFit(AnyFit):
             return self.reward
         own: Any = self.reward_model
         table = reward_table(own.toward(goal, origin), self.theta, self.mdp)
-        return np.where(np.isnan(self.reward), np.nan, table)
+        return labelled(np.where(np.isnan(self.reward), np.nan, table), self.mdp)
 
     def reward_for(self, goal: Any, origin: Any = None) -> Floats:
         """(S, A): the rewards of those who head for `goal`: `reward`, unless they depend on the trip."""
@@ -149,21 +153,22 @@ class GoalFit(AnyFit):
     def log_policy_for(self, goal: Any, origin: Any = None) -> Floats:
         """(S, A): log choice probabilities on the way to `goal`; −∞ for what does not lead there."""
         own = self._own(goal)
-        return self.toward(goal, origin).log_policy if own is None else own.log_policy
+        return labelled(self.toward(goal, origin).log_policy if own is None else own.log_policy, self.mdp)
 
     def policy_for(self, goal: Any, origin: Any = None) -> Floats:
         """(S, A): choice probabilities on the way to `goal`; zero at the goal and where it is out of reach."""
-        return np.exp(self.log_policy_for(goal, origin))
+        return labelled(np.exp(self.log_policy_for(goal, origin)), self.mdp)
 
     def value_for(self, goal: Any, origin: Any = None) -> Floats:
         """(S,): the soft value of being on the way to `goal`: 0 there, −∞ where it is out of reach."""
         own = self._own(goal)
-        return self.toward(goal, origin).value if own is None else value_toward(own.case.mdp, self.mdp, own.value)
+        found = self.toward(goal, origin).value if own is None else value_toward(own.case.mdp, self.mdp, own.value)
+        return labelled(found, self.mdp)
 
     def q_for(self, goal: Any, origin: Any = None) -> Floats:
         """(S, A): the soft values of actions on the way to `goal`."""
         own = self._own(goal)
-        return self.toward(goal, origin).q if own is None else own.q
+        return labelled(self.toward(goal, origin).q if own is None else own.q, self.mdp)
 
     @cached_property
     def cases(self) -> Any:

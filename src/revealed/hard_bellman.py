@@ -25,6 +25,7 @@ from revealed.layers import BackwardInduction, in_layers
 from revealed.levels import TOLERANCE, level_of, rounding_of, spread_of, truly_tied, without_level
 from revealed.linear_solvers import EPS, SOLVERS
 from revealed.mdp import MDP, Floats, require_mdp
+from revealed.positions import label_tables
 from revealed.progress import Progress
 from revealed.sweeps import RELATIVE, Choice, centred, greedy, q_values
 from revealed.transitions import can_reach
@@ -67,6 +68,10 @@ def solve_hard(
     require_option("solver", solver, SOLVERS)
     require_count("max_iter", max_iter)
     table = as_reward(mdp, reward, largest=LARGEST)
+    return label_tables(_optimum(mdp, table, solver, max_iter, progress), mdp, ("value", "q", "policy"))
+
+
+def _optimum(mdp: MDP, table: Floats, solver: str, max_iter: int, progress: bool | None) -> HardOptimum:
     if in_layers(mdp, solver):
         return _backwards(mdp, table)
     with Progress("optimum", progress) as bar:

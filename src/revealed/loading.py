@@ -25,6 +25,7 @@ from revealed.errors import InvalidInput, InvalidReward, RevealedError
 from revealed.estimation import Options
 from revealed.fit import AnyFit, Fit
 from revealed.goal_fit import GoalFit
+from revealed.labels import Order
 from revealed.loaded_checks import SAME, require_consistent, require_model
 from revealed.mdp import MDP
 from revealed.rewards.base import Reward, align_reward, is_linear, lift_reward, require_reward, reward_table
@@ -127,6 +128,8 @@ class _Decoder:
 
     def _tuple(self, node: dict[str, Any]) -> tuple[Any, ...]:
         made = tuple(self.decode(node["$tuple"]))
+        if "derived" in node:  # labels that know where their order comes from; older files do not tell
+            made = Order(made, bool(node["derived"]), [str(name) for name in node.get("columns", ())])
         if "name" in node:
             self._made[node["name"]] = made
         return made

@@ -13,14 +13,15 @@ from revealed.demonstrations import Demonstrations
 from revealed.errors import InvalidDemonstrations
 from revealed.goal_checks import require_goals_within, require_named_goals, require_ways
 from revealed.goal_steps import first_met, whose
-from revealed.labels import find, spell
+from revealed.labels import find, require_declared, spell
 from revealed.mdp import MDP
 from revealed.naming import in_words, pair_in_words, state_in_words
 from revealed.tables import sparse_table
 
 
 def match_labels(demos: Demonstrations, mdp: MDP) -> Demonstrations:
-    """The same decisions in the order of the MDP's labels, where both have labels; an unknown one is an error."""
+    """The same decisions in the order of the MDP's labels, where both have labels; an unknown one is an error. Where
+    one of them knows positions alone, the other's order must have been declared."""
     model = mdp if mdp.base is None or demos.n_states == mdp.n_states else mdp.base
     if model.state_labels is not None:
         require_named_goals(demos, model.state_labels)
@@ -60,9 +61,20 @@ def match_labels(demos: Demonstrations, mdp: MDP) -> Demonstrations:
 
 def _matching(role: str, own: Any, model: Any, n: int) -> Ints | None:
     """Where each of our labels stands among the model's; None where there is nothing to match."""
-    if own is None or model is None or own == model or tuple(map(spell, own)) == tuple(map(spell, model)):
+    if own is None or model is None:
+        _require_declared(role, own, model)
+        return None
+    if own == model or tuple(map(spell, own)) == tuple(map(spell, model)):
         return None
     return find(f"{role}_labels", own, model, what=f"{role} label", error=InvalidDemonstrations)
+
+
+def _require_declared(role: str, own: Any, model: Any) -> None:
+    """Positions on one side need an order on the other that somebody declared."""
+    by_position = f"an MDP that knows its {role}s by position, 0, 1, 2, …"
+    require_declared("mdp", role, own, by_position, InvalidDemonstrations)
+    by_position = f"decisions that know their {role}s by position, 0, 1, 2, …"
+    require_declared("demonstrations", role, model, by_position, InvalidDemonstrations)
 
 
 def name_alike(mdp: MDP, demos: Demonstrations) -> MDP:

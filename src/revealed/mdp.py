@@ -18,7 +18,7 @@ import scipy.sparse as sp
 
 from revealed.checks import Bools, Floats, is_count, pass_instead
 from revealed.errors import InvalidInput
-from revealed.labels import spell
+from revealed.labels import require_declared, spell
 from revealed.model_checks import (
     as_discount,
     as_distribution,
@@ -32,6 +32,7 @@ from revealed.model_checks import (
 )
 from revealed.naming import Names, by_name, state_in_words, unrolled_labels, weights_by_name
 from revealed.placed import Placed
+from revealed.positions import labelled
 from revealed.transitions import CsrTransitions, EstimatedTransitions, Structure, as_csr, can_reach, ways_to
 
 if TYPE_CHECKING:
@@ -53,7 +54,11 @@ class MDP(Placed):
         from states to probabilities.
     feasible : (S, A) bool, optional: which actions a state offers.
     terminal : (S,) bool, optional. A terminal state has value 0: no action, no reward, no entropy.
-    state_labels, action_labels : names, optional; labels of demonstrations are matched to them by name.
+    state_labels, action_labels : names, optional, which declare the order of states and actions; labels of
+        demonstrations and of whatever else has labels are matched to them by name.
+
+    Masks may be a Series or DataFrame with labels. In dicts, and wherever states are named, labels are labels, also if
+    they are whole numbers; whole numbers are positions where no label is a number.
     """
 
     transitions: CsrTransitions
@@ -79,6 +84,22 @@ class MDP(Placed):
         state_labels: Sequence[Any] | None = None,
         action_labels: Sequence[Any] | None = None,
     ) -> None:
+        if not isinstance(transitions, EstimatedTransitions):
+            for role, labels in (("state", state_labels), ("action", action_labels)):
+                require_declared("transitions", role, labels, "a matrix by position")
+        self._build(transitions, discount, initial, feasible, terminal, state_labels, action_labels)
+
+    def _build(
+        self,
+        transitions: Any,
+        discount: Any,
+        initial: Any,
+        feasible: Any,
+        terminal: Any,
+        state_labels: Any,
+        action_labels: Any,
+    ) -> None:
+        """The model of arguments that may be in an order that nobody declared, where all of them are in it."""
         estimated = transitions if isinstance(transitions, EstimatedTransitions) else None
         if estimated is not None:
             transitions = estimated.matrix
@@ -87,8 +108,8 @@ class MDP(Placed):
         matrix, n_states, n_actions = as_csr(transitions)
         states, actions = ("state_labels", state_labels, n_states), ("action_labels", action_labels, n_actions)
         names = Names(as_labels(*states), as_labels(*actions))
-        terminal = as_mask("terminal", terminal, (n_states,), default=False)
-        offered = as_mask("feasible", feasible, (n_states, n_actions), default=True)
+        terminal = as_mask("terminal", terminal, (n_states,), False, names)
+        offered = as_mask("feasible", feasible, (n_states, n_actions), True, names)
         if estimated is not None:
             offered, terminal = estimated.offered(offered, terminal)
         feasible = offered & ~terminal[:, None]
@@ -152,7 +173,9 @@ class MDP(Placed):
 
         columns = {"state": state, "action": action, "next_state": next_state, "probability": probability}
         table = read_transitions(frame, columns, states, actions)
-        return cls(**table.model(terminal, initial), discount=discount)
+        made = cls.__new__(cls)
+        made._build(**table.model(terminal, initial), discount=discount)
+        return made
 
     def to_frame(
         self,
@@ -276,17 +299,18 @@ class MDP(Placed):
         """(S,) where trajectories begin: `initial` if given, else the MDP's own start distribution, else evenly over
         the states that are not terminal (of the first layer, on a horizon)."""
         if initial is not None:
-            return as_distribution("initial", self._from_the_first(initial), self.n_states, self.state_labels)
+            found = as_distribution("initial", self._from_the_first(initial), self.n_states, self.state_labels)
+            return labelled(found, self)
         if self.initial is not None:
-            return self.initial
+            return labelled(self.initial, self)
         going = ~self.terminal
         if self.base is not None:
             going = going & (np.arange(self.n_states) < self.base.n_states)
-        return going / going.sum()
+        return labelled(going / going.sum(), self)
 
     def _from_the_first(self, initial: Any) -> Any:
         """On a horizon states that are named without their time are those of the first period."""
-        if self.base is None:
+        if self.base is None or np.shape(initial) == (self.n_states,):
             return initial
         named = weights_by_name("initial", initial, self.base.state_labels, self.base.n_states)
         return initial if named is initial else np.append(named, np.zeros(self.n_states - named.size))
@@ -311,10 +335,14 @@ class MDP(Placed):
                 raise InvalidInput("replace", f"arguments among {', '.join(ARGUMENTS)}", name)
         if set(changes) <= {"discount"}:
             return self._with_discount(as_discount(changes.get("discount", self.discount)))
-        arguments: dict[str, Any] = {name: getattr(self, name) for name in ARGUMENTS} | self._original | changes
+        arguments: dict[str, Any] = {name: getattr(self, name) for name in ARGUMENTS} | self._original
+        names = Names(*(changes.get(name, getattr(self, name)) for name in ("state_labels", "action_labels")))
+        for name in ("initial", "feasible", "terminal"):
+            arguments[name] = None if arguments[name] is None else labelled(arguments[name], names)
         if self.estimated is not None and self.base is None:
-            arguments["transitions"] = changes.get("transitions", self.estimated)  # with its rule for unseen pairs
-        other = MDP(**arguments)
+            arguments["transitions"] = self.estimated  # with its rule for unseen pairs
+        other = MDP.__new__(MDP)
+        (other.__init__ if "transitions" in changes else other._build)(**(arguments | changes))
         other._set(device=self.device)
         if "transitions" not in changes:
             other._set(base=self.base, base_state=self.base_state, estimated=self.estimated)

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from revealed.alignment import by_label, same_model
+from revealed.alignment import same_model
 from revealed.bellman import solve
 from revealed.chain import Chain, as_policy
 from revealed.checks import as_floats, pass_instead, require_option
@@ -27,11 +27,12 @@ from revealed.demonstrations import Demonstrations
 from revealed.errors import InvalidDemonstrations, InvalidDistribution, InvalidInput
 from revealed.fit import AnyFit
 from revealed.goal_fit import GoalFit
-from revealed.goal_values import GoalValues, Toward
+from revealed.goal_values import GoalValues
 from revealed.hard_bellman import HardOptimum, solve_hard
 from revealed.matching import match_labels, require_fit
 from revealed.mdp import MDP, Floats, require_mdp
 from revealed.naming import pair_in_words, state_in_words
+from revealed.positions import in_order, labelled
 from revealed.reward_distances import as_table, epic, starc
 from revealed.rewards.base import of_trips
 from revealed.sheet import MISSING, Printed, Sheet
@@ -188,17 +189,18 @@ class Truth:
             )
         own, notes = _trips_on(self.mdp, fit), []
         trips = fit.demonstrations if demos is None else demos
-        require_fit(self.mdp, match_labels(_with_goals(trips), self.mdp))
+        trips = match_labels(_with_goals(trips), self.mdp)
+        require_fit(self.mdp, trips)
         scores: dict[str, float] = dict.fromkeys(METRICS, 0.0)
         if demos is None and own is not fit:
             scores["nll"], notes = np.nan, [_NO_DEMOS]
         else:
-            scores["nll"] = nll(own, trips)
+            scores["nll"] = nll(own.behaviour if isinstance(own, _Trips) else own, trips)
         plain = not of_trips(fit.reward_model)
         for share, goal, origin, truth in self._toward_each(trips, plain):
             reward, policy = own.reward_for(goal, origin), own.policy_for(goal, origin)
             scores["evd"] += share * truth.evd(reward)
-            scores["stochastic_evd"] += share * truth.stochastic_evd(getattr(policy, "policy", policy))
+            scores["stochastic_evd"] += share * truth.stochastic_evd(policy)
             cover = _within(truth.mdp, coverage)
             scores["starc"] += share * starc(truth.mdp, truth.reward, reward, cover)
             scores["epic"] += 0.0 if plain else share * epic(truth.mdp, truth.reward, reward, cover)
@@ -214,7 +216,8 @@ class Truth:
         for rows in pairs.groups(pairs=not together):
             goal, origin = int(pairs.destination[rows[0]]), int(pairs.origin[rows[0]])
             model, starts = self.mdp.toward_state(goal), pairs.starts(rows)
-            truth = Truth(model, np.where(model.feasible, self.reward, 0.0), initial=starts / starts.sum())
+            reward = labelled(np.where(model.feasible, self.reward, 0.0), model)
+            truth = Truth(model, reward, initial=labelled(starts / starts.sum(), model))
             yield float(starts.sum() / pairs.total), names[goal], None if together else names[origin], truth
 
 
@@ -227,8 +230,14 @@ class _Trips:
     def reward_for(self, goal: Any, origin: Any = None) -> Floats:
         return self.reward
 
-    def policy_for(self, goal: Any, origin: Any = None) -> Toward:
-        return self._values.toward(self._mdp.state_named(goal, "goal"))
+    def behaviour(self, goal: Any) -> Any:
+        """`policy` and `log_policy` (S, A) on the way to a goal."""
+        toward = self._values.toward(self._mdp.state_named(goal, "goal"))
+        policy, log_policy = (labelled(table, self._mdp) for table in (toward.policy, toward.log_policy))
+        return SimpleNamespace(policy=policy, log_policy=log_policy)
+
+    def policy_for(self, goal: Any, origin: Any = None) -> Floats:
+        return self.behaviour(goal).policy
 
 
 def _trips_on(mdp: MDP, fit: GoalFit) -> GoalFit | _Trips:
@@ -253,7 +262,7 @@ def _judged(mdp: MDP, fit: Any, policy: Any, reward: Any) -> Judged:
 
 def _judged_fit(mdp: MDP, fit: Any) -> Judged:
     if as_floats(fit) is not None:
-        got = f"{type(fit).__name__} of shape {np.shape(fit)}, which may be a policy or a reward"
+        got = f"an array of shape {np.shape(fit)}, which may be a policy or a reward"
         raise InvalidInput("fit", "a fit or a solution", got, remedy=_SAY_WHICH)
     if not (hasattr(fit, "policy") and not isinstance(fit, type)):
         raise InvalidInput("fit", "a fit or a solution, with a policy", type(fit).__name__, remedy=_SAY_WHICH)
@@ -427,7 +436,7 @@ def _decision_weights(mdp: MDP, expert: Any, initial: Any) -> Floats:
 
 def policy_of(mdp: MDP, policy: Any, name: str = "policy") -> Floats:
     """An (S, A) array or data frame of probabilities, or the policy of a fit or solution, checked."""
-    return as_policy(mdp, by_label(mdp, _here(mdp, policy, "policy", name), name, InvalidDistribution), name)
+    return labelled(as_policy(mdp, _here(mdp, policy, "policy", name), name), mdp)
 
 
 def _log_policy_of(mdp: MDP, policy: Any) -> Floats:
@@ -445,7 +454,7 @@ def _here(mdp: MDP, behaviour: Any, part: str, name: str) -> Any:
         return getattr(behaviour, part, behaviour)
     found = same_model(mdp, own)
     if found is not None:
-        return found.table(getattr(behaviour, part))
+        return labelled(np.asarray(found.table(getattr(behaviour, part))), mdp)
     if not isinstance(behaviour, AnyFit):
         raise InvalidDistribution(name, "a solution of this model", "one of another", remedy=_SOLVE_HERE)
     return getattr(solve(mdp, behaviour), part)
@@ -459,7 +468,8 @@ def _require_demonstrations(demos: Any) -> None:
 def _log_policy(policy: Any, named: MDP | Demonstrations) -> Floats:
     shape = (named.n_states, named.n_actions)
     given = getattr(policy, "log_policy", None)
-    table = as_floats(getattr(policy, "policy", policy) if given is None else given)
+    found = getattr(policy, "policy", policy) if given is None else given
+    table = as_floats(in_order(named, found, "policy", error=InvalidDistribution))
     if table is None or table.shape != shape:
         got = type(policy).__name__ if table is None else f"shape {table.shape}"
         expected = f"an (S, A) array of probabilities of shape {shape}, or a fit"
@@ -525,7 +535,7 @@ def evd(mdp: MDP, true_reward: Any, reward: Any, initial: Any = None, demos: Dem
         return truth.evd(reward, _start_of(mdp, initial, demos))
     table = expected_reward(mdp, reward)
     parts = truth._toward_each(demos)
-    return sum(share * own.evd(np.where(own.mdp.feasible, table, 0.0)) for share, _, _, own in parts)
+    return sum(share * own.evd(labelled(np.where(own.mdp.feasible, table, 0.0), own.mdp)) for share, _, _, own in parts)
 
 
 def stochastic_evd(
@@ -552,4 +562,4 @@ _NO_REWARD = "evd, epic, starc: a policy alone has no reward; pass reward= as we
 
 def expected_reward(mdp: MDP, reward: Any, name: str = "reward") -> Floats:
     """(S, A): a reward of pairs as it is; one of (s, a, s') in expectation over the MDP's transitions."""
-    return as_table(mdp, reward, name).expected(mdp)
+    return labelled(as_table(mdp, reward, name).expected(mdp), mdp)

@@ -12,8 +12,9 @@ import scipy.sparse as sp
 
 from revealed.checks import Bools, Floats, Ints, as_floats, as_list, as_number
 from revealed.errors import InvalidDiscount, InvalidDistribution, InvalidInput, InvalidMask, InvalidTransitions
-from revealed.labels import how_many
+from revealed.labels import Order, columns_of, how_many, spell
 from revealed.naming import Names, in_words, never_left, pair_in_words, state_in_words, weights_by_name
+from revealed.positions import in_order
 
 ROW_SUM_TOLERANCE = 1e-8
 
@@ -60,10 +61,11 @@ def as_discount(discount: Any) -> float:
     return gamma
 
 
-def as_mask(name: str, mask: Any, shape: tuple[int, ...], default: bool) -> Bools:
+def as_mask(name: str, mask: Any, shape: tuple[int, ...], default: bool, names: Names | None = None) -> Bools:
+    """A mask over states, or states and actions: by position, or a Series or DataFrame by the labels in `names`."""
     if mask is None:
         return np.full(shape, default)
-    array = as_floats(mask)
+    array = as_floats(mask if names is None else in_order(names, mask, name, error=InvalidMask))
     if array is None:
         raise InvalidMask(name, f"a bool array of shape {shape}", f"{type(mask).__name__} of something else")
     if array.shape != shape:
@@ -137,12 +139,15 @@ _NEVER_LEFT = (
 
 def own_labels(name: str, given: Any, own: tuple[Any, ...] | None) -> Any:
     """Estimated transitions bring their labels along; others would put T in one order and the data in another."""
-    if own is None or given is None or list(map(str, as_list(given) or ())) == list(map(str, own)):
+    if own is None or given is None:
         return own if given is None else given
+    if list(map(spell, as_list(given) or ())) == list(map(spell, own)):
+        return Order(given, columns=columns_of(own))
     raise InvalidInput(name, "the labels of the demonstrations that the transitions come from", repr(given)[:60])
 
 
 def as_labels(name: str, labels: Sequence[Any] | None, n: int) -> tuple[Any, ...] | None:
+    """Labels that differ, one for each; those of an `Order` stay one."""
     if labels is None:
         return None
     listed = as_list(labels)
@@ -153,7 +158,7 @@ def as_labels(name: str, labels: Sequence[Any] | None, n: int) -> tuple[Any, ...
     if len(set(listed)) != n:
         twice = next(x for i, x in enumerate(listed) if x in listed[:i])
         raise InvalidInput(name, "labels that differ", f"{twice!r} twice")
-    return tuple(listed)
+    return labels if isinstance(labels, Order) else tuple(listed)
 
 
 def frozen(array: npt.NDArray[Any]) -> npt.NDArray[Any]:

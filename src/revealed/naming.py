@@ -1,8 +1,9 @@
 """How states and actions are called: by their labels where there are any, else by their numbers.
 
 Messages and tables speak of "state 'mid', action 'repair'" where the model or the data know such names. What a user
-hands in by name (a start, a state to predict at) is found here too. Whole numbers are always indices; a label that is a
-whole number itself goes in as text, since labels are matched by their text.
+hands in by name (a start, a state to predict at, a goal) is found here too, by one rule. Where there are labels, what
+is one of them is a label, also a whole number. Whole numbers are positions only where no label is a number, and the
+order of the labels was declared.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import numpy as np
 
 from revealed.checks import Ints, as_number, is_index
 from revealed.errors import InvalidDistribution, InvalidInput
-from revealed.labels import find, plain, spell
+from revealed.labels import Order, find, holds_numbers, is_derived, plain, require_declared, spell
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -55,32 +56,56 @@ def never_left(named: Any, states: Sequence[int] | Ints) -> str:
 
 def unrolled_labels(labels: Labels, layers: int) -> Labels:
     """(time, label) for each state of a horizon, in the order of its states (theory F1)."""
-    return None if labels is None else tuple(product(range(layers), labels))
+    return None if labels is None else Order(product(range(layers), labels), is_derived(labels))
 
 
 def places(
-    argument: str, wanted: Sequence[Any], labels: Labels, n: int, error: type[InvalidInput] = InvalidInput
+    argument: str,
+    wanted: Sequence[Any],
+    labels: Labels,
+    n: int,
+    error: type[InvalidInput] = InvalidInput,
+    role: str = "state",
 ) -> Ints:
-    """The index of each state that is named by its number or, where there are labels, by its label."""
-    if all(is_index(one) for one in wanted):
-        index = np.array(wanted, dtype=np.intp)
-        bad = np.flatnonzero((index < 0) | (index >= n))
-        if bad.size:
-            remedy = None if labels is None else "Labels that are whole numbers go in as text."
-            raise error(argument, f"indices in 0…{n - 1}", wanted[int(bad[0])], remedy=remedy)
-        return index
+    """The index of each state (or action) that is named by its label; by its number where there are no labels, or
+    where no label could be meant: none of them is a number, and their order was declared."""
+    if not all(is_index(one) for one in wanted) or (labels is not None and holds_numbers(labels)):
+        return find(argument, wanted, _labels_for(argument, wanted, labels, n, error), error=error)
+    index = indices(argument, wanted, n, error)
+    if index.size:
+        require_declared(argument, role, labels, f"position {int(index[0])}", error)
+    return index
+
+
+def indices(argument: str, wanted: Sequence[Any], n: int, error: type[InvalidInput] = InvalidInput) -> Ints:
+    """Whole numbers that are positions, whatever labels there are: they come from inside."""
+    index = np.array(wanted, dtype=np.intp) if len(wanted) else np.zeros(0, dtype=np.intp)
+    bad = np.flatnonzero((index < 0) | (index >= n))
+    if bad.size:
+        raise error(argument, f"indices in 0…{n - 1}", wanted[int(bad[0])])
+    return index
+
+
+def indices_or_labels(argument: str, wanted: Sequence[Any], labels: Labels, n: int) -> Ints:
+    """States that are given by what other functions here found, hence by position, or by labels that are text."""
+    inside = all(is_index(one) for one in wanted)
+    return indices(argument, wanted, n) if inside else places(argument, wanted, labels, n)
+
+
+def _labels_for(
+    argument: str, wanted: Sequence[Any], labels: Labels, n: int, error: type[InvalidInput]
+) -> tuple[Any, ...]:
     if labels is None:
         odd = next(one for one in wanted if not is_index(one))
         raise error(argument, f"indices in 0…{n - 1}: there are no labels", repr(plain(odd)))
-    return find(argument, wanted, labels, error=error)
+    return labels
 
 
-def by_name(argument: str, given: Any, labels: Labels, n: int, error: type[InvalidInput] = InvalidInput) -> int:
-    """The index of a state that is known by its name: its label where there are labels, even one that is a whole
-    number, as ids of links are; its index where there are none."""
-    if labels is None:
-        return int(places(argument, [given], None, n, error)[0])
-    return int(find(argument, [given], labels, error=error)[0])
+def by_name(
+    argument: str, given: Any, labels: Labels, n: int, error: type[InvalidInput] = InvalidInput, role: str = "state"
+) -> int:
+    """The index of one state (or action) that is named; see `places`."""
+    return int(places(argument, [given], labels, n, error, role)[0])
 
 
 def is_label(value: Any, labels: Labels) -> bool:
@@ -94,8 +119,10 @@ def weights_by_name(argument: str, given: Any, labels: Labels, n: int) -> Any:
     """(n,) weights where states are named: one state, or a dict or Series from states to weights; else as given."""
     if is_index(given) or is_label(given, labels):
         given = {given: 1.0}
-    named = _as_named(argument, given, n)
+    named = _as_named(argument, given, labels, n)
     if named is None:
+        if not isinstance(given, set | frozenset | type(None)):
+            require_declared(argument, "state", labels, "numbers by position", InvalidDistribution)
         return given
     weights = np.zeros(n)
     index = places(argument, list(named), labels, n, InvalidDistribution)
@@ -103,15 +130,18 @@ def weights_by_name(argument: str, given: Any, labels: Labels, n: int) -> Any:
     return weights
 
 
-def _as_named(argument: str, given: Any, n: int) -> dict[Any, Any] | None:
+def _as_named(argument: str, given: Any, labels: Labels, n: int) -> dict[Any, Any] | None:
     """Weights by name; None for what has no names, such as an array, or a Series in the states' own order."""
     if isinstance(given, Mapping):
         return dict(given)
+    own = getattr(given, "state_labels", None)
+    if isinstance(given, np.ndarray) and own is not None and given.shape == (len(own),):  # of a fit or solution
+        return dict(zip(map(plain, own), given.tolist(), strict=True))
     index = getattr(given, "index", None)
     if index is None or callable(index) or not hasattr(given, "to_numpy") or np.ndim(given) != 1:
         return None
     keys = [plain(key) for key in index]
-    if keys == list(range(n)):
+    if keys == list(range(n)) and (labels is None or not holds_numbers(labels)):
         return None
     twice = next((key for i, key in enumerate(keys) if key in keys[:i]), None) if len(set(keys)) < len(keys) else None
     if twice is not None:

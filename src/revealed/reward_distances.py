@@ -19,7 +19,6 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from revealed.alignment import by_label
 from revealed.bellman import as_reward
 from revealed.chain import Chain
 from revealed.checks import as_floats, pass_instead
@@ -27,6 +26,7 @@ from revealed.errors import InvalidDistribution, InvalidReward
 from revealed.levels import level_of, typical, without_level
 from revealed.mdp import MDP, Floats, require_mdp
 from revealed.naming import pair_in_words, state_in_words
+from revealed.positions import in_order, labelled
 from revealed.transitions.csr import is_sparse
 
 VANISHES = 1e-12  # a canonical form this small beside the numbers it was made from is rounding
@@ -76,16 +76,17 @@ def as_table(mdp: MDP, reward: Any, name: str = "reward") -> RewardTable:
     """A reward of shape (S,), (S, 1), (S, A), dense (S, A, S) or sparse (S*A, S), checked; lifted to a horizon."""
     require_mdp(mdp)
     S, A = mdp.feasible.shape
+    if hasattr(reward, "reward_on"):
+        return RewardTable(as_reward(mdp, reward, name))
+    reward = in_order(mdp, reward, name, ("state", "action", "state"), InvalidReward)
     moves = _as_moves(reward, S, A)
     if moves is None:
-        if hasattr(reward, "reward_on"):
-            return RewardTable(as_reward(mdp, reward, name))
-        array = as_floats(by_label(mdp, reward, name))
+        array = as_floats(reward)
         if array is None:
             remedy = pass_instead(reward, "reward", "true_reward")
             raise InvalidReward(name, "an (S, A) or (S, A, S) array of numbers", type(reward).__name__, remedy=remedy)
         short = mdp.base is not None and array.ndim > 0 and len(array) == mdp.base.n_states
-        return RewardTable(as_reward(mdp, mdp.lift(array) if short else array, name))
+        return RewardTable(as_reward(mdp, labelled(mdp.lift(array) if short else array, mdp), name))
     kept = _without(moves, ~mdp.feasible.reshape(-1))
     bad = ~np.isfinite(_stored(kept))
     if bad.any():

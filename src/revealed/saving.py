@@ -22,6 +22,7 @@ import scipy.sparse as sp
 from revealed.archive import Arrays, write_archive
 from revealed.errors import InvalidInput
 from revealed.files import prepare_folder
+from revealed.labels import Order
 
 FILE = "fit.zip"  # what a fit is called inside a folder
 
@@ -149,7 +150,7 @@ class Encoder:
             return value
         if type(value) in (int, float):
             return _number(value, where)
-        if type(value) in (list, tuple, range):
+        if type(value) in (list, tuple, range, Order):
             return self._sequence(value, where)
         if type(value) is dict:
             return self._dict(value, where)
@@ -158,12 +159,13 @@ class Encoder:
         return self._moment(value, where) or self._table(value, where)
 
     def _sequence(self, values: Any, where: str) -> Any:
-        if type(values) is not tuple:
+        if not isinstance(values, tuple):
             return self._entries(values, where)
+        told = {"derived": values.derived, "columns": list(values.columns)} if isinstance(values, Order) else {}
         if len(values) < LONG:
-            return {"$tuple": self._entries(values, where)}
+            return {"$tuple": self._entries(values, where)} | told
         name, known = self._name(values, where)
-        return {"$same": name} if known else {"$tuple": self._entries(values, where), "name": name}
+        return {"$same": name} if known else {"$tuple": self._entries(values, where), "name": name} | told
 
     def _entries(self, values: Any, where: str) -> list[Any]:
         if set(map(type, values)) <= {str, bool, type(None)}:

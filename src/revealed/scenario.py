@@ -16,11 +16,13 @@ import scipy.sparse as sp
 
 from revealed.behaviour import Derivatives, Overall, Solved, solve_behaviour
 from revealed.bellman import SoftBellman, as_reward
-from revealed.checks import Floats, as_floats, as_number, is_index
+from revealed.checks import Floats, as_floats, as_number
 from revealed.errors import InvalidInput, InvalidOption, InvalidReward
 from revealed.inference import slopes_on
-from revealed.labels import listed, near, spell
+from revealed.labels import listed, near
 from revealed.mdp import MDP, require_mdp
+from revealed.naming import by_name
+from revealed.positions import labelled
 from revealed.reestimation import with_transitions
 from revealed.rewards.base import Reward, align_reward, lift_reward, require_reward
 from revealed.starts import starts_of
@@ -113,14 +115,8 @@ def find_parameter(name: Any, names: tuple[str, ...], argument: str = "params") 
 
 
 def find_action(mdp: MDP, action: Any) -> int:
-    """The position of an action that is given by its label or its index."""
-    spelled = [spell(label) for label in mdp.action_labels or ()]
-    if spell(action) in spelled:
-        return spelled.index(spell(action))
-    if is_index(action) and 0 <= action < mdp.n_actions:
-        return int(action)
-    known = f"one of {listed(spelled)}, or an index" if spelled else "an index"
-    raise InvalidInput("action", f"{known} in 0…{mdp.n_actions - 1}", repr(action), remedy=near(action, spelled))
+    """The position of an action that is given by its label, or by its index where no label could be meant."""
+    return by_name("action", action, mdp.action_labels, mdp.n_actions, role="action")
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,7 +153,7 @@ class Side:
         """(S, A) rewards."""
         if isinstance(self.reward, np.ndarray):
             return self.reward
-        return as_reward(self.mdp, self.reward.value(self.setting.value(theta)))
+        return as_reward(self.mdp, labelled(self.reward.value(self.setting.value(theta)), self.mdp))
 
     def derivatives(self, at: Solved, theta: Floats, n_psi: int, se: Floats | None = None) -> Derivatives:
         """In θ, whose standard errors are `se` (K,), and, where `n_psi` is not zero, in the transitions' ψ."""

@@ -15,6 +15,7 @@ import numpy as np
 from revealed.alignment import align_models
 from revealed.checks import Floats
 from revealed.mdp import MDP
+from revealed.positions import labelled
 
 AS_GIVEN = "as given"
 OF_MODEL = "the model's start distribution"
@@ -36,10 +37,10 @@ def starts_of(mdp: MDP, initial: Any = None, demos: Any = None, own: MDP | None 
     if initial is not None:
         return Starts(mdp.start(initial), AS_GIVEN)
     if mdp.initial is not None:
-        return Starts(mdp.initial, OF_MODEL)
+        return Starts(mdp.start(), OF_MODEL)
     seen = None if demos is None else _observed(demos.starts, mdp if own is None else own, mdp)
     if seen is not None:
-        return Starts(mdp.start(seen / seen.sum()), OF_DATA)
+        return Starts(mdp.start(labelled(seen / seen.sum(), mdp)), OF_DATA)
     return Starts(mdp.start(), UNIFORM)
 
 

@@ -12,8 +12,8 @@ import scipy.sparse as sp
 
 from revealed.checks import Floats, Ints, as_list, is_index, require_count
 from revealed.errors import InvalidDemonstrations
-from revealed.labels import find, plain
-from revealed.naming import Labels, is_label
+from revealed.labels import plain
+from revealed.naming import Labels, is_label, places
 from revealed.tables import sparse_table
 
 
@@ -90,11 +90,11 @@ def as_goals(goal: Any, n: int, n_states: int, labels: Labels = None, each: str 
     """The goal of each of n trajectories, from one per trajectory or one for all: indices, or labels of a model."""
     alone = is_index(goal) or is_label(goal, labels)
     goals = [goal] * n if alone else one_each("goal", goal, n)
-    if labels is not None and not any(is_index(one) for one in goals):
-        return find("goal", goals, labels, what=each, error=InvalidDemonstrations)
+    if labels is not None:
+        return places("goal", goals, labels, n_states, InvalidDemonstrations)
     bad = next((i for i, one in enumerate(goals) if not is_index(one) or not 0 <= one < n_states), None)
     if bad is not None:
-        expected = f"states, indices in 0…{n_states - 1}" + ("" if labels is None else ", or labels of all")
+        expected = f"states, indices in 0…{n_states - 1}"
         raise InvalidDemonstrations("goal", expected, repr(plain(goals[bad]))[:60], f"{each} {bad}")
     return np.array(goals, dtype=np.intp)
 

@@ -16,6 +16,7 @@ from revealed.errors import InvalidReward
 from revealed.labels import how_many
 from revealed.mdp import MDP, require_mdp
 from revealed.naming import pair_in_words
+from revealed.positions import labelled
 from revealed.rewards.base import Reward, align_reward, known_values, lift_reward, of_trips, reward_table
 
 
@@ -31,7 +32,7 @@ def reward_on(reward: Reward, theta: Floats, own: MDP, mdp: MDP) -> Floats:
     else:
         table = _moved(reward, theta, own, mdp)
     _require_values(table, mdp)
-    return table
+    return labelled(table, mdp)
 
 
 def _moved(reward: Any, theta: Floats, own: MDP, mdp: MDP) -> Floats:

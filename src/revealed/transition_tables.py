@@ -16,8 +16,9 @@ import scipy.sparse as sp
 from revealed.checks import Bools, Floats, Ints, as_list
 from revealed.errors import InvalidInput, InvalidMask, InvalidTransitions
 from revealed.frames import Table, read_table
-from revealed.labels import MOST_INDEX, find, how_many, listed, near, plain, spell
-from revealed.naming import Labels, label_array, pair_in_words, state_in_words
+from revealed.labels import MOST_INDEX, Order, how_many, listed, near, plain, spell
+from revealed.naming import Labels, Names, label_array, pair_in_words, places, state_in_words
+from revealed.positions import in_order, labelled
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -41,8 +42,8 @@ class TransitionTable:
         ends = as_terminal(terminal, self.state_labels, len(self.listed)) | ~self.listed.any(axis=1)
         return {
             "transitions": self.transitions,
-            "feasible": self.listed,
-            "terminal": ends,
+            "feasible": labelled(self.listed, self),
+            "terminal": labelled(ends, self),
             "initial": initial,
             "state_labels": self.state_labels,
             "action_labels": self.action_labels,
@@ -79,10 +80,9 @@ def as_terminal(terminal: Any, labels: Labels, n_states: int) -> Bools:
     if named and all(isinstance(one, bool | np.bool_) for one in named):
         if len(named) != n_states:
             raise InvalidMask("terminal", f"{n_states} bools, or labels of states", f"{len(named)} bools")
-        return np.array(named, dtype=bool)
-    known = range(n_states) if labels is None else labels
+        return np.array(in_order(Names(labels, None), terminal, "terminal", ("state",), InvalidMask), dtype=bool)
     ends = np.zeros(n_states, dtype=bool)
-    ends[find("terminal", named, known, "entry", InvalidMask)] = True
+    ends[places("terminal", named, labels, n_states, InvalidMask)] = True
     return ends
 
 
@@ -134,7 +134,8 @@ def _coded(table: Table, role: str, known: Any, *columns: Any) -> tuple[Labels, 
     held = [_held(table, argument, names, named) for argument, names in zip(arguments, columns, strict=True)]
     if not named and all(column.counted for column in held):
         return None, [column.as_indices() for column in held]
-    labels = _as_known(f"{role}s", known) if named else _sorted(held)
+    parts = [] if isinstance(columns[0], str) else [str(name) for name in columns[0]]
+    labels = Order(_as_known(f"{role}s", known) if named else _sorted(held), not named, parts)
     return labels, [column.among(labels) for column in held]
 
 

@@ -18,7 +18,7 @@ from revealed.demonstrations import Demonstrations
 from revealed.errors import InvalidInput, ValueDoesNotExist
 from revealed.goal_values import GoalValues, Toward
 from revealed.mdp import MDP, require_mdp
-from revealed.naming import places, state_in_words
+from revealed.naming import indices_or_labels, state_in_words
 from revealed.rewards.base import cases_by, of_trips
 from revealed.simulation import draw_actions, draw_moves, make_rng
 
@@ -36,10 +36,10 @@ def simulate_trips(
 ) -> Demonstrations:
     """One trip from each origin to the destination beside it, by drivers with this reward (S, A); ids are 0, 1, ….
 
-    `origins` and `destinations` are states, by index or label, as many of one as of the other. A trip ends on entering
-    its destination. Where `longest` is given, trips that are not there after so many decisions are cut off; without it,
-    trips that would hardly ever arrive are an error. A reward that depends on the trip is a function of goal and origin
-    that gives a table; `by` is "goal" or "pair".
+    `origins` and `destinations` are states, by index or by a label that is text, as many of one as of the other. A trip
+    ends on entering its destination. Where `longest` is given, trips that are not there after so many decisions are cut
+    off; without it, trips that would hardly ever arrive are an error. A reward that depends on the trip is a function
+    of goal and origin that gives a table; `by` is "goal" or "pair".
     """
     require_mdp(mdp)
     if longest is not None:
@@ -93,7 +93,7 @@ def _states(mdp: MDP, name: str, given: Any) -> Ints:
     listed = None if isinstance(given, str) else as_list(given)
     if not listed:
         raise InvalidInput(name, "a sequence of states, one per trip", repr(given)[:60])
-    return places(name, listed, mdp.state_labels, mdp.n_states)
+    return indices_or_labels(name, listed, mdp.state_labels, mdp.n_states)
 
 
 def _require_trips(mdp: MDP, starts: Ints, goals: Ints) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 from revealed.checks import Ints, as_list, require_count, require_option
 from revealed.errors import InvalidDemonstrations, InvalidInput
 from revealed.frames import Column, kind_of, require_column
-from revealed.labels import MOST_INDEX, listed, near, plain, spell
+from revealed.labels import MOST_INDEX, Order, listed, near, plain, spell
 
 if TYPE_CHECKING:
     from revealed.bins import Bins
@@ -221,7 +221,7 @@ def index_of_ranks(
     rows = [plain(row) for row in zip(*texts, strict=True)]
     seen = rows if len(distinct) > 1 else [row[0] for row in rows]
     if known is None:
-        return tuple(seen), np.arange(len(seen), dtype=np.intp)
+        return Order(seen, derived=True), np.arange(len(seen), dtype=np.intp)
     labels = as_labels(role, known)
     place = {spell(label): k for k, label in enumerate(labels)}
     codes = np.array([place.get(spell(label), -1) for label in seen], dtype=np.intp)

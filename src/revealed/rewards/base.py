@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from revealed.checks import Bools, as_floats, as_list
 from revealed.errors import InvalidReward
-from revealed.labels import spell
+from revealed.labels import is_derived, require_declared, spell
 from revealed.mdp import MDP, Floats
 
 
@@ -146,19 +146,35 @@ def cases_by(reward: Any) -> str:
 
 def align_reward(reward: Any, mdp: MDP) -> Any:
     """A reward whose features carry labels, in the order of the model's; labels of a model without any are 0, 1, 2, …
+    One that has no labels is by position, which needs an order that was declared.
 
     On a horizon features may be those of the states, which is usual, or of (time, state) pairs.
     """
     own = getattr(reward, "state_labels", None)
     if own is None or not hasattr(reward, "aligned"):
+        _require_positions(reward, mdp.base or mdp, ("state", "action"))
         return reward
     timed = mdp.base is not None and spell((mdp.state_labels or ("",))[0]) in set(map(spell, own))
     model = mdp if timed else mdp.base or mdp
     states = range(model.n_states) if model.state_labels is None else model.state_labels
     if getattr(reward, "leads", None) is not None and model.action_labels is None and model.certain:
         return reward.along(states, model.targets, model.feasible)
+    if getattr(reward, "action_labels", None) is None:
+        _require_positions(reward, model, ("action",))
     actions = range(model.n_actions) if model.action_labels is None else model.action_labels
     return reward.aligned(states, actions, model.feasible)
+
+
+def _require_positions(reward: Any, model: MDP, roles: Sequence[str]) -> None:
+    """Rewards by position, where that means something; one weight per state is named by the state's own label."""
+    derived = [role for role in roles if is_derived(getattr(model, f"{role}_labels"))]
+    if not derived or getattr(reward, "by_label", False):
+        return
+    sizes = dict(zip(("state", "action"), np.shape(reward.value(reward.init())), strict=False))
+    for role in derived:
+        if sizes.get(role, 1) > 1:
+            labels = getattr(model, f"{role}_labels")
+            require_declared("reward", role, labels, "a reward by position", InvalidReward)
 
 
 def lift_reward(reward: Reward, mdp: MDP) -> Reward:
