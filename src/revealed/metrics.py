@@ -37,7 +37,7 @@ from revealed.reward_distances import as_table, epic, starc
 from revealed.rewards.base import of_trips
 from revealed.sheet import MISSING, Printed, Sheet
 from revealed.starts import Starts, starts_of
-from revealed.trip_demand import demand_of
+from revealed.trip_demand import Demand, demand_of
 
 __all__ = [
     "Scores", "Truth", "entropy", "epic", "evaluate", "evd", "excess_nll", "expected_return", "nll", "policy_value",
@@ -187,17 +187,18 @@ class Truth:
             raise InvalidInput(
                 "expert", "None where trips have goals: each goal has its own", type(self.expert).__name__
             )
-        own, notes = _trips_on(self.mdp, fit), []
-        trips = fit.demonstrations if demos is None else demos
-        trips = match_labels(_with_goals(trips), self.mdp)
-        require_fit(self.mdp, trips)
+        own = _trips_on(self.mdp, fit)
+        trips, notes = _with_goals(fit.demonstrations if demos is None else demos), [] if own is fit else [_SOLVED]
         scores: dict[str, float] = dict.fromkeys(METRICS, 0.0)
-        if demos is None and own is not fit:
-            scores["nll"], notes = np.nan, [_NO_DEMOS]
+        if demos is None and own is not fit:  # of these trips only where they go between is known here
+            scores["nll"] = np.nan
+            notes.append(_NO_DEMOS)
         else:
+            trips = match_labels(trips, self.mdp)
+            require_fit(self.mdp, trips)
             scores["nll"] = nll(own.behaviour if isinstance(own, _Trips) else own, trips)
-        plain = not of_trips(fit.reward_model)
-        for share, goal, origin, truth in self._toward_each(trips, plain):
+        plain, pairs = not of_trips(fit.reward_model), self._pairs(trips, notes)
+        for share, goal, origin, truth in self._toward_each(pairs, plain):
             reward, policy = own.reward_for(goal, origin), own.policy_for(goal, origin)
             scores["evd"] += share * truth.evd(reward)
             scores["stochastic_evd"] += share * truth.stochastic_evd(policy)
@@ -206,12 +207,22 @@ class Truth:
             scores["epic"] += 0.0 if plain else share * epic(truth.mdp, truth.reward, reward, cover)
         if plain:
             scores["epic"] = epic(self.mdp, self.reward, own.reward, coverage)
-        return Scores(scores, "where the trips set out", notes=notes if own is fit else [_SOLVED, *notes])
+        return Scores(scores, "where the trips set out", notes=notes)
 
-    def _toward_each(self, demos: Demonstrations, together: bool = True) -> Iterator[tuple[float, Any, Any, Truth]]:
+    def _pairs(self, trips: Demonstrations, notes: list[str]) -> Demand:
+        """How many trips go from where to where; pairs without a way in this model are told in `notes`."""
+        pairs = demand_of(self.mdp, trips)
+        arriving = pairs.arriving(self.mdp)
+        if not arriving.any():
+            got = f"none of {len(pairs)} (first from {pairs.words(0)})"
+            raise InvalidDemonstrations("demos", "pairs of origin and goal with a way in the model", got)
+        if not arriving.all():
+            notes.append(f"{pairs.keep(~arriving).size_in_words} cannot arrive in this model and are left out.")
+        return pairs.keep(arriving)
+
+    def _toward_each(self, pairs: Demand, together: bool = True) -> Iterator[tuple[float, Any, Any, Truth]]:
         """The share of the trips, the goal, the origin and the truth toward it: for each goal, with `together`, where
         the origin is None and returns are means over those of the trips; else for each pair."""
-        pairs = demand_of(self.mdp, _with_goals(demos))
         names = self.mdp.state_labels or range(self.mdp.n_states)
         for rows in pairs.groups(pairs=not together):
             goal, origin = int(pairs.destination[rows[0]]), int(pairs.origin[rows[0]])
@@ -534,7 +545,7 @@ def evd(mdp: MDP, true_reward: Any, reward: Any, initial: Any = None, demos: Dem
     if demos is None or _plain(demos):
         return truth.evd(reward, _start_of(mdp, initial, demos))
     table = expected_reward(mdp, reward)
-    parts = truth._toward_each(demos)
+    parts = truth._toward_each(demand_of(mdp, demos))
     return sum(share * own.evd(labelled(np.where(own.mdp.feasible, table, 0.0), own.mdp)) for share, _, _, own in parts)
 
 
@@ -549,8 +560,8 @@ def stochastic_evd(
     truth = Truth(mdp, true_reward, initial=initial)
     if demos is None or _plain(demos):
         return truth.stochastic_evd(policy, _start_of(mdp, initial, demos))
-    policy_for = _policy_for(policy)
-    return sum(share * own.stochastic_evd(policy_for(goal)) for share, goal, _, own in truth._toward_each(demos))
+    policy_for, parts = _policy_for(policy), truth._toward_each(demand_of(mdp, demos))
+    return sum(share * own.stochastic_evd(policy_for(goal)) for share, goal, _, own in parts)
 
 
 _SAY_WHICH = "Say which: rv.evaluate(mdp=mdp, true_reward=R, policy=table), or reward=table."
