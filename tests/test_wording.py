@@ -31,6 +31,7 @@ from revealed.commands.wording import FIT, PANEL, in_flags
             "Use fewer features, or another --first-step.",
         ),
         ("fit.bootstrap() resamples agents instead", "--errors bootstrap resamples agents instead"),
+        ('fit.with_errors("bootstrap") resamples agents instead', "--errors bootstrap resamples agents instead"),
         ('Use fit.with_errors("bootstrap").', "Use --errors bootstrap."),
         ('Use kind="cluster".', "Use --errors cluster."),
         ("Raise `max_iter`.", "Raise --max-iter."),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -56,7 +57,9 @@ def require_option(name: str, value: Any, offered: Iterable[str]) -> None:
     """A text among those offered."""
     known = tuple(offered)
     if not isinstance(value, str) or value not in known:
-        raise InvalidOption(name, f"one of {', '.join(known)}", repr(value))
+        close = get_close_matches(value, known, 1) if isinstance(value, str) else []
+        remedy = f"Did you mean {close[0]}?" if close else None
+        raise InvalidOption(name, f"one of {', '.join(known)}", repr(value), remedy=remedy)
 
 
 def pass_instead(value: Any, *names: str) -> str | None:

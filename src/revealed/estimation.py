@@ -424,11 +424,11 @@ _SEPARATED = (
     "depend on them go one way. Add a penalty (l2=1e-3), more data, or fewer features."
 )
 _NOT_HELD = (
-    "the likelihood has no maximum: it rises for ever as some weights grow{{which}}, and the penalty l2={l2:g} is too "
-    "small to hold them. Use a larger one (l2=1e-3), more data, or fewer features."
+    "the likelihood has no maximum: it rises for ever as some weights grow{{which}}, and the penalty l2={l2:.3g} is "
+    "too small to hold them. Use a larger one (l2=1e-3), more data, or fewer features."
 )
 _HELD = (
-    "without the penalty the likelihood has no maximum: some weights{which} are held by l2={l2:g} alone. They and "
+    "without the penalty the likelihood has no maximum: some weights{which} are held by l2={l2:.3g} alone. They and "
     "their standard errors follow from the penalty more than from the data."
 )
 _LEFT = (

@@ -102,8 +102,11 @@ class Evidence:
         require_flag("joint", joint)
         K = self.point.theta.size
         if K > MOST_PARAMETERS or K * self.seen.size > MOST_NUMBERS:
-            got = f"{K} parameters, {self.seen.size} pairs"
-            raise InvalidOption("kind", f"at most {MOST_PARAMETERS} parameters", got, remedy=_BOOTSTRAP)
+            expected = f"a reward of at most {MOST_PARAMETERS} parameters, for errors by formula"
+            if K <= MOST_PARAMETERS:
+                expected = "a table of scores (parameters × pairs seen) that fits into memory, for errors by formula"
+            got = f"{K} parameters and {self.seen.size} pairs"
+            raise InvalidOption("standard errors", expected, got, remedy=_BOOTSTRAP)
         if not self.even and kind != "cluster":
             expected = '"cluster" or "bootstrap" where visits are discounted'
             raise InvalidOption("kind", expected, repr(kind), remedy='Use kind="cluster".')
@@ -412,4 +415,4 @@ def _complement(rows: Floats) -> Floats | None:
 
 
 _ANEW = 'kind="bootstrap" estimates the transitions anew.'
-_BOOTSTRAP = "fit.bootstrap() resamples agents instead; read functions of the reward, not single weights."
+_BOOTSTRAP = 'fit.with_errors("bootstrap") resamples agents instead; read functions of the reward, not single weights.'

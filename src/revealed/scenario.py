@@ -220,6 +220,17 @@ def sides(fit: Any, params: Any, mdp: Any, reward: Any, initial: Any) -> tuple[S
     return before, Side(model, new_reward, setting, *_start(fit, model, initial), follows, before.solver), words
 
 
+def discount_notes(before: MDP, after: MDP) -> list[str]:
+    """A caveat where the two worlds weigh the future differently."""
+    if before.discount == after.discount:
+        return []
+    gammas = f"{before.discount:g} and {after.discount:g}"
+    return [
+        f"welfare and values are sums discounted by {gammas}: their change does not say whether agents are better off. "
+        "Compare choices, or worlds with one discount."
+    ]
+
+
 def _named_alike(mdp: MDP, own: MDP) -> MDP:
     """Another model of the same states and actions is spoken of by the same labels, unless it has its own."""
     model, known = mdp.base or mdp, own.base or own
