@@ -266,7 +266,7 @@ def test_what_the_library_calls_otherwise_is_said_in_flags():
         (("fit", *TRIPS, "--discount", "1.5"), "`--discount`: expected a number in [0, 1]; got 1.5."),
         (("fti",), "fit"),
         (("fit", "nowhere.csv", *TRIPS[1:]), "`PANEL`: expected a CSV or Parquet file that exists; got nowhere.csv."),
-        (("fit", "trips.csv", "--id", "rider"), "`--time`: expected column that says when"),
+        (("fit", "trips.csv", "--id", "rider"), "`--time`: expected the column that says when each decision was made; got nothing"),
         (("fit", *TRIPS, "--id", "ridr"), "`--id`: expected the name of a column among 'rider'"),
         (("fit", *TRIPS, "--columns", "shop"), "got 'shop'. Did you mean shops?"),
         (("fit", *TRIPS[:-4], "--coordinates", "x,z"), "'z'"),
@@ -351,7 +351,7 @@ def test_the_examples_of_help_name_options_that_exist():
     ("line", "offered"),
     [
         ("revealed co", ["compare", "counterfactual"]),
-        ("revealed fit --fi", ["--first-step"]),
+        ("revealed fit --first-s", ["--first-step"]),
         ("revealed fit --method n", ["nfxp", "npl"]),
         ("revealed counterfactual trips-fit --bands d", ["delta"]),
     ],

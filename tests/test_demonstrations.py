@@ -231,8 +231,16 @@ def test_a_frame_and_back_is_the_same():
     demos = replace(given, state_labels=states, action_labels=actions)
     frame = demos.to_frame(id="bus", time="month", state="x", action="d", next_state="x'")
     assert frame["x"].tolist() == ["new", "worn", "broken", "worn", "broken"]
-    assert frame["month"].tolist() == [0, 1, 3, 0, 1]  # the second trajectory begins after a gap
-    names: Any = {"id": "bus", "time": "month", "state": "x", "action": "d", "next_state": "x'"}
+    assert frame["month"].tolist() == [0, 1, 0, 0, 1]
+    assert frame["episode"].tolist() == [0, 0, 1, 0, 0]
+    assert demos.to_frame(episode=None)["time"].tolist() == [
+        0,
+        1,
+        3,
+        0,
+        1,
+    ]  # where nothing tells them apart, a gap does
+    names: Any = {"id": "bus", "time": "month", "state": "x", "action": "d", "next_state": "x'", "episode": "episode"}
     back = rv.Demonstrations.from_frame(frame, **names, states=states, actions=actions)
     order = [back.ids.index(name) for name in demos.ids]
     np.testing.assert_array_equal(back.by_agent.toarray()[order], demos.by_agent.toarray())

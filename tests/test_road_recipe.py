@@ -105,7 +105,7 @@ def test_every_kind_of_reward():
     ("options", "message"),
     [
         ({"from_node": "nowhere"}, "`--from-node`: expected the name of a column among"),
-        ({"columns": "tim"}, "`columns`: expected one of .*'tim'. Did you mean time?"),
+        ({"columns": "tim"}, "`--columns`: expected one of .*'tim'. Did you mean time?"),
         ({"network": "none.csv"}, "`--network`: expected a CSV or Parquet file that exists"),
         ({"panel": "none.csv"}, "`PANEL`: expected a CSV or Parquet file that exists"),
     ],

@@ -2,55 +2,45 @@
 
 import re
 
+import pandas as pd
 import pytest
 
+from revealed.bins import discretize
+from revealed.chain import NO_VALUE
 from revealed.commands.wording import FIT, PANEL, in_flags
+from revealed.errors import InvalidInput, InvalidOption, RevealedError, SolverFailed
+from revealed.goal_estimation import _NO_START  # pyright: ignore[reportPrivateUsage]
+from revealed.voices import MARKS, arg, either, named, words
 
 
 @pytest.mark.parametrize(
-    ("said", "typed"),
+    ("said", "python", "typed"),
     [
-        ("Use mdp.base.unroll(30) or shorter trajectories.", "Use --horizon 30 or shorter trajectories."),
-        ("`columns`: expected x; got y.", "`--columns`: expected x; got y."),
-        ("`path`: expected a file; got 'x'.", "`PANEL`: expected a file; got 'x'."),
-        ("as in columns=['shops', 'green'].", "as in --columns shops,green."),
-        ("a column of its own (next_state=).", "a column of its own (--next-state)."),
-        ('smoothing=1.0, or unseen="stay".', "--smoothing 1.0, or --unseen stay."),
-        (
-            "smooth (smoothing=1.0, or a kernel over coordinates=)",
-            "smooth (--smoothing 1.0, or a kernel over --coordinates)",
-        ),
-        ("They are whole: .astype(int) will do.", "They are whole: write them without a decimal point."),
-        ("labels (rv.discretize makes bins).", "labels (--bins COLUMN=20 makes bins)."),
-        ("try bandwidth=(1, 0.5).", "try --kernel 1."),
-        ("Mark them with feasible= or terminal=, or go.", "Mark them with --terminal, or go."),
-        ('Use bands="bootstrap", or None.', "Use --bands bootstrap or none."),
-        ("Use bands=None.", "Use --bands none."),
-        (
-            "Pass first_step=rv.first_step.GoalLogit(l2=1e-3), fewer features, or another first step.",
-            "Use fewer features, or another --first-step.",
-        ),
-        ("fit.bootstrap() resamples agents instead", "--errors bootstrap resamples agents instead"),
-        ('fit.with_errors("bootstrap") resamples agents instead', "--errors bootstrap resamples agents instead"),
-        ('Use fit.with_errors("bootstrap").', "Use --errors bootstrap."),
-        ('Use kind="cluster".', "Use --errors cluster."),
-        ("Raise `max_iter`.", "Raise --max-iter."),
-        ("Raise max_iter, loosen tol, or set l2=1e-4.", "Raise --max-iter, loosen --tol, or set --l2 1e-4."),
-        ('let gaps="break" end a trajectory there.', "let --gaps break end a trajectory there."),
-        ("whole numbers, or dates with period=", "whole numbers, or dates with --period"),
-        ("Pass keep_steps=True to read it into memory.", "Make the panel smaller."),
-        (
-            "`period`: expected None, where times are not dates",
-            "`--period`: expected nothing, where times are not dates",
-        ),
-        ('Try solver="lu", or l2=1e-4.', "Try --l2 1e-4."),
-        ('(in a fit: start= with such parameters, or start="ccp")', "(in a fit: --start ccp)"),
-        ("As in discount=0.95.", "As in --discount 0.95."),
-        ('(in a fit: start= with more negative parameters, or start="ccp")', "(in a fit: --start ccp)"),
+        (named("columns"), "columns", "--columns"),
+        (named("path"), "path", "PANEL"),
+        (arg("columns", ["shops", "green"]), "columns=['shops', 'green']", "--columns shops,green"),
+        (arg("next_state"), "next_state=", "--next-state"),
+        (arg("smoothing", 1.0), "smoothing=1.0", "--smoothing 1.0"),
+        (arg("unseen", "stay"), 'unseen="stay"', "--unseen stay"),
+        (arg("coordinates"), "coordinates=", "--coordinates"),
+        (arg("bands", None), "bands=None", "--bands none"),
+        (arg("bands", "bootstrap"), 'bands="bootstrap"', "--bands bootstrap"),
+        (arg("kind", "cluster"), 'kind="cluster"', "--errors cluster"),
+        (arg("kind"), "kind=", "--errors"),
+        (named("keep"), "keep", "--cluster"),
+        (named("bandwidth"), "bandwidth", "--kernel"),
+        (named("max_iter"), "max_iter", "--max-iter"),
+        (arg("l2", 1e-4), "l2=1e-4", "--l2 1e-4"),
+        (arg("discount", 0.95), "discount=0.95", "--discount 0.95"),
+        (arg("gaps", "break"), 'gaps="break"', "--gaps break"),
+        (arg("joint", True), "joint=True", "--joint"),
+        (arg("n_states"), "n_states=", "n_states="),
     ],
 )
-def test_arguments_are_flags(said, typed):
-    assert in_flags(said, PANEL) == typed
+def test_arguments_are_flags(said, python, typed):
+    note = words(f"Use {said}, or not.")
+    assert note == f"Use {python}, or not."
+    assert in_flags(note, PANEL) == f"Use {typed}, or not."
     assert in_flags(typed, PANEL) == typed  # and what is in flags already stays
 
 
@@ -62,36 +52,45 @@ def test_arguments_are_flags(said, typed):
         r"got 'it\'s l2=3'.",
         "rv.load('trips-fit', reward=...).",
         "gradient norm 1.8e-10 <= tol 1.0e-09.",
-        "Dear reader, a=1 and width= are nothing here; x == 3.",
+        "choices do not change along `weight` − 2·`l2=3`.",
+        "reps= and `kind`: of max_iter, mdp.base.unroll(3).",
     ],
 )
 def test_what_came_with_the_data_stays(text):
     assert in_flags(text, PANEL) == text
     assert in_flags(text) == text
-
-
-def test_backquotes_in_notes_hold_names_of_parameters():
-    note = "choices do not change along `weight` − 2·`l2=3`."
-    assert in_flags(note) == note
-    assert (
-        in_flags('there is no band; `fit.with_errors("robust")` has one.')
-        == "there is no band; --errors robust has one."
-    )
+    told = in_flags(InvalidInput("l2", f"no {text}", text, text, f"Mind {text}"), PANEL)
+    assert told == f"`--l2`: expected no {text}; got {text} (first at {text}). Mind {text}"
 
 
 def test_each_command_calls_its_argument_by_its_name():
-    assert [re.findall("`(.*?)`", in_flags("`path`: expected x.", names)) for names in (PANEL, FIT, {})] == [
+    error = InvalidInput("path", "x", "y")
+    assert [re.findall("`(.*?)`", in_flags(error, names)) for names in (PANEL, FIT, {})] == [
         ["PANEL"],
         ["FIT"],
         ["path"],
     ]
 
 
+def test_rules_are_told_in_flags():
+    error = InvalidOption.conflict("reps", f"requires `{arg('kind', 'bootstrap')}`")
+    assert in_flags(error) == "`--reps` requires `--errors bootstrap`."
+    assert str(error) == '`reps` requires `kind="bootstrap"`.'
+
+
+def test_what_has_no_flag_has_words_of_its_own():
+    assert in_flags(words(f"Use {either('fit.bootstrap()', '--errors bootstrap')}.")) == "Use --errors bootstrap."
+    assert in_flags(SolverFailed(NO_VALUE)).endswith("(in a fit: --start ccp), or use a discount below 1.")
+    with pytest.raises(RevealedError) as caught:
+        discretize(pd.DataFrame({"x": [1.0, 1.0]}), "x", 2)
+    assert str(caught.value).endswith("leave it out, or give edges=.")
+    assert in_flags(caught.value).endswith("leave it out, or give edges, as in --bins COLUMN=edges:0,5,10.")
+
+
 def test_what_a_road_network_refuses_is_not_offered():
     """A start by numbers has no flag, and the discount of a road network is 1."""
-    from revealed.goal_estimation import _NO_START
-
     typed = in_flags(_NO_START, PANEL)
+    assert not set(_NO_START) & set(MARKS)
     assert "start=" not in typed
     assert "--start" not in typed
     assert typed.endswith(

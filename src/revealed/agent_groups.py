@@ -16,6 +16,7 @@ import scipy.sparse as sp
 from revealed.checks import Floats, Ints, as_list
 from revealed.errors import InvalidOption
 from revealed.labels import listed, near, plain, spell
+from revealed.voices import either
 
 FEW = 20  # groups below which sandwich errors are known to come out too small
 
@@ -103,4 +104,6 @@ def _present(value: Any, one: Any) -> Any:
     return group
 
 
-_KEEP = "Columns are read along with keep=[...] of from_frame or network.trips."
+_KEEP = either(
+    "Columns are read along with keep=[...] of from_frame or network.trips.", "Name a column of PANEL by --cluster."
+)

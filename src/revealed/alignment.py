@@ -14,8 +14,10 @@ from revealed.checks import Ints
 from revealed.labels import require_declared, spell
 from revealed.mdp import MDP
 from revealed.naming import Labels
+from revealed.positions import same_labels
 
-SAME = 1e-12  # difference of two probabilities that are one and the same, but for rounding
+SAME = 1e-12  # relative difference of probabilities that is rounding
+ROLES = ("state", "action")
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,20 +27,6 @@ class Alignment:
 
     states: Ints | None
     actions: Ints | None
-
-    @property
-    def whole(self) -> bool:
-        """Whether everything has its place."""
-        return all(places is not None and (places >= 0).all() for places in (self.states, self.actions))
-
-    @property
-    def in_order(self) -> bool:
-        """Whether everything stands where it stood."""
-        return all(x is not None and np.array_equal(x, np.arange(x.size)) for x in (self.states, self.actions))
-
-    def table(self, values: Any) -> Any:
-        """(S, A) values of the other model in the order of this one; `whole` was asked before."""
-        return values if self.in_order else values[self.states][:, self.actions]
 
 
 def align_models(mdp: MDP, own: MDP) -> Alignment:
@@ -62,27 +50,29 @@ def _places(role: str, labels: Labels, own: Labels, n: int, n_own: int) -> Ints 
     return np.array([known.get(spell(label), -1) for label in labels], dtype=np.intp)
 
 
-def same_model(mdp: MDP, own: MDP) -> Alignment | None:
-    """Where everything stands in `own` if the two are one model, whatever the order of its labels; else None. Where
-    agents start does not matter: behaviour is the same."""
+def same_model(mdp: MDP, own: MDP) -> bool:
+    """Whether the two are one model, whatever the order of its labels. Where agents start does not matter: they behave
+    alike."""
     if mdp.feasible.shape != own.feasible.shape or mdp.discount != own.discount:
-        return None
-    found = align_models(mdp, own)
-    if not found.whole:
-        return None
-    same = np.array_equal(mdp.terminal, own.terminal[found.states])
-    same = same and np.array_equal(mdp.feasible, found.table(own.feasible))
-    return found if same and _same_moves(mdp, own, found) else None
+        return False
+    model = mdp.in_order_of(own)
+    if not all(same_labels(*(getattr(one, f"{role}_labels") for one in (model, own))) for role in ROLES):
+        return False
+    return np.array_equal(model.terminal, own.terminal) and same_moves(model, own)
 
 
-def _same_moves(mdp: MDP, own: MDP, found: Alignment) -> bool:
-    states, actions = found.states, found.actions
-    assert states is not None
-    assert actions is not None
-    if found.in_order and mdp.transitions is own.transitions:
+def same_moves(one: MDP, other: MDP) -> bool:
+    """Whether two models offer the same actions with the same probabilities of what follows."""
+    if not np.array_equal(one.feasible, other.feasible):
+        return False
+    return same_matrix(one.transitions.matrix, other.transitions.matrix)
+
+
+def same_matrix(one: Any, other: Any) -> bool:
+    """Whether two sparse matrices hold the same numbers, but for rounding."""
+    if one is other:
         return True
-    matrix: Any = own.transitions.matrix
-    if not found.in_order:
-        matrix = matrix[(states[:, None] * actions.size + actions).reshape(-1)][:, states]
-    apart: Any = abs(matrix - mdp.transitions.matrix)
-    return apart.nnz == 0 or float(apart.max()) <= SAME
+    if one.shape != other.shape or one.nnz != other.nnz:
+        return False
+    same = np.array_equal(one.indptr, other.indptr) and np.array_equal(one.indices, other.indices)
+    return bool(same and np.allclose(one.data, other.data, rtol=SAME, atol=0.0))

@@ -19,6 +19,7 @@ from revealed.checks import Floats, Ints, as_floats, as_list, require_count, req
 from revealed.errors import InvalidInput, InvalidOption
 from revealed.frames import require_column
 from revealed.numeric_columns import NumericColumn, numeric_columns, sql_count, sql_float, sql_number
+from revealed.voices import either
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -187,7 +188,7 @@ def _uniform(name: str, n: int, numbers: NumericColumn) -> Floats:
     edges = np.linspace(numbers.lo, numbers.hi, n + 1)
     if not np.isfinite(edges).all() or not (np.diff(edges) > 0).all():
         between = f"numbers apart enough for {n} bins of one width"
-        raise InvalidInput(f"column {name!r}", between, f"{numbers.lo!r} to {numbers.hi!r}", remedy="Give edges=.")
+        raise InvalidInput(f"column {name!r}", between, f"{numbers.lo!r} to {numbers.hi!r}", remedy=_GIVE_EDGES)
     return edges
 
 
@@ -198,9 +199,13 @@ def _quantiles(name: str, n: int, numbers: NumericColumn) -> Floats:
     return np.unique(numbers.ranked(ranks))
 
 
+_EDGES = either("give edges=", "give edges, as in --bins COLUMN=edges:0,5,10")
+_GIVE_EDGES = either("Give edges=.", "Give edges, as in --bins COLUMN=edges:0,5,10.")
+
+
 def _require_range(name: str, numbers: NumericColumn) -> None:
     if numbers.lo == numbers.hi:
-        remedy = "A constant tells no states apart: leave it out, or give edges=."
+        remedy = f"A constant tells no states apart: leave it out, or {_EDGES}."
         raise InvalidInput(f"column {name!r}", "at least two different values", f"only {numbers.lo:g}", remedy=remedy)
 
 

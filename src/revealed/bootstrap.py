@@ -22,6 +22,7 @@ from revealed.errors import InvalidInput, InvalidOption
 from revealed.mdp import Floats
 from revealed.parallel import cores, each, one_thread, workers
 from revealed.progress import Progress
+from revealed.voices import arg
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -217,7 +218,7 @@ def _gather(
         raise KeyboardInterrupt  # there is nothing yet that could be kept
     if len(good) < 2:
         why = ", ".join(f"{k}: {n}" for k, n in failures.items())
-        remedy = "More agents or a penalty (l2=1e-3) may help."
+        remedy = f"More agents or a penalty ({arg('l2', 1e-3)}) may help."
         raise InvalidOption("bootstrap", "two replications or more that end well", f"{len(good)} ({why})", None, remedy)
     theta = np.array([done[r].theta for r in good])
     psi = np.array([done[r].psi for r in good])

@@ -127,9 +127,9 @@ class Comparison(Printed):
         found: dict[str, list[str]] = {}
         for name, fit in zip(self._names, self._fits, strict=True):
             ended = "" if fit.status.code == "converged" else fit.status.message
-            for words in (ended, *fit.status.notes, poor_fit_words(fit)):
-                found.setdefault(words, []).append(name)
-        return [f"{_listed(names)}: {words}" for words, names in found.items() if words]
+            for text in (ended, *fit.status.notes, poor_fit_words(fit)):
+                found.setdefault(text, []).append(name)
+        return [f"{_listed(names)}: " + text for text, names in found.items() if text]
 
     def _those(self, have: Callable[..., bool]) -> str:
         """The names of the fits that have something."""

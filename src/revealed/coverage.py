@@ -16,6 +16,7 @@ from revealed.checks import Floats
 from revealed.errors import RevealedError
 from revealed.first_step import Frequency, Smoothed
 from revealed.positions import labelled
+from revealed.voices import arg, words
 
 # So many visits per feasible action leave a standard error of at most ½/√(5·A) on a choice probability: 0.16 where
 # there are two actions, 0.11 where there are four.
@@ -107,11 +108,6 @@ def _remedy(run: Any) -> str:
 
 
 _THIN = "π̂_E is known poorly: "
-_MATCHED = (
-    'The occupancy that is matched is that of π̂_E: compare weighting="sample", or use first_step="logit", which '
-    "carries over to states that were not seen."
-)
-_VALUED = (
-    '{method} values the future by it: compare NFXP, or use first_step="logit", which carries over to states that were '
-    "not seen."
-)
+_LOGIT = f"{arg('first_step', 'logit')}, which carries over to states that were not seen."
+_MATCHED = words(f"The occupancy that is matched is that of π̂_E: compare {arg('weighting', 'sample')}, or use {_LOGIT}")
+_VALUED = words("{method} values the future by it: compare NFXP, or use " + _LOGIT)

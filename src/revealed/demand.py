@@ -96,7 +96,7 @@ class DemandCurve(Printed):
             )
         if shown < self.values.size:
             said.append(f"{shown} of {self.values.size} values; `to_frame()` has all.")
-        return [*said, f"Starts: {self.begins}.", *(f"Note: {note}" for note in self.notes)]
+        return [*said, f"Starts: {self.begins}.", *("Note: " + note for note in self.notes)]
 
     def plot(
         self,

@@ -15,13 +15,14 @@ import numpy as np
 import scipy.sparse as sp
 
 from revealed.checks import as_floats, as_number
-from revealed.errors import InvalidDemonstrations
+from revealed.errors import InvalidDemonstrations, InvalidInput
 from revealed.goal_steps import Trips, n_goals, require_arrival
 from revealed.labels import with_columns
 from revealed.mdp import MDP, Floats
 from revealed.naming import unrolled_labels
 from revealed.tables import as_counts, sparse_table, sum_rows
 from revealed.trajectories import Steps, agent_table, as_agents, as_goals, lifted, read_trajectories
+from revealed.voices import either
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,8 +38,8 @@ class Demonstrations(Trips):
     (S*A, S) moves seen; `weights` (S, A) what enters the objective as ρ: the counts, or visits discounted by γ^t.
     `steps` are the single decisions, None where a panel was counted where it lives, or counts were given; `notes` say
     what a frame did not tell (gaps, ids with one period); `bins` made the states of continuous columns; `columns` are
-    those that were kept, with one value per agent. Of trips with
-    goals `goals` are the states they go to (`goal_states`, their indices), and `toward(goal)` those that go there.
+    those that were kept, with one value per agent; `period` is that of times which are dates. Of trips with goals
+    `goals` are the states they go to (`goal_states`, their indices), and `toward(goal)` those that go there.
     """
 
     n_states: int
@@ -56,6 +57,7 @@ class Demonstrations(Trips):
     notes: tuple[str, ...] = field(repr=False, default=())
     bins: Bins | None = field(repr=False, default=None)
     columns: dict[str, tuple[Any, ...]] = field(repr=False, default_factory=dict)
+    period: str | None = field(repr=False, default=None)
 
     @cached_property
     def counts(self) -> Floats:
@@ -175,11 +177,12 @@ class Demonstrations(Trips):
         actions: Any = None,
         n_states: int | None = None,
         n_actions: int | None = None,
-        first_time: int | None = None,
+        first_time: Any = None,
         period: str | None = None,
         gaps: str = "break",
         keep_steps: bool | None = None,
         keep: Any = (),
+        episode: str | None = None,
     ) -> Demonstrations:
         """From a data frame or files, with one row per decision in any order.
 
@@ -197,19 +200,24 @@ class Demonstrations(Trips):
         states, actions : labels in the order of the model. Without them whole numbers are indices from 0 and text
             becomes sorted labels. An MDP with `state_labels` and `action_labels` matches labels by name.
         n_states, n_actions : sizes, where the columns do not show all; by default what they hold.
-        first_time : the time that counts as 0 on a finite horizon; by default each agent's own first.
+        first_time : which time is period 0 of a finite horizon: one for all, such as 18 or "2020-01", where times are
+            ages or dates; or "own", where everybody's clock begins with the first row. It must be said where ids enter
+            at different times, here or in `lift`.
         period : "day", "month", …: the length of a period where times are dates, so that gaps are seen.
-        gaps : a period without a row ends the trajectory ("break"; counted in `notes`), or is an "error".
+        gaps : a period without a row hides where the decision before it led ("break"; counted in `notes`), or is an
+            "error". The row after a gap is not a start.
         keep_steps : whether to keep single decisions, which horizons, goals and `subset` need, or only counts. By
             default files and lazy frames of more than 5 million rows, and frames of distributed engines, are counted
             where they are, and only the counts come into memory.
         keep : columns to read along, with one value per id, by which errors can be clustered later:
             `keep="village"`, then `fit.with_errors("cluster", by="village")`.
+        episode : a column that tells the episodes of one id apart, where it has several. Each has times of its own and
+            a start; without it the first row of an id is its only start.
         """
         from revealed.panels.columns import Roles, size_of
         from revealed.panels.where import read_frame
 
-        others = {"id": id, "time": time, "weight": weight, "period": period, "gaps": gaps}
+        others = {"id": id, "time": time, "weight": weight, "period": period, "gaps": gaps, "episode": episode}
         roles = Roles.of(state, action, next_state, goal, keep, **others)
         found = read_frame(frame, roles, states, actions, first_time, keep_steps)
         S = size_of("state", n_states, found.state_labels, found.n_states)
@@ -219,7 +227,7 @@ class Demonstrations(Trips):
             require_arrival(demos.steps, demos.ids, found.state_labels)
         labels = {"state_labels": with_columns(found.state_labels, () if roles.bins else roles.state)}
         labels["action_labels"] = with_columns(found.action_labels, roles.action)
-        demos = replace(demos, notes=found.notes, bins=roles.bins, columns=found.columns, **labels)
+        demos = replace(demos, notes=found.notes, bins=roles.bins, columns=found.columns, period=period, **labels)
         return demos._without_steps() if keep_steps is False else demos
 
     @classmethod
@@ -236,7 +244,7 @@ class Demonstrations(Trips):
     @classmethod
     def _from_panel(cls, panel: Any, n_states: int, n_actions: int) -> Demonstrations:
         fields = (panel.agent, panel.time, panel.state, panel.action, panel.next_state, panel.starts_here)
-        steps = Steps(*fields, panel.row, panel.weight, panel.goal)
+        steps = Steps(*fields, panel.row, panel.weight, panel.goal, panel.entry)
         return cls._from_steps(steps, None, n_states, n_actions, panel.ids)
 
     @classmethod
@@ -295,7 +303,7 @@ class Demonstrations(Trips):
         """Some of the steps; the rest is as it is here."""
         other = self._from_steps(steps, None, self.n_states, self.n_actions, ids)
         labels = {"state_labels": self.state_labels, "action_labels": self.action_labels, "bins": self.bins}
-        other = replace(other, visit_discount=self.visit_discount, **labels)
+        other = replace(other, visit_discount=self.visit_discount, period=self.period, **labels)
         return other if agent_weights is None else other.reweighted(agent_weights)
 
     def to_frame(
@@ -307,19 +315,22 @@ class Demonstrations(Trips):
         next_state: Any = None,
         weight: str | None = None,
         goal: Any = "goal",
+        episode: str | None = "episode",
     ) -> pd.DataFrame:
         """One row per decision, in columns of these names, as `from_frame` reads them; labels where there are any.
 
         Labels of several columns are tuples, or go into several columns again: `state=["x", "y"]`. With `next_state`
         there is a column for where each decision led, missing where that was not seen; with `weight` one for how often
-        it counts. Where trips have goals there is a column for them, unless `goal` is None. Columns that were kept come
-        last. Times count each agent's periods from 0; of several trajectories of one agent each begins after a gap in
-        time.
+        it counts. Where trips have goals there is a column for them, unless `goal` is None. Where an agent has several
+        trajectories `episode` is the column that numbers them; if that is None, each begins after a gap in time, as if
+        rows were missing. Columns that were kept come last. Times count each trajectory's periods from 0.
         """
         from revealed.panels.memory import write_panel
 
         steps = self._require_steps("A frame can be made")
-        names = {"agent": id, "time": time, "state": state, "action": action, "next_state": next_state}
+        several = int(steps.first.sum()) > np.unique(steps.agent).size
+        names = {"agent": id, "episode": episode if several else None, "time": time}
+        names |= {"state": state, "action": action, "next_state": next_state}
         names |= {"goal": None if steps.goal is None else goal, "weight": weight}
         steps = replace(steps, weight=self.step_weights)
         return write_panel(steps, names, self.ids, self.state_labels, self.action_labels, self.columns)
@@ -362,8 +373,12 @@ class Demonstrations(Trips):
         self._require_steps("Visits can be discounted")
         return replace(self, visit_discount=float(gamma))
 
-    def lift(self, mdp: MDP) -> Demonstrations:
-        """Decisions of the base MDP as decisions of the unrolled `mdp`: state s at time t becomes t·S + s."""
+    def lift(self, mdp: MDP, first_time: Any = None) -> Demonstrations:
+        """Decisions of the base MDP as decisions of the unrolled `mdp`: state s at time t becomes t·S + s.
+
+        Where a frame's ids enter at different times, `first_time` says which time is period 0, unless `from_frame` was
+        told: one for all, where times are ages or dates, or "own". Trajectories without times begin at period 0.
+        """
         if mdp.base is None or self.n_states == mdp.n_states:
             return self
         if self.n_states != mdp.base.n_states:
@@ -371,13 +386,16 @@ class Demonstrations(Trips):
                 "demonstrations",
                 f"{mdp.base.n_states} states, as the MDP has before unrolling",
                 f"{self.n_states}",
-                remedy="Pass n_states= when building the demonstrations.",
+                remedy=either(
+                    "Pass n_states= when building the demonstrations.",
+                    "List all states in --features or --transitions.",
+                ),
             )
         if self.goal_states is not None:
             remedy = "Use mdp.base, where a trip ends on entering its goal, whenever that is; or leave goals out."
             expected, got = "no goals, where a horizon ends every trip", f"trips toward {n_goals(self.goal_states)}"
             raise InvalidDemonstrations("goal", expected, got, remedy=remedy)
-        steps = self._require_steps("Decisions can be lifted to a horizon")
+        steps = self._on_one_clock(first_time)
         horizon = int(mdp.horizon or 0)
         steps = lifted(steps, self.n_states, horizon, self.ids)
         starts = self._lifted_starts(steps, mdp.n_states)
@@ -386,8 +404,25 @@ class Demonstrations(Trips):
         other = replace(other, visit_discount=self.visit_discount, notes=self.notes, columns=self.columns, **names)
         return other if self.agent_weights is None else other.reweighted(self.agent_weights)
 
+    def _on_one_clock(self, first_time: Any) -> Steps:
+        """The steps with times that count from period 0 of a horizon."""
+        from revealed.panels.clock import is_own, periods_late, require_one_clock
+
+        steps = self._require_steps("Decisions can be lifted to a horizon")
+        if is_own(first_time) or (first_time is None and steps.entry is None):
+            return replace(steps, entry=None)
+        if steps.entry is None:
+            expected = "None: periods are counted from 0 already, by `from_frame`, or because there were no times"
+            raise InvalidInput("first_time", expected, repr(first_time))
+        entry = steps.entry[steps.first]
+        if first_time is None:
+            require_one_clock(entry, steps.agent[steps.first], self.ids)
+            return replace(steps, entry=None)
+        late = periods_late(entry, first_time, self.period)
+        return replace(steps, time=steps.time + late[self.trajectory], entry=None)
+
     def _lifted_starts(self, steps: Steps, n_states: int) -> Floats:
-        """Starts at time 0, but for trajectories that begin later (after a gap in time)."""
+        """Starts at time 0, but for trajectories that enter later."""
         late = steps.first & (steps.time > 0)
         often = np.ones(int(late.sum())) if steps.weight is None else steps.weight[late]
         starts = np.bincount(steps.state[late], often, n_states).astype(np.float64)

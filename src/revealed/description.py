@@ -24,7 +24,14 @@ METHODS = ("nfxp", "mce-irl", "ccp", "npl")
 REWARDS = ("linear", "tabular", "neural")
 ACTIVATIONS = ("relu", "tanh", "softplus", "sigmoid", "gelu", "silu", "elu")
 PERIODS = ("second", "minute", "hour", "day", "week", "month", "quarter", "year")
-REQUIRED = ("panel", "id", "time", "state", "action")
+_NEEDED = {  # what every run needs, in words
+    "panel": "one or more CSV or Parquet files of decisions",
+    "id": "the column that says who decides",
+    "time": "the column that says when each decision was made",
+    "state": "the column of the state",
+    "action": "the column of the choice",
+}
+REQUIRED = tuple(_NEEDED)
 DISCOUNT = 0.95
 
 
@@ -38,7 +45,7 @@ def _option(
     least: float | None = None,
 ) -> Any:
     """A field with what the command line and the reader of files must know of it. Kinds: text, texts, number, count
-    (a whole number), counts, flag."""
+    (a whole number), counts, flag, time (a whole number, or text such as a date)."""
     about = {"kind": kind, "help": help, "offered": offered, "metavar": metavar, "path": path, "least": least}
     return field(default=default, metadata=about)
 
@@ -52,7 +59,9 @@ class Description:
         "texts", (), "The decisions: CSV or Parquet files, or a glob in quotes.", metavar="PANEL", path=True
     )
     id: str | None = _option("text", None, "Column that says who decides.", metavar="COLUMN")
-    time: str | None = _option("text", None, "Column that says when; it orders the rows.", metavar="COLUMN")
+    time: str | None = _option(
+        "text", None, "Column that says when; rows are ordered by it within each id.", metavar="COLUMN"
+    )
     state: tuple[str, ...] = _option("texts", (), "Column of the state; several make one state.", metavar="COLUMN")
     action: tuple[str, ...] = _option("texts", (), "Column of the choice; several make one.", metavar="COLUMN")
     next_state: tuple[str, ...] = _option(
@@ -64,6 +73,9 @@ class Description:
     weight: str | None = _option("text", None, "Column of weights of rows.", metavar="COLUMN")
     period: str | None = _option("text", None, "Between two decisions, where times are dates.", PERIODS)
     gaps: str = _option("text", "break", "A gap in time breaks a trajectory, or is an error.", ("break", "error"))
+    episode: str | None = _option(
+        "text", None, "Column that tells the episodes of one id apart.  [default: each id is one]", metavar="COLUMN"
+    )
     bins: tuple[str, ...] = _option(
         "texts",
         (),
@@ -147,6 +159,12 @@ class Description:
     )
     terminal: tuple[str, ...] = _option("texts", (), "A state in which everything ends.", metavar="LABEL")
     horizon: int | None = _option("count", None, "Decisions per trajectory, where time runs out.", least=1)
+    first_time: int | str | None = _option(
+        "time",
+        None,
+        "With --horizon: the time that is period 0, as in 18 or 2020-01, or own, where each id starts at 0.",
+        metavar="TIME",
+    )
     # the method
     method: str = _option("text", "nfxp", "The estimator.", METHODS)
     updates: int | None = _option("count", None, "Maximisations of NPL; by default until it settles.", least=1)
@@ -195,11 +213,10 @@ class Description:
             object.__setattr__(self, "discount", 1.0 if self.on_roads else DISCOUNT)
         for name in REQUIRED[:1] if self.on_roads else REQUIRED:
             if not getattr(self, name):
-                about = type(self).__dataclass_fields__[name].metadata["help"].rstrip(".").lower()
                 remedy = f"Give it as {flag(name)}, or as {key(name)} in the file of --config."
                 if name == "panel":
                     remedy = 'As in: revealed fit trips.csv …, or as panel = "trips.csv" in the file of --config.'
-                raise InvalidOption(flag(name), about, "nothing", remedy=remedy)
+                raise InvalidOption(flag(name), _NEEDED[name], "nothing", remedy=remedy)
         if not 0.0 <= self.discount <= 1.0:
             raise InvalidOption("--discount", "a number in [0, 1]", repr(self.discount))
 
@@ -262,6 +279,14 @@ def flag(name: str) -> str:
     return "PANEL" if name == "panel" else "--" + key(name)
 
 
+def flags() -> dict[str, str]:
+    """The table of flags: what the command line calls arguments of the library, under their names there."""
+    return {name: flag(name) for name in option_fields()} | OTHER_NAMES
+
+
+OTHER_NAMES = {"kind": "--errors", "keep": "--cluster", "by": "--cluster", "bandwidth": "--kernel"}
+
+
 def key(name: str) -> str:
     """What an option is called in a file."""
     return name.replace("_", "-")
@@ -289,6 +314,8 @@ def _checked(name: str, value: Any, about: Mapping[str, Any], where: str = "") -
 def _one(name: str, value: Any, kind: str, about: Mapping[str, Any], where: str) -> Any:
     """One value of a kind."""
     value = os.fspath(value) if isinstance(value, os.PathLike) else value
+    if kind == "time":
+        return _as_time(name, value, where)
     right = {"text": isinstance(value, str) and bool(value), "flag": isinstance(value, bool), "count": _is_whole(value)}
     if not right.get(kind, _is_number(value)):
         raise InvalidOption(flag(name), _EXPECTED[kind], repr(value) + where)
@@ -299,6 +326,15 @@ def _one(name: str, value: Any, kind: str, about: Mapping[str, Any], where: str)
     if about["least"] is not None and value < about["least"]:
         raise InvalidOption(flag(name), f"{_EXPECTED[kind]}, at least {about['least']:g}", repr(value) + where)
     return float(value) if kind == "number" else str(value) if kind == "text" else value  # no member of an enumeration
+
+
+def _as_time(name: str, value: Any, where: str) -> int | str:
+    """A time as a panel may have it: a whole number, or text; what looks like a number is one."""
+    if _is_whole(value):
+        return int(value)
+    if not isinstance(value, str) or not value:
+        raise InvalidOption(flag(name), _EXPECTED["time"], repr(value) + where)
+    return int(value) if value.removeprefix("-").isdecimal() else value
 
 
 # as in `checks`, without NumPy: help must not wait for it
@@ -319,6 +355,7 @@ _EXPECTED = {
     "count": "a whole number",
     "counts": "a whole number, or a list of them",
     "flag": "true or false",
+    "time": "a whole number, a date, or own",
 }
 
 

@@ -45,7 +45,7 @@ class AnyFit(Uncertain):
     terminal states (NaN where it has no value); `llf` is Σ n(s,a) log π_θ(a|s) over the observed decisions, whatever
     the weighting; `objective` is g/Σρ − (l2/2)‖θ‖². `settled` tells of NPL whether π̃ had stopped moving (None for the
     other methods). `own_policy` tells whether π̃ = π_θ; `estimator` made the fit and can make it again, as the bootstrap
-    does.
+    does. `units` (K,) are those of the parameters in which `gradient_norm` is measured (theory O5).
     """
 
     method: str
@@ -65,6 +65,7 @@ class AnyFit(Uncertain):
     options: dict[str, Any] = field(repr=False)
     rows: list[dict[str, Any]] = field(repr=False)
     own_policy: bool = True
+    units: Floats | None = field(repr=False, default=None)
     estimator: Any = field(repr=False, default=None)
     chosen: tuple[str, bool, dict[str, Any]] | None = field(repr=False, default=None)
     groups: AgentGroups | None = field(repr=False, default=None)

@@ -29,6 +29,7 @@ from revealed.optimize import Search
 from revealed.positions import labelled
 from revealed.rewards.base import Reward, cases_by, is_linear
 from revealed.route_cases import RouteCases
+from revealed.voices import arg, either, words
 
 WORTH = 0.01  # gain for which the start moves on: weights that run away would follow any gain for ever
 LOWER = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)  # how much a move may cost at the start
@@ -200,9 +201,9 @@ class GoalRun(Run):
         cases: Any = best.objective.cases[0]
         given = cases.given if isinstance(cases, EachGoal) else None
         stored = given if isinstance(given, StoredPolicies) and not self.settled else None
-        return GoalFit(llf=self._llf(best), stored=stored, **self._told(best, status))
+        return GoalFit(llf=self.llf(best), stored=stored, **self._told(best, status))
 
-    def _llf(self, best: Evaluation) -> float:
+    def llf(self, best: Evaluation) -> float:
         """Of the decisions observed, whatever the weighting."""
         if self.options.weighting == "sample" and self.demos.visit_discount == 1.0:
             return best.parts[0].log_likelihood
@@ -214,12 +215,17 @@ class GoalRun(Run):
             return float("nan")
 
 
-_NOBODY_ARRIVED = (
+_NOBODY_ARRIVED = words(
     "no trip was seen to arrive at its goal: the transitions, which were estimated, lack the moves into the goals. "
-    "Where trips did arrive, pass next_state= (the goal, for the last decision of a trip)."
+    f"Where trips did arrive, pass {arg('next_state')} (the goal, for the last decision of a trip)."
 )
-_NO_START = (
+_COSTS = either(
+    "such as a constant, pass start= with parameters that make moves costly, or use a discount below 1",
+    "such as the constant of a road network (--columns …,constant); without a road network a --discount below 1 does, "
+    "too",
+)
+_NO_START = words(
     "no start was found: the soft value exists neither at the reward's own start, nor where moves cost more, nor at "
     "the CCP estimate. With discount 1 every way round must cost something: add a feature that is a cost of every "
-    "move, such as a constant, pass start= with parameters that make moves costly, or use a discount below 1."
+    f"move, {_COSTS}."
 )

@@ -13,6 +13,7 @@ from revealed.checks import Floats
 from revealed.errors import InvalidOption
 from revealed.inference import MOST_NUMBERS, Evidence
 from revealed.rewards.base import is_linear
+from revealed.voices import arg, either
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,13 +42,17 @@ class GoalEvidence(Evidence):
         part, K = self.point.parts[0], self.point.theta.size
         if not has_scores(self.point.objective.reward, part.choices.rho.size):
             expected = '"hessian" or "bootstrap" where trips have goals and the reward no small Jacobian'
-            raise InvalidOption("kind", expected, "scores", remedy="Use fit.bootstrap().")
+            raise InvalidOption(
+                "kind", expected, "scores", remedy=f"Use {either('fit.bootstrap()', '--errors bootstrap')}."
+            )
         mean = np.einsum("ra,rak->rk", np.exp(part.choices.log_policy), part.slopes)
         return (part.slopes - mean[:, None, :]).reshape(-1, K)[self.seen]
 
     def _require_estimated(self, kind: str) -> None:
-        expected = "False where trips have goals"
-        raise InvalidOption("joint", expected, "True", remedy='kind="bootstrap" estimates the transitions anew.')
+        rule = "has no formula where trips have goals"
+        raise InvalidOption.conflict(
+            "joint", rule, remedy=f"{arg('kind', 'bootstrap')} estimates the transitions anew."
+        )
 
 
 def has_scores(reward: Any, n_pairs: int) -> bool:

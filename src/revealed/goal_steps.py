@@ -16,6 +16,7 @@ from revealed.errors import InvalidDemonstrations
 from revealed.labels import listed
 from revealed.naming import Labels, by_name, in_words, label_array
 from revealed.trajectories import Steps
+from revealed.voices import arg
 
 ARRIVED = "Drop what follows its arrival, or give each trip an id of its own."
 
@@ -72,7 +73,7 @@ class Trips:
         """The steps on the way to one goal, without goals."""
         steps = self._require_steps("Goals are known")
         if self._by_goal is None:
-            remedy = "Pass goal= when building the demonstrations."
+            remedy = f"Pass {arg('goal')} when building the demonstrations."
             raise InvalidDemonstrations("goal", "trips with goals", "trajectories without", remedy=remedy)
         goals, which = self._by_goal
         index = by_name("goal", goal, self.state_labels, self.n_states, InvalidDemonstrations)

@@ -29,6 +29,7 @@ from revealed.positions import label_tables
 from revealed.progress import Progress
 from revealed.sweeps import RELATIVE, Choice, centred, greedy, q_values
 from revealed.transitions import can_reach
+from revealed.voices import named
 
 # Multiples of rounding, relative to the size of values and rewards: what sweeps may leave, what counts as better, and
 # what may be a tie, at which a second look is taken (theory B6).
@@ -155,7 +156,9 @@ class PolicyIteration:
             if not gains and (exact or self._settled(V, top, SETTLED * unit)):
                 return self._optimum(V, choice, iteration)
             V, exact, rate = self._evaluate(V, choice, top, SETTLED * unit, None if gains else rate)
-        raise SolverFailed(f"policy iteration did not settle within {self.max_iter} iterations. Raise `max_iter`.")
+        raise SolverFailed(
+            f"policy iteration did not settle within {self.max_iter} iterations. Raise {named('max_iter')}."
+        )
 
     def _that_ends(self, V: Floats, before: Choice, choice: Choice, tie: float) -> tuple[Choice, int]:
         """The better policy, and in how many states it is. Where it would never end, a loop that costs nothing looked

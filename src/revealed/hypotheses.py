@@ -20,6 +20,7 @@ from revealed.inference import MOST_PARAMETERS, require_estimated
 from revealed.mdp import Floats
 from revealed.nesting import find_nesting
 from revealed.sheet import Printed, Sheet, number_column, probability, ratio
+from revealed.voices import arg
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -340,7 +341,12 @@ def _require_likelihood(name: str, fit: Any, joint: bool) -> None:
         raise InvalidInput(name, "NFXP, MCE-IRL or a settled NPL", got, remedy="Use fit.wald_test, or NFXP.")
     if fit.options["weighting"] != "sample" or fit.options["l2"] > 0.0 or fit.demonstrations.visit_discount != 1.0:
         got = "occupancy weights, discounted visits or a penalty"
-        raise InvalidInput(name, "a plain maximum of the likelihood", got, remedy='Fit with weighting="sample", l2=0.')
+        raise InvalidInput(
+            name,
+            "a plain maximum of the likelihood",
+            got,
+            remedy=f"Fit with {arg('weighting', 'sample')}, {arg('l2', 0)}.",
+        )
     if fit.status.code not in ("converged", "unidentified"):
         raise InvalidInput(name, "a fit that has converged", fit.status.code, remedy=fit.status.message)
     if joint:

@@ -26,6 +26,7 @@ from revealed.mdp import Floats
 from revealed.objective import Case, Evaluation, adjoint, reward_gradient
 from revealed.slopes import mean_features, slopes_of
 from revealed.transitions import EstimatedTransitions, TransitionSlopes
+from revealed.voices import arg, either
 
 ANALYTIC = ("hessian", "opg", "robust", "cluster")
 KINDS = (*ANALYTIC, "bootstrap")
@@ -109,10 +110,10 @@ class Evidence:
             raise InvalidOption("standard errors", expected, got, remedy=_BOOTSTRAP)
         if not self.even and kind != "cluster":
             expected = '"cluster" or "bootstrap" where visits are discounted'
-            raise InvalidOption("kind", expected, repr(kind), remedy='Use kind="cluster".')
+            raise InvalidOption("kind", expected, repr(kind), remedy=f"Use {arg('kind', 'cluster')}.")
         if kind == "cluster" and self.weights.shape[0] < 2:
             got = "one (plain counts have no agents)" if self.ids == (0,) else "one"
-            raise InvalidOption("kind", "two agents or more to cluster by", got, remedy='Use kind="robust".')
+            raise InvalidOption("kind", "two agents or more to cluster by", got, remedy=f"Use {arg('kind', 'robust')}.")
         if joint:
             self._require_estimated(kind)
 
@@ -331,8 +332,9 @@ class Evidence:
 def require_estimated(found: EstimatedTransitions | None) -> EstimatedTransitions:
     """Joint errors need transitions that were estimated."""
     if found is None:
-        remedy = "Build the MDP as rv.MDP(rv.estimate_transitions(demos), discount=...)."
-        raise InvalidOption("joint", "False where transitions were not estimated", "True", remedy=remedy)
+        build = "Build the MDP as rv.MDP(rv.estimate_transitions(demos), discount=...)."
+        remedy = either(build, "Leave --transitions out.")
+        raise InvalidOption.conflict("joint", "requires transitions that were estimated from the data", remedy=remedy)
     return found
 
 
@@ -414,5 +416,6 @@ def _complement(rows: Floats) -> Floats | None:
     return None if basis is None else basis[len(rows) :].T
 
 
-_ANEW = 'kind="bootstrap" estimates the transitions anew.'
-_BOOTSTRAP = 'fit.with_errors("bootstrap") resamples agents instead; read functions of the reward, not single weights.'
+_ANEW = f"{arg('kind', 'bootstrap')} estimates the transitions anew."
+_RESAMPLE = either('fit.with_errors("bootstrap")', "--errors bootstrap")
+_BOOTSTRAP = f"{_RESAMPLE} resamples agents instead; read functions of the reward, not single weights."

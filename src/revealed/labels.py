@@ -81,8 +81,8 @@ def require_declared(
         argument,
         f"labels of {role}s, because their order was sorted from {where} and not declared",
         f"{got}, which would mean {shown}",
-        remedy=f"Declare the order of the {role}s where they are read, as in {role}s=[{_quoted(labels)}], or pass "
-        f"something labelled (a Series or DataFrame).",
+        remedy=f"Declare the order of the {role}s where the data are read, {role}s=[{_quoted(labels)}] in the order "
+        "that you mean, or pass something with labels (a Series or DataFrame).",
     )
 
 

@@ -14,13 +14,10 @@ from revealed.checks import as_floats, as_number, is_index
 from revealed.demonstrations import Demonstrations
 from revealed.diagnosis import CODES, Status
 from revealed.fit import AnyFit, Fit
-from revealed.goal_cases import MOST_KEPT
 from revealed.goal_fit import GoalFit
-from revealed.logit_rows import weighted_log
 from revealed.mdp import MDP
 from revealed.model_checks import as_discount, as_distribution, as_labels, as_mask, clean_rows, require_an_action
 from revealed.naming import Names
-from revealed.rewards.base import of_trips
 from revealed.transitions import EstimatedTransitions
 
 Shape = tuple[int, ...]
@@ -169,7 +166,7 @@ def _require_counts(name: str, values: Any) -> None:
 
 
 def _require_probabilities(fit: Fit) -> None:
-    """The policy is one of the model, and the likelihood is that of the data under it."""
+    """The policy is one of the model."""
     S, A = fit.mdp.n_states, fit.mdp.n_actions
     for name in TABLES:
         _require_shape(name, getattr(fit, name), (S, A))
@@ -182,11 +179,10 @@ def _require_probabilities(fit: Fit) -> None:
             raise ValueError(f"{name} holds what are no probabilities of the model's actions")
     if not np.allclose(np.exp(fit.log_policy), fit.policy, rtol=SAME, atol=SAME):
         raise ValueError("log_policy is not that of the policy")
-    _require_llf(fit.llf, weighted_log(fit.demonstrations.counts, fit.log_policy))
 
 
 def _require_goals(fit: GoalFit) -> None:
-    """Policies that are stored belong to the goals of the data, and the likelihood is that of the trips."""
+    """Policies that are stored belong to the goals of the data."""
     if fit.demonstrations.goals is None:
         raise ValueError("the trips have no goals")
     if fit.stored is not None:
@@ -194,17 +190,3 @@ def _require_goals(fit: GoalFit) -> None:
             raise ValueError(f"{len(fit.stored.log)} policies are stored for {fit.cases.rows.n_cases} goals")
         for k, table in enumerate(fit.stored.log):
             _require_shape(f"stored[{k}]", table, fit.mdp.feasible.shape)
-    if _is_quick(fit) and np.isfinite(fit.llf):
-        _require_llf(fit.llf, float(fit.log_likelihood_by_trip().sum()))
-
-
-def _is_quick(fit: GoalFit) -> bool:
-    """Whether one factorisation serves all goals, or they are few; a reward with a program of its own is not asked."""
-    linear = getattr(fit.reward_model, "linear", False)
-    shared = fit.own_policy and fit.mdp.certain and not of_trips(fit.reward_model)
-    return linear and (shared or fit.goal_states.size * fit.mdp.feasible.size <= MOST_KEPT)
-
-
-def _require_llf(told: float, found: float) -> None:
-    if not np.isclose(found, told, rtol=SAME, atol=SAME):
-        raise ValueError(f"the log likelihood is {told:.6g}, but {found:.6g} of these data under this policy")

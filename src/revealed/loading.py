@@ -26,10 +26,12 @@ from revealed.estimation import Options
 from revealed.fit import AnyFit, Fit
 from revealed.goal_fit import GoalFit
 from revealed.labels import Order
-from revealed.loaded_checks import SAME, require_consistent, require_model
+from revealed.loaded_checks import require_consistent, require_model
 from revealed.mdp import MDP
-from revealed.rewards.base import Reward, align_reward, is_linear, lift_reward, require_reward, reward_table
+from revealed.recomputed import require_recomputed, table_gap
+from revealed.rewards.base import Reward, align_reward, lift_reward, require_reward, reward_table
 from revealed.saving import ESTIMATORS, FILE, KNOWN, MADE_AGAIN, UNSAID
+from revealed.voices import from_parts
 
 
 def load(path: str | os.PathLike[str], reward: Reward | None = None) -> Any:
@@ -100,6 +102,7 @@ class _Decoder:
             "$sparse": self._sparse,
             "$timestamp": lambda node: _timestamp(*node["$timestamp"]),
             "$tuple": self._tuple,
+            "$words": lambda node: from_parts(node["$words"]),
         }
 
     def fit(self, node: dict[str, Any]) -> AnyFit:
@@ -111,9 +114,10 @@ class _Decoder:
             parts["reward_model"] = align_reward(self.given, parts["mdp"])
         fit = (Fit if "policy" in parts else GoalFit)(**parts, estimator=estimator)
         require_consistent(fit)
-        if self.given is not None or is_linear(fit.reward_model):  # of a network it would cost a compilation
-            return _with_whole_table(fit)
-        return _with_whole_table(fit) if _is_cut(fit) else fit
+        _require_table(fit)
+        require_recomputed(fit)
+        whole = reward_table(lift_reward(fit.reward_model, fit.mdp), fit.theta, fit.mdp)
+        return replace(fit, reward=whole)  # older files have zeros for what the model does not offer
 
     def _saved_names(self, node: dict[str, Any]) -> list[str]:
         return node["names"] if "$reward" in node else [str(name) for name in self.decode(node).names]
@@ -235,17 +239,10 @@ def _require_names(reward: Reward, saved: list[str]) -> None:
         raise InvalidReward("reward", expected, repr(own[first]), f"parameter {first}")
 
 
-def _is_cut(fit: AnyFit) -> bool:
-    """Whether the file has zeros for all pairs that the model does not offer, as older files have."""
-    return fit.mdp.masked and not fit.reward[~fit.mdp.feasible].any()
-
-
-def _with_whole_table(fit: AnyFit) -> AnyFit:
-    """The reward gives at the estimate what it gave when the fit was saved; its table is that of all pairs."""
-    table, offered = reward_table(lift_reward(fit.reward_model, fit.mdp), fit.theta, fit.mdp), fit.mdp.feasible
-    if not np.allclose(table[offered], fit.reward[offered], rtol=SAME, atol=SAME):
-        gap = float(np.abs(table - fit.reward)[offered].max())
+def _require_table(fit: AnyFit) -> None:
+    """The reward gives at the estimate what it gave when the fit was saved."""
+    gap = table_gap(fit)
+    if gap:
         remedy = "Are the features the same, and in the same order?"
         expected = "the table of rewards that was saved, at the same weights"
         raise InvalidReward("reward", expected, f"one that differs by {gap:.3g}", None, remedy)
-    return replace(fit, reward=table)

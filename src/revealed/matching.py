@@ -17,6 +17,7 @@ from revealed.labels import find, require_declared, spell
 from revealed.mdp import MDP
 from revealed.naming import in_words, pair_in_words, state_in_words
 from revealed.tables import sparse_table
+from revealed.voices import either
 
 
 def match_labels(demos: Demonstrations, mdp: MDP) -> Demonstrations:
@@ -45,7 +46,7 @@ def match_labels(demos: Demonstrations, mdp: MDP) -> Demonstrations:
     if own_starts is not None:
         began = own_starts.tocoo()
         own_starts = sparse_table(began.data, began.coords[0], to_state[began.coords[1]], (demos.n_agents, S))
-    return replace(
+    matched = replace(
         demos,
         n_states=S,
         n_actions=A,
@@ -57,6 +58,30 @@ def match_labels(demos: Demonstrations, mdp: MDP) -> Demonstrations:
         state_labels=demos.state_labels and model.state_labels,
         action_labels=demos.action_labels and model.action_labels,
     )
+    return _by_where_they_lead(matched, model)
+
+
+def _by_where_they_lead(demos: Demonstrations, model: MDP) -> Demonstrations:
+    """Actions without labels, as turns at the end of a link, are numbered in the order of the states that they lead to:
+    in another order of the states a decision is the action that leads where it led."""
+    steps = demos.steps
+    if steps is None or model.action_labels is not None or not model.certain or demos.n_actions != model.n_actions:
+        return demos
+    known = (steps.next_state >= 0) & model.feasible[steps.state].any(axis=1)
+    other = known & (
+        (model.targets[steps.state, steps.action] != steps.next_state) | ~model.feasible[steps.state, steps.action]
+    )
+    if not other.any():
+        return demos
+    leads = model.feasible[steps.state] & (model.targets[steps.state] == steps.next_state[:, None])
+    action = np.where(other & leads.any(axis=1), leads.argmax(axis=1), steps.action)
+    ours = demos._from_steps(replace(steps, action=action), demos.starts, demos.n_states, demos.n_actions, demos.ids)
+    by_agent = (
+        ours.by_agent
+        if demos.agent_weights is None
+        else sp.csr_array(sp.diags_array(demos.agent_weights) @ ours.by_agent)
+    )
+    return replace(demos, steps=ours.steps, by_agent=by_agent, transition_counts=ours.transition_counts)
 
 
 def _matching(role: str, own: Any, model: Any, n: int) -> Ints | None:
@@ -96,7 +121,8 @@ def require_fit(mdp: MDP, demos: Demonstrations) -> None:
             "demonstrations",
             f"{mdp.n_states} states and {mdp.n_actions} actions, as the MDP has",
             f"{demos.n_states} and {demos.n_actions}",
-            remedy="Indices start at 0. Where the data do not show everything, pass n_states= and n_actions=.",
+            remedy="Indices start at 0. Where the data do not show everything, "
+            + either("pass n_states= and n_actions=.", "list all of them in --features or --transitions."),
         )
     wrong = (demos.counts > 0) & ~mdp.feasible
     if wrong.any():
@@ -107,7 +133,8 @@ def require_fit(mdp: MDP, demos: Demonstrations) -> None:
             "feasible actions in states that are not terminal",
             f"{demos.counts[wrong].sum():g} decisions " + ("in terminal states" if mdp.terminal[s] else "infeasible"),
             pair_in_words(mdp, s, a) + _who(demos, s, a),
-            "Drop those decisions, or change the MDP's feasible= or terminal=.",
+            "Drop those decisions, or change "
+            + either("the MDP's feasible= or terminal=.", "--transitions or --terminal."),
         )
     if demos.goals is not None:
         require_ways(name_alike(mdp, demos), demos)

@@ -32,8 +32,9 @@ from revealed.model_checks import (
 )
 from revealed.naming import Names, by_name, state_in_words, unrolled_labels, weights_by_name
 from revealed.placed import Placed
-from revealed.positions import labelled
+from revealed.positions import labelled, picked, reordering
 from revealed.transitions import CsrTransitions, EstimatedTransitions, Structure, as_csr, can_reach, ways_to
+from revealed.voices import either
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -361,7 +362,12 @@ class MDP(Placed):
         if not is_count(horizon):
             raise InvalidInput("horizon", "a whole number of decisions, at least 1", repr(horizon))
         if self.base is not None:
-            raise InvalidInput("unroll", "an MDP that is not unrolled yet", repr(self), remedy="Unroll `mdp.base`.")
+            raise InvalidInput(
+                "unroll",
+                "an MDP that is not unrolled yet",
+                repr(self),
+                remedy=either("Unroll `mdp.base`.", "Leave --horizon out."),
+            )
         layers = int(horizon) + 1
         matrix = sp.csr_array(sp.kron(sp.eye_array(layers, k=1), self.transitions.matrix, format="csr"))
         frozen(matrix.data)
@@ -413,9 +419,53 @@ class MDP(Placed):
         other._set(_original={"transitions": self._original["transitions"], "feasible": feasible}, _places=self._places)
         return other
 
+    def in_order_of(self, other: MDP) -> MDP:
+        """The same model with states and actions in the order of another, where both have labels and these are the
+        same but for their order; the model as it is where they stand in that order, or one of the two has no labels.
+        Transitions that were estimated are then T as it is."""
+        model, known = self.base or self, other.base or other
+        s = reordering(model.state_labels, known.state_labels)
+        a = reordering(model.action_labels, known.action_labels)
+        if s is None and a is None:
+            return self
+        return self._reordered(
+            np.arange(model.n_states) if s is None else s, np.arange(model.n_actions) if a is None else a
+        )
+
+    def _reordered(self, s: npt.NDArray[np.intp], a: npt.NDArray[np.intp]) -> MDP:
+        """State k is what state s[k] was, and action k what action a[k] was; on a horizon, of the base."""
+        base = None if self.base is None else self.base._reordered(s, a)
+        layers = 1 if self.horizon is None else self.horizon + 1
+        s = (np.arange(layers)[:, None] * s.size + s).reshape(-1)
+        pair = (s[:, None] * self.n_actions + a).reshape(-1)
+        matrix, original = (_permuted(T, pair, s) for T in (self.transitions.matrix, self._original["transitions"]))
+        goal = None if self.goal is None else int(np.flatnonzero(s == self.goal)[0])
+        return _made(
+            estimated=None,
+            _original={"transitions": original, "feasible": self._original["feasible"][np.ix_(s, a)]},
+            transitions=CsrTransitions(matrix, self.n_states, self.n_actions),
+            discount=self.discount,
+            initial=None if self.initial is None else frozen(self.initial[s]),
+            feasible=frozen(np.asfortranarray(self.feasible[np.ix_(s, a)])),
+            terminal=frozen(self.terminal[s]),
+            state_labels=picked(self.state_labels, s),
+            action_labels=picked(self.action_labels, a),
+            base=base,
+            base_state=self.base_state,
+            device=self.device,
+            goal=goal,
+        )
+
     def lift(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Values per base state (first axis) as values per state of this unrolled MDP; of a plain MDP, as they are."""
         return values if self.base_state is None else values[self.base_state]
+
+
+def _permuted(matrix: sp.csr_array, rows: npt.NDArray[np.intp], columns: npt.NDArray[np.intp]) -> sp.csr_array:
+    moved = sp.csr_array(matrix[rows][:, columns])
+    moved.sort_indices()
+    frozen(moved.data)
+    return moved
 
 
 def _made(**fields: Any) -> MDP:

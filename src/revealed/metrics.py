@@ -253,8 +253,8 @@ class _Trips:
 
 def _trips_on(mdp: MDP, fit: GoalFit) -> GoalFit | _Trips:
     """The fit itself on its own model; elsewhere its reward, solved anew."""
-    found = same_model(mdp, fit.mdp)
-    return fit if found is not None and found.in_order else _Trips(mdp, fit.reward_on(mdp))
+    same = same_model(mdp, fit.mdp) and mdp.in_order_of(fit.mdp) is mdp
+    return fit if same else _Trips(mdp, fit.reward_on(mdp))
 
 
 def _judged(mdp: MDP, fit: Any, policy: Any, reward: Any) -> Judged:
@@ -277,7 +277,7 @@ def _judged_fit(mdp: MDP, fit: Any) -> Judged:
         raise InvalidInput("fit", "a fit or a solution", got, remedy=_SAY_WHICH)
     if not (hasattr(fit, "policy") and not isinstance(fit, type)):
         raise InvalidInput("fit", "a fit or a solution, with a policy", type(fit).__name__, remedy=_SAY_WHICH)
-    if isinstance(fit, AnyFit) and same_model(mdp, fit.mdp) is None:
+    if isinstance(fit, AnyFit) and not same_model(mdp, fit.mdp):
         solved = solve(mdp, fit)
         return Judged(solved.log_policy, solved.policy, solved.reward, notes=(_SOLVED,))
     reward = getattr(fit, "reward", None)
@@ -458,14 +458,11 @@ def _log_policy_of(mdp: MDP, policy: Any) -> Floats:
 
 
 def _here(mdp: MDP, behaviour: Any, part: str, name: str) -> Any:
-    """A table of a fit or solution in the order of this model. On another model than its own a fit is solved anew; a
+    """A table of a fit or solution, which knows its labels. On another model than its own a fit is solved anew; a
     solution is that of its own model alone."""
     own = getattr(behaviour, "mdp", None)
-    if not isinstance(own, MDP) or not hasattr(behaviour, part):
+    if not isinstance(own, MDP) or not hasattr(behaviour, part) or same_model(mdp, own):
         return getattr(behaviour, part, behaviour)
-    found = same_model(mdp, own)
-    if found is not None:
-        return labelled(np.asarray(found.table(getattr(behaviour, part))), mdp)
     if not isinstance(behaviour, AnyFit):
         raise InvalidDistribution(name, "a solution of this model", "one of another", remedy=_SOLVE_HERE)
     return getattr(solve(mdp, behaviour), part)

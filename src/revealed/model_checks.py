@@ -15,6 +15,7 @@ from revealed.errors import InvalidDiscount, InvalidDistribution, InvalidInput, 
 from revealed.labels import Order, columns_of, how_many, spell
 from revealed.naming import Names, in_words, never_left, pair_in_words, state_in_words, weights_by_name
 from revealed.positions import in_order
+from revealed.voices import arg, either
 
 ROW_SUM_TOLERANCE = 1e-8
 
@@ -43,7 +44,11 @@ def clean_rows(matrix: sp.csr_array, feasible: Bools, names: Names) -> sp.csr_ar
             f"{pair_in_words(names, *divmod(first, n_actions))}; {how_many(int(off.sum()), 'such row')}",
             "Divide the rows by their sums (float32 and rounded numbers often need it)."
             if abs(sums[first] - 1.0) < 1e-4
-            else "Normalise the row, or mark the pair infeasible (feasible=) or the state terminal (terminal=).",
+            else "Normalise the row, or "
+            + either(
+                "mark the pair infeasible (feasible=) or the state terminal (terminal=).",
+                "leave the pair out, or make the state an end by --terminal.",
+            ),
         )
     rounding = np.finfo(np.float64).eps * (np.diff(matrix.indptr) + 1)
     sums[np.abs(sums - 1.0) <= rounding] = 1.0  # such rows stay as they are to the last bit
@@ -57,7 +62,9 @@ def clean_rows(matrix: sp.csr_array, feasible: Bools, names: Names) -> sp.csr_ar
 def as_discount(discount: Any) -> float:
     gamma = as_number(discount)
     if not 0.0 <= gamma <= 1.0:
-        raise InvalidDiscount("discount", "a number in [0, 1]", repr(discount), remedy="As in discount=0.95.")
+        raise InvalidDiscount(
+            "discount", "a number in [0, 1]", repr(discount), remedy=f"As in {arg('discount', 0.95)}."
+        )
     return gamma
 
 
@@ -125,15 +132,17 @@ def require_seen(unseen: Ints, feasible: Bools, names: Names) -> None:
         )
 
 
+_SHARED = either(", or share outcomes between pairs (landing=)", "")
 _UNSEEN = (
-    'Mark them with feasible= or terminal=, offer only what was seen (unseen="infeasible"), let them stay '
-    'where they are (unseen="stay"), smooth (smoothing=1.0, or a kernel over coordinates=), or share outcomes '
-    "between pairs (landing=). Where a last decision led comes from next_state=."
+    f"Mark them with {either('feasible= or terminal=', '--terminal')}, offer only what was seen "
+    f"({arg('unseen', 'infeasible')}), let them stay where they are ({arg('unseen', 'stay')}), smooth "
+    f"({arg('smoothing', 1.0)}, or a kernel over {arg('coordinates')}){_SHARED}. Where a last decision led comes from "
+    f"{arg('next_state')}."
 )
 _NEVER_LEFT = (
-    'Let such pairs stay where they are (unseen="stay"), tell where last decisions led (next_state=), take a kernel '
-    "over coordinates=, or share outcomes between pairs (landing=). States in which nobody decided may be ends: "
-    'terminal=, or unseen="infeasible".'
+    f"Let such pairs stay where they are ({arg('unseen', 'stay')}), tell where last decisions led "
+    f"({arg('next_state')}), take a kernel over {arg('coordinates')}{_SHARED}. States in which nobody decided may be "
+    f"ends: {arg('terminal')}, or {arg('unseen', 'infeasible')}."
 )
 
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from revealed.checks import Ints, as_number, is_index
 from revealed.errors import InvalidDistribution, InvalidInput
-from revealed.labels import Order, find, holds_numbers, is_derived, plain, require_declared, spell
+from revealed.labels import Order, columns_of, find, holds_numbers, is_derived, plain, require_declared, spell
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -101,11 +101,12 @@ def _labels_for(
     return labels
 
 
-def by_name(
-    argument: str, given: Any, labels: Labels, n: int, error: type[InvalidInput] = InvalidInput, role: str = "state"
-) -> int:
-    """The index of one state (or action) that is named; see `places`."""
-    return int(places(argument, [given], labels, n, error, role)[0])
+def by_name(argument: str, given: Any, labels: Labels, n: int, error: type[InvalidInput] = InvalidInput) -> int:
+    """The index of a state that is known by its name: its label where there are labels, even one that is a whole
+    number, as ids of links are; its index where there are none."""
+    if labels is None:
+        return int(places(argument, [given], None, n, error)[0])
+    return int(find(argument, [given], labels, error=error)[0])
 
 
 def is_label(value: Any, labels: Labels) -> bool:
@@ -158,19 +159,46 @@ def _number(argument: str, key: Any, value: Any) -> float:
 
 
 def state_index(mdp: Any) -> pd.Index:
-    """The states of a model as an index of pandas; on a horizon time and state stand apart."""
-    import pandas as pd
-
+    """The states of a model as an index of pandas, with a level for each part of labels of several columns; on a
+    horizon the time stands first."""
     if mdp.base is None:
-        return label_index("state", mdp.state_labels, mdp.n_states)
-    labels = mdp.base.state_labels or range(mdp.base.n_states)
-    time = np.repeat(np.arange(mdp.horizon + 1), len(labels))
-    state = label_index("state", tuple(labels), len(labels)).take(mdp.base_state)
-    return pd.MultiIndex.from_arrays([time, state], names=["time", "state"])
+        return levels_index("state", mdp.state_labels, mdp.n_states)
+    states = levels_index("state", mdp.base.state_labels, mdp.base.n_states).take(mdp.base_state)
+    time = np.repeat(np.arange(mdp.horizon + 1), mdp.base.n_states)
+    return joint_index([("time", time), (None, states)])
 
 
 def action_index(mdp: Any) -> pd.Index:
-    return label_index("action", mdp.action_labels, mdp.n_actions)
+    return levels_index("action", mdp.action_labels, mdp.n_actions)
+
+
+def levels_index(role: str, labels: Labels, n: int) -> pd.Index:
+    """Labels or numbers under the name `role`; where all labels are tuples of as many parts, a level for each, called
+    as the columns that they stood in (where that is known) or by number."""
+    import pandas as pd
+
+    widths = {len(label) if isinstance(label, tuple) else 0 for label in labels or ()}
+    if labels is None or len(widths) != 1 or min(widths) < 2:
+        return label_index(role, labels, n)
+    columns = columns_of(labels)
+    names = columns if len(columns) == min(widths) else [f"{role}_{k}" for k in range(min(widths))]
+    return pd.MultiIndex.from_arrays(list(zip(*labels, strict=True)), names=list(names))
+
+
+def joint_index(parts: Sequence[tuple[str | None, Any]]) -> pd.MultiIndex:
+    """Several indices side by side as one. Each is called by the name beside it; where it has several levels by both
+    names, as in origin_x and origin_y; without a name levels keep their own."""
+    import pandas as pd
+
+    arrays: list[Any] = []
+    names: list[str] = []
+    for name, index in parts:
+        many = isinstance(index, pd.MultiIndex)
+        levels = [index.get_level_values(k) for k in range(index.nlevels)] if many else [index]
+        own = [str(name) if name and not many else "_".join(filter(None, (name, str(x.name)))) for x in levels]
+        names += [f"state_{each}" if each in names else each for each in own]
+        arrays += levels
+    return pd.MultiIndex.from_arrays(arrays, names=names)
 
 
 def label_index(role: str, labels: Labels, n: int) -> pd.Index:

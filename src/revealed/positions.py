@@ -2,13 +2,13 @@
 
 One rule for every door. Where both sides have labels they are matched by label. Where one side has only positions (a
 plain array) they refer to the order of the model, if somebody declared it; an order that was sorted from data is none
-that positions could refer to, and an error shows it. The arrays that fits and solutions hand out are `Labelled`: they
-know their states and actions, as the frames of `fit.table` do, until something is done to them.
+that positions could refer to, and an error shows it. The arrays that fits and solutions hand out are each a
+`LabelledArray`: they know their states and actions, as the frames of `fit.table` do, until something is done to them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,13 +16,13 @@ import numpy.typing as npt
 
 from revealed.checks import Ints
 from revealed.errors import InvalidInput
-from revealed.labels import find, holds_numbers, is_derived, near, plain, require_declared, spell
+from revealed.labels import Order, columns_of, find, holds_numbers, is_derived, near, plain, require_declared, spell
 from revealed.naming import Labels
 
 AXES = ("state", "action")
 
 
-class Labelled(np.ndarray[Any, Any]):
+class LabelledArray(np.ndarray[Any, Any]):
     """An array that knows what its states and actions are called: `state_labels`, `action_labels`.
 
     It is an array like any other. Views, copies and results of operations know nothing of labels: only the very array
@@ -52,10 +52,11 @@ class Labelled(np.ndarray[Any, Any]):
 
 def labelled(array: Any, named: Any) -> Any:
     """The array as one that knows the labels of `named` (a model, demonstrations); itself where there are none."""
-    if named.state_labels is None and named.action_labels is None:
+    states, actions = getattr(named, "state_labels", None), getattr(named, "action_labels", None)
+    if states is None and actions is None:
         return array
-    made = np.asarray(array).view(Labelled)
-    made.state_labels, made.action_labels = named.state_labels, named.action_labels
+    made = np.asarray(array).view(LabelledArray)
+    made.state_labels, made.action_labels = states, actions
     return made
 
 
@@ -64,6 +65,27 @@ def label_tables(holder: Any, named: Any, tables: Sequence[str]) -> Any:
     for name in tables:
         object.__setattr__(holder, name, labelled(getattr(holder, name), named))
     return holder
+
+
+def reordering(labels: Labels, wanted: Labels) -> Ints | None:
+    """Where each of the wanted labels stands among `labels`, if these are the same but for their order; else None."""
+    if labels is None or wanted is None or len(labels) != len(wanted):
+        return None
+    place = {spell(label): k for k, label in enumerate(labels)}
+    index = np.array([place.get(spell(label), -1) for label in wanted], dtype=np.intp)
+    return None if (index < 0).any() or np.array_equal(index, np.arange(len(index))) else index
+
+
+def picked(labels: Labels, index: Ints) -> Labels:
+    """Labels in another order, which is as declared or derived as it was."""
+    if labels is None:
+        return None
+    return Order((labels[int(k)] for k in index), is_derived(labels), columns_of(labels))
+
+
+def same_labels(one: Labels, other: Labels) -> bool:
+    """Whether positions mean the same: labels are the same, in the same order, or one side has none."""
+    return one is None or other is None or tuple(map(spell, one)) == tuple(map(spell, other))
 
 
 def in_order(
@@ -96,6 +118,20 @@ def in_order(
         elif tuple(map(spell, labels)) != tuple(map(spell, wanted)):
             array = _taken(named, array, axis, role, labels, wanted, argument, error)
     return array
+
+
+def by_position(value: Any) -> bool:
+    """Whether what was handed over (a table, a start, a reward model) knows states by position alone."""
+    if hasattr(value, "n_params"):
+        return getattr(value, "state_labels", None) is None and not getattr(value, "by_label", False)
+    if isinstance(value, Mapping | str | tuple) or (
+        isinstance(value, LabelledArray) and value.state_labels is not None
+    ):
+        return False
+    index = getattr(value, "index", None)
+    if index is not None and not callable(index) and hasattr(value, "to_numpy"):
+        return keys_of(index, None) is None
+    return len(_shape(value)) > 0
 
 
 def _wanted(named: Any, role: str, labels: Labels) -> Labels:
@@ -143,7 +179,7 @@ def _labels_in(
     named: Any, value: Any, argument: str, axes: Sequence[str], error: type[InvalidInput]
 ) -> list[Labels] | None:
     """The labels of each axis that has a role; None where the value has none at all."""
-    if isinstance(value, Labelled):
+    if isinstance(value, LabelledArray):
         own = {"state": value.state_labels, "action": value.action_labels}
         if all(labels is None for labels in own.values()):
             return None
@@ -160,8 +196,15 @@ def keys_of(index: Any, known: Labels) -> Labels:
     """The labels of an index of pandas. One that is 0, 1, 2, … says nothing but the order, unless the labels of the
     model are numbers, too."""
     keys = tuple(plain(key) for key in index)
+    if known and _nested(known[0]) and all(isinstance(key, tuple) and len(key) == 1 + len(known[0][1]) for key in keys):
+        keys = tuple((key[0], key[1:]) for key in keys)  # time and the parts of a label, as tables show them
     counted = all(type(key) is int for key in keys) and keys == tuple(range(len(keys)))
     return None if counted and (known is None or not holds_numbers(known)) else keys
+
+
+def _nested(label: Any) -> bool:
+    """Whether this is a label of a horizon, whose state has a label of several parts."""
+    return isinstance(label, tuple) and len(label) == 2 and isinstance(label[1], tuple)
 
 
 def _require_positions(

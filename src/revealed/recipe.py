@@ -65,15 +65,15 @@ class Recipe(Description):
     ----------
     panel, id, time, state, action : files of decisions (a path, a glob, several) and their columns; always needed, but
         on a road network.
-    next_state, weight, period, gaps, bins : more about the panel; `bins="miles=90"` makes states of numbers.
+    next_state, weight, period, gaps, episode, bins : more about the panel; `bins="miles=90"` makes states of numbers.
     goal : the column of where each trip is heading; it ends there.
     network, link, from_node, to_node, turns, turn_from, turn_to, nodes, u_turns, arrivals : files of a road network and
         their columns, as in `rv.RoadNetwork.from_frame`; trip, sequence, trip_link, traveller : columns of the panel;
         bad_trips : "drop" leaves trips out that the network does not allow.
     features, feature_state, columns, constants, coordinates, reward, hidden, activation : what the reward is made of;
         `features` is a file with a row per state or per pair, `reward` is "linear", "tabular" or "neural".
-    discount, transitions, probability, smoothing, kernel, unseen, terminal, horizon : the model; transitions are
-        estimated from the panel, unless a table of them is given.
+    discount, transitions, probability, smoothing, kernel, unseen, terminal, horizon, first_time : the model;
+        transitions are estimated from the panel, unless a table of them is given.
     method, updates, first_step, weighting, l2, tol, max_iter, optimizer, start : the estimator and its options.
     errors, cluster, joint, reps, seed : the standard errors.
     out : where `revealed fit` writes, while `fit()` writes nothing.
@@ -131,7 +131,7 @@ class Recipe(Description):
 
     def _require_columns(self) -> None:
         """The panel has the columns that were named; asked before a features file is, whose complaint would mislead."""
-        for role in ("id", "time", "state", "action", "next_state", "goal", "weight", "cluster"):
+        for role in ("id", "time", "state", "action", "next_state", "goal", "weight", "episode", "cluster"):
             for name in texts_of(getattr(self, role)):
                 require_column(flag(role), name, self._panel_names)
 
@@ -189,6 +189,8 @@ class Recipe(Description):
             period=self.period,
             gaps=self.gaps,
             keep_steps=True if self.horizon or self.goal else None,
+            first_time=self.first_time,
+            episode=self.episode,
             keep=texts_of(self.cluster),
             **known,
         )
@@ -290,10 +292,7 @@ class Recipe(Description):
 
     def _as_features(self, linear: LinearReward) -> Floats:
         """(S, K) or (S, A, K), in the order of the model."""
-        reward = linear.aligned(self.state_labels, self.action_labels)
-        matrix = reward.matrix.toarray() if hasattr(reward.matrix, "toarray") else reward.matrix
-        per = () if reward.n_columns == 1 else (reward.n_columns,)
-        return np.asarray(matrix).reshape(reward.n_states, *per, reward.n_params)
+        return linear.aligned(self.state_labels, self.action_labels).dense_features()
 
     # the model
 

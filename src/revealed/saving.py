@@ -23,6 +23,7 @@ from revealed.archive import Arrays, write_archive
 from revealed.errors import InvalidInput
 from revealed.files import prepare_folder
 from revealed.labels import Order
+from revealed.voices import Words
 
 FILE = "fit.zip"  # what a fit is called inside a folder
 
@@ -148,6 +149,8 @@ class Encoder:
             value = value.item()
         if value is None or type(value) in (bool, str):
             return value
+        if isinstance(value, Words):
+            return {"$words": value.parts}
         if type(value) in (int, float):
             return _number(value, where)
         if type(value) in (list, tuple, range, Order):

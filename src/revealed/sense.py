@@ -22,6 +22,7 @@ ELSEWHERE = {
 }
 ELSEWHERE |= dict.fromkeys(("next_state", "weight", "period", "gaps", "bins", "feature_state", "constants"), "")
 ELSEWHERE |= dict.fromkeys(("transitions", "probability", "smoothing", "kernel", "unseen", "terminal", "horizon"), "")
+ELSEWHERE |= {"episode": "Each trip is one.", "first_time": ""}
 
 
 def require_effect(options: Description, said: Mapping[str, Any], method: str | None) -> None:
@@ -68,6 +69,9 @@ def _require_panel(one: Description) -> None:
             raise InvalidOption(flag(name), "a road network", "none", remedy="Give --network FILE.")
     if one.goal and one.horizon:
         raise InvalidOption("--horizon", "trips without --goal, at which they end", f"{one.horizon}")
+    if one.first_time is not None and not one.horizon:
+        got, remedy = f"--first-time {one.first_time} without it", "Give --horizon, the number of periods."
+        raise InvalidOption("--first-time", "--horizon, whose period 0 it is", got, remedy=remedy)
     if one.transitions and (one.smoothing or one.kernel):
         option = "--smoothing" if one.smoothing else "--kernel"
         raise InvalidOption(option, "estimated transitions", "a table of them", remedy="Leave --transitions out.")

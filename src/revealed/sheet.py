@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from unicodedata import combining, east_asian_width
 
 from revealed.latex import tabular
+from revealed.voices import words
 
 if TYPE_CHECKING:
     from revealed.page import Html
@@ -45,6 +46,9 @@ class Sheet:
     right: tuple[Pair, ...] = ()
     notes: tuple[str, ...] = ()
     title: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "notes", tuple(map(words, self.notes)))
 
     @property
     def rows(self) -> list[Row]:

@@ -23,6 +23,7 @@ from revealed.kernels import (
 from revealed.labels import find
 from revealed.seen_moves import Moves, WithoutParameters
 from revealed.transitions.estimated import NO_PAIRS
+from revealed.voices import arg, either
 
 
 class SmoothedFrequencies(WithoutParameters):
@@ -91,7 +92,8 @@ class KernelAverages(WithoutParameters):
         return (self.taken_as_known("kernel estimates of transitions"),)
 
     def _remedy(self, states: Ints) -> str:
-        return 'Tell where last decisions led (next_state=), or let such pairs stay where they are (unseen="stay").'
+        stay = f"let such pairs stay where they are ({arg('unseen', 'stay')})"
+        return f"Tell where last decisions led ({arg('next_state')}), or {stay}."
 
     def filled(self, pairs: Ints) -> str:
         far = int(np.isin(pairs, self._found[1]).sum())
@@ -181,4 +183,5 @@ def _suggestion(nodes: Floats) -> str | None:
         return None
     distance: Any = KDTree(distinct).query(distinct, k=2)[0]
     step = float(np.median(distance[:, 1]))
-    return f"Neighbouring states are about {step:.3g} apart: try bandwidth=({step:.3g}, {step / 2:.3g})."
+    pair = either(f"bandwidth=({step:.3g}, {step / 2:.3g})", f"--kernel {step:.3g}")
+    return f"Neighbouring states are about {step:.3g} apart: try {pair}."

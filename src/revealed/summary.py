@@ -17,6 +17,7 @@ from revealed.estimates import Estimates, FitLike, read_estimates, read_transiti
 from revealed.first_step import Frequency, GoalLogit, Kernel, Logit, Smoothed, describe_step, step_named
 from revealed.labels import how_many
 from revealed.sheet import Pair, Printed, Row, Sheet, number_column, probability, ratio
+from revealed.voices import either, words
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -262,7 +263,7 @@ def _bootstrap_words(fit: FitLike) -> str:
 
 def status_notes(fit: FitLike) -> list[str]:
     """How the fit ended, and each thing to know beside it."""
-    return [f"{fit.status.code}: {fit.status.message}", *(f"Note: {note}" for note in fit.status.notes)]
+    return [f"{fit.status.code}: " + fit.status.message, *("Note: " + note for note in fit.status.notes)]
 
 
 def poor_notes(fit: FitLike) -> list[str]:
@@ -354,7 +355,7 @@ def first_step_note(fit: FitLike) -> str:
     if trust != "size":
         return _GIVEN if trust else ""
     note = _RESAMPLED if fit.errors[0] == "bootstrap" else _FIRST_STEP
-    return f"{note} {_APART}" if step == "kernel" or isinstance(step, Kernel) else note
+    return note + " " + _APART if step == "kernel" or isinstance(step, Kernel) else note
 
 
 def _identification_notes(fit: FitLike) -> list[str]:
@@ -388,10 +389,11 @@ _FEW_CLUSTERS = (
     "Standard errors from few clusters ({n}, by {by}) tend to be too small: read z against a t distribution with {df} "
     "degrees of freedom at most."
 )
-_FIRST_STEP = (
+_FIRST_STEP = words(
     "These standard errors are asymptotically valid (the first step enters with zero derivative) but ignore "
-    'finite-sample bias, which can be large. fit.with_errors("bootstrap") re-estimates the first step in every '
-    "replication; it measures spread, not bias."
+    "finite-sample bias, which can be large. "
+    + either('fit.with_errors("bootstrap")', "--errors bootstrap")
+    + " re-estimates the first step in every replication; it measures spread, not bias."
 )
 _RESAMPLED = (
     "The bootstrap measures spread, not the bias that a noisy first step brings in finite samples, which can be large."

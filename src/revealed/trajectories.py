@@ -22,8 +22,9 @@ class Steps:
     """One entry per decision: whose, when, where, what, where it led (−1: not seen), whether a trajectory starts.
 
     `row` is where it came from in a frame, `weight` how often it counts, `goal` the state that the trip is heading for;
-    None where there was no frame, where each counts once, where trips have no goals. Trajectories follow each other:
-    the steps of one stand together, in the order of time.
+    None where there was no frame, where each counts once, where trips have no goals. `entry` is when its trajectory
+    entered, as the frame has it, unless it was said which time is period 0. Trajectories follow each other: the steps
+    of one stand together, in the order of time; there may be gaps in it.
     """
 
     agent: Ints
@@ -35,6 +36,7 @@ class Steps:
     row: Ints | None = None
     weight: Floats | None = None
     goal: Ints | None = None
+    entry: npt.NDArray[Any] | None = None
 
     def __getitem__(self, which: Any) -> Steps:
         """Some of the steps."""

@@ -24,6 +24,7 @@ from revealed.seen_moves import Moves, SeenMoves, moves_of
 from revealed.smooth_transitions import KernelAverages, SmoothedFrequencies, as_bandwidths, as_coordinates
 from revealed.tables import sparse_table
 from revealed.transitions import EstimatedTransitions, TransitionSlopes
+from revealed.voices import arg, named
 
 UNSEEN = ("error", "stay", "infeasible")
 MOST_ROUNDS = 1000  # of expectation and maximisation, where outcomes cannot be told apart
@@ -82,7 +83,8 @@ def _model(
 def _as_smoothing(smoothing: Any) -> float:
     alpha = as_number(smoothing)
     if not 0.0 <= alpha < np.inf:
-        raise InvalidOption("smoothing", "a number >= 0", repr(smoothing)[:60], remedy="As in smoothing=1.0.")
+        remedy = f"As in {arg('smoothing', 1.0)}."
+        raise InvalidOption("smoothing", "a number >= 0", repr(smoothing)[:60], remedy=remedy)
     return alpha
 
 
@@ -91,11 +93,11 @@ def _require_one_way(landing: Any, names: Any, alpha: float, coordinates: Any, b
     ways = {"landing": landing is not None, "smoothing": alpha > 0.0, "coordinates": coordinates is not None}
     chosen = [name for name, is_given in ways.items() if is_given]
     if len(chosen) > 1:
-        raise InvalidOption(chosen[1], f"no {chosen[1]} together with `{chosen[0]}`", "both", remedy="Choose one.")
+        raise InvalidOption.conflict(chosen[1], f"cannot be combined with `{named(chosen[0])}`", remedy="Choose one.")
     if names is not None and landing is None:
-        raise InvalidInput("names", "names only together with `landing`", repr(names)[:60])
+        raise InvalidInput.conflict("names", "requires `landing`")
     if bandwidth is not None and coordinates is None:
-        raise InvalidInput("bandwidth", "a bandwidth only together with `coordinates`", repr(bandwidth)[:60])
+        raise InvalidInput.conflict("bandwidth", f"requires `{named('coordinates')}`")
 
 
 class SharedOutcomes:

@@ -16,9 +16,10 @@ import scipy.sparse as sp
 from revealed.checks import Bools, Floats, Ints, as_list
 from revealed.errors import InvalidInput, InvalidMask, InvalidTransitions
 from revealed.frames import Table, read_table
-from revealed.labels import MOST_INDEX, Order, how_many, listed, near, plain, spell
-from revealed.naming import Labels, Names, label_array, pair_in_words, places, state_in_words
+from revealed.labels import MOST_INDEX, Order, find, how_many, listed, near, plain, spell
+from revealed.naming import Labels, Names, label_array, pair_in_words, state_in_words
 from revealed.positions import in_order, labelled
+from revealed.voices import either
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -82,7 +83,7 @@ def as_terminal(terminal: Any, labels: Labels, n_states: int) -> Bools:
             raise InvalidMask("terminal", f"{n_states} bools, or labels of states", f"{len(named)} bools")
         return np.array(in_order(Names(labels, None), terminal, "terminal", ("state",), InvalidMask), dtype=bool)
     ends = np.zeros(n_states, dtype=bool)
-    ends[places("terminal", named, labels, n_states, InvalidMask)] = True
+    ends[find("terminal", named, range(n_states) if labels is None else labels, "entry", InvalidMask)] = True
     return ends
 
 
@@ -118,7 +119,10 @@ class Coded:
         bad = np.flatnonzero((values < 0) | (values > MOST_INDEX))
         if bad.size:
             which = bad[np.argmin(self.first[bad])]
-            remedy = f"Numbers that are names go in with their list: {self.argument.removeprefix('next_')}s=."
+            role = self.argument.removeprefix("next_")
+            remedy = either(
+                f"Numbers that are names go in with their list: {role}s=.", f"List the names of {role}s as text."
+            )
             expected, row = f"indices from 0 to {MOST_INDEX}", f"row {self.first[which]}"
             raise InvalidTransitions(self.argument, expected, values[which], row, remedy)
         return values.astype(np.intp)[self.code]
@@ -162,7 +166,9 @@ def _require_discrete(argument: str, column: Any, named: bool) -> None:
     if named or column.dtype.kind in "iuUTb":
         return
     whole = column.dtype.kind == "f" and bool(np.all(column == np.round(column)))
-    remedy = "They are whole: .astype(int) will do." if whole else "Make states of them first: bins, or labels."
+    remedy = "Make states of them first: bins, or labels."
+    if whole:
+        remedy = "They are whole: " + either(".astype(int) will do.", "write them without a decimal point.")
     raise InvalidTransitions(argument, "whole numbers or text", f"dtype {column.dtype}", remedy=remedy)
 
 

@@ -17,6 +17,7 @@ from revealed.labels import how_many, listed, near, plain
 from revealed.matching import match_labels
 from revealed.mdp import MDP
 from revealed.naming import Labels, label_index
+from revealed.voices import arg
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -138,7 +139,7 @@ def trips_on(mdp: MDP, trips: Any) -> tuple[Any, Floats]:
         raise InvalidDemonstrations("trips", "demonstrations with goals", type(trips).__name__, remedy=remedy)
     own = match_labels(trips, mdp)
     if own.steps is None or own.steps.goal is None:
-        remedy = "Read them by network.trips(table), or give goal= to the demonstrations."
+        remedy = f"Read them by network.trips(table), or give {arg('goal')} to the demonstrations."
         raise InvalidDemonstrations("trips", "demonstrations with goals", "none", remedy=remedy)
     require_goals_within(mdp, own)
     if own.n_states > mdp.n_states:

@@ -77,7 +77,7 @@ def _run(recipe: Recipe) -> Compared:
                 found.fits[method], found.stopped = with_bootstrap(recipe.fit(method))
             except RevealedError as error:
                 first = first or error
-                found.failed.append(in_flags(f"{method.upper()} has no estimate: {error}", PANEL))
+                found.failed.append(f"{method.upper()} has no estimate: {in_flags(error, PANEL)}")
             if found.stopped or (method in found.fits and found.fits[method].status.interrupted):
                 found.stopped = found.stopped or "stopped: methods that were not reached are missing."
                 return found
@@ -103,7 +103,7 @@ def _advise(recipe: Recipe, failed: list[str]) -> Any:
     try:
         return advise(recipe.mdp, recipe.demonstrations, recipe.reward_model, seed=recipe.seed, **options)
     except RevealedError as error:
-        failed.append(in_flags(f"no advice: {error}", PANEL))
+        failed.append(f"no advice: {in_flags(error, PANEL)}")
         return None
 
 

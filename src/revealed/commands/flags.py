@@ -17,6 +17,7 @@ from revealed.description import flag, option_fields
 
 # whole numbers of a list may have commas between them, and are texts until they are read
 _TYPES: dict[str, Any] = {"text": str, "texts": str, "counts": str, "number": float, "count": int, "flag": bool}
+_TYPES["time"] = str
 
 
 def with_options(command: Callable[..., None], leave_out: Sequence[str] = ()) -> Callable[..., None]:

@@ -247,7 +247,7 @@ def _open(saved: Path) -> tuple[Any, Names]:
 
     fit, names = open_fit(saved)
     if not fit.converged:
-        say(in_flags(" ".join(f"note: the fit ended {fit.status.code}: {fit.status.message}".split())))
+        say(" ".join(f"note: the fit ended {fit.status.code}: {in_flags(fit.status.message)}".split()))
     return fit, names
 
 

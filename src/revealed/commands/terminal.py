@@ -70,7 +70,7 @@ def one_line(arguments: Mapping[str, str] = PANEL) -> Iterator[None]:
     try:
         yield
     except RevealedError as error:
-        say(in_flags(" ".join(str(error).split()), arguments))
+        say(" ".join(in_flags(error, arguments).split()))
         raise typer.Exit(MISTAKE) from None
     except KeyboardInterrupt:
         say("stopped.")

@@ -17,6 +17,7 @@ from revealed.checks import Ints, as_list, require_count, require_option
 from revealed.errors import InvalidDemonstrations, InvalidInput
 from revealed.frames import Column, kind_of, require_column
 from revealed.labels import MOST_INDEX, Order, listed, near, plain, spell
+from revealed.voices import arg, either, named, words
 
 if TYPE_CHECKING:
     from revealed.bins import Bins
@@ -26,15 +27,18 @@ ISO = r"\d{4}-\d{2}(-\d{2}([ T]\d{2}:\d{2}(:\d{2}(\.\d+)?)?)?)?"
 SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400}
 MONTHS = {"month": 1, "quarter": 3, "year": 12}
 PERIODS = (*SECONDS, "week", *MONTHS)
-GAPS_REMEDY = 'Fill in the periods, or let gaps="break" end a trajectory there.'
+GAPS_REMEDY = f"Fill in the periods, or let {arg('gaps', 'break')} end a trajectory there."
 GOAL_REMEDY = "Every decision of a trip needs its goal; trips without one go into demonstrations of their own."
 KEEP_REMEDY = "Fill them in: every agent belongs somewhere."
-MISSING_REMEDY = "Drop or fill those rows; where a last decision led goes into a column of its own (next_state=)."
+MISSING_REMEDY = (
+    f"Drop or fill those rows; where a last decision led goes into a column of its own ({arg('next_state')})."
+)
 
 
 @dataclass(frozen=True)
 class Roles:
-    """Which columns hold what; `state` and `action` may be several, `next_state`, `goal`, `weight` and `keep` none."""
+    """Which columns hold what; `state` and `action` may be several; `next_state`, `goal`, `weight`, `keep` and
+    `episode` none."""
 
     id: str
     time: str
@@ -47,6 +51,7 @@ class Roles:
     bins: Bins | None = None
     period: str | None = None
     gaps: str = "break"
+    episode: str | None = None
 
     @classmethod
     def of(cls, state: Any, action: Any, next_state: Any, goal: Any = None, keep: Any = (), **others: Any) -> Roles:
@@ -56,7 +61,7 @@ class Roles:
         alike = {role: () if given is None else _names(role, given) for role, given in alike.items()}
         for role, names in alike.items():
             if names and len(names) != len(where):
-                raise InvalidInput(role, f"{len(where)} columns, as `state` has", repr(list(names)))
+                raise InvalidInput(role, f"{len(where)} columns, as `{named('state')}` has", repr(list(names)))
         require_option("gaps", others["gaps"], GAPS)
         if others["period"] is not None:
             require_option("period", others["period"], PERIODS)
@@ -68,6 +73,15 @@ class Roles:
         """The columns whose values are labels of states, or indices; none where bins make states of numbers."""
         return () if self.bins is not None else (*self.state, *self.next_state, *self.goal)
 
+    @property
+    def unit(self) -> str:
+        """What begins and ends, in words."""
+        return "id" if self.episode is None else "episode"
+
+    def first_single(self, one: Any) -> str:
+        """The id of one that has a single period, in words."""
+        return repr(one) if self.episode is None else f"of id {one!r}"
+
     def require(self, known: Sequence[str]) -> list[str]:
         """Every column is there; their names."""
         for role, name in self.each():
@@ -77,6 +91,7 @@ class Roles:
     def each(self) -> list[tuple[str, Any]]:
         """(role, column), for every column."""
         single = [("id", self.id), ("time", self.time)]
+        single += [] if self.episode is None else [("episode", self.episode)]
         roles = ("state", "action", "next_state", "goal", "keep")
         several = [(role, name) for role in roles for name in getattr(self, role)]
         return single + several + ([] if self.weight is None else [("weight", self.weight)])
@@ -166,14 +181,15 @@ def require_kind(role: str, columns: Sequence[Column], labelled: bool, who: str 
     for column in columns:
         if column.dtype.kind not in "iuUTb" and not labelled:
             whole = column.dtype.kind == "f" and bool(np.all(column == np.round(column)))
-            remedy = "They are whole: .astype(int) will do." if whole else _CONTINUOUS
+            remedy = WHOLE if whole else _CONTINUOUS
             raise InvalidDemonstrations(role, "whole numbers or strings", f"dtype {column.dtype}", remedy=remedy)
     kinds = {kind_of(column) for column in columns}
     if len(kinds) > 1:
         raise InvalidDemonstrations(role, f"{who} of one kind", " and ".join(sorted(kinds)))
 
 
-_CONTINUOUS = "Make states of them first: bins, or labels (rv.discretize makes bins)."
+WHOLE = "They are whole: " + either(".astype(int) will do.", "write them without a decimal point.")
+_CONTINUOUS = f"Make states of them first: bins, or labels ({either('rv.discretize', '--bins COLUMN=20')} makes bins)."
 
 
 def are_indices(known: Any, blocks: Sequence[Sequence[Column]]) -> bool:
@@ -192,7 +208,8 @@ def as_indices(role: str, column: Column, rows: Ints | None = None) -> Ints:
 
 def no_index(role: str, value: int, row: int) -> InvalidDemonstrations:
     option = "actions" if role == "action" else "states"
-    remedy = f"Where numbers are names, pass {option}=, the list of them." if value > MOST_INDEX else None
+    listed = either(f"pass {option}=, the list of them", "write them as text")
+    remedy = f"Where numbers are names, {listed}." if value > MOST_INDEX else None
     return InvalidDemonstrations(role, f"indices from 0 to {MOST_INDEX}", value, f"row {row}", remedy)
 
 
@@ -242,37 +259,50 @@ def as_labels(role: str, known: Any) -> tuple[Any, ...]:
 
 def note_gaps(n: float, first: str) -> str:
     """What to say of gaps in time."""
-    what = "1 gap in time broke a trajectory" if n == 1 else f"{n:g} gaps in time broke trajectories"
-    return f"{what} ({first}): where the decision before it led was not seen."
+    if n == 1:
+        said = "where the decision before it led was not seen, and the row after it is not a start"
+        return f"1 gap in time broke a trajectory ({first}): {said}."
+    said = "where the decisions before them led was not seen, and the rows after them are not starts"
+    return f"{n:g} gaps in time broke trajectories ({first}): {said}."
 
 
-def note_singles(n: float, of: int, first: str) -> str:
-    """What to say of ids with one row."""
-    what = "1 id has" if n == 1 else f"{n:g} ids have"
+def note_singles(n: float, of: int, first: str, each: str = "id") -> str:
+    """What to say of ids with one row; where ids have episodes, of episodes."""
+    what = f"1 {each} has" if n == 1 else f"{n:g} {each}s have"
     return f"{what} a single period, of {of} (first {first}): their decisions count, but show no move."
 
 
 def note_unlooked() -> str:
     """What to say of dates whose period nobody named."""
-    return "gaps in time were not looked for: the times are dates, and their period was not given (period=)."
+    return words(
+        f"gaps in time were not looked for: the times are dates, and their period was not given ({arg('period')})."
+    )
 
 
-def twice(one: Any, when: Any, row: int, period: str | None = None) -> InvalidDemonstrations:
-    within = "" if period is None else f" within a {period}"
-    got = f"id {one!r} twice at time {in_words(when)}{within}"
-    return InvalidDemonstrations("time", "one row per id and time", got, f"row {row}")
+def twice(one: Any, when: Any, row: int | None, roles: Roles) -> InvalidDemonstrations:
+    within = "" if roles.period is None else f" within a {roles.period}"
+    got = f"id {one!r} twice at time {in_words(when)}{within}" + (" of one episode" if roles.episode else "")
+    expected = "one row per id, episode and time" if roles.episode else "one row per id and time"
+    remedy = (
+        None
+        if roles.episode
+        else f"If each id has several episodes, name the column that tells them apart: {arg('episode')}."
+    )
+    return InvalidDemonstrations("time", expected, got, None if row is None else f"row {row}", remedy)
 
 
 def note_only_gaps() -> str:
     """What to say where no row follows another."""
-    return "no two rows of an id are one period apart: do times count periods 0, 1, 2, …, or is period= too short?"
+    period = arg("period")
+    return words(
+        f"no two rows of an id are one period apart: do times count periods 0, 1, 2, …, or is {period} too short?"
+    )
 
 
 def unchecked_gaps() -> InvalidInput:
-    remedy = "Name the period of the dates (period=), or make the times whole numbers."
-    return InvalidInput(
-        "gaps", 'whole-number times or a period, with "error"', "times that may lie anyhow", remedy=remedy
-    )
+    remedy = f"Name the period of the dates ({arg('period')}), or make the times whole numbers."
+    expected = f"whole-number times, or dates with {arg('period')}, for {arg('gaps', 'error')}"
+    return InvalidInput("gaps", expected, "irregular timestamps", remedy=remedy)
 
 
 def contradiction(got: str, row: int) -> InvalidDemonstrations:
@@ -281,8 +311,20 @@ def contradiction(got: str, row: int) -> InvalidDemonstrations:
 
 def other_goal(was: Any, now: Any, one: Any, when: Any, row: int) -> InvalidDemonstrations:
     got = f"{was!r} and then {now!r}, of id {one!r} at time {in_words(when)}"
-    remedy = "Give each trip an id of its own, or leave a gap in time between trips."
+    remedy = "Give each trip an id of its own, or name the column that tells an id's trips apart: episode=."
     return InvalidDemonstrations("goal", "one goal for the whole of a trip", got, f"row {row}", remedy)
+
+
+def trip_or_two(one: Any, goal: Any, times: tuple[Any, Any], row: int, id: str) -> InvalidDemonstrations:
+    """The complaint about a gap on the way to one goal, which may lie within a trip or between two."""
+    got = (
+        f"id {one!r} on the way to {goal!r} at times {in_words(times[0])} and {in_words(times[1])}, and nothing between"
+    )
+    remedy = (
+        f'It may be one trip with rows missing or two trips: if each id is one trip, pass episode="{id}"; '
+        "else name the column that tells an id's trips apart: episode=."
+    )
+    return InvalidDemonstrations("goal", "one trip per id where there are gaps in time", got, f"row {row}", remedy)
 
 
 def varies(name: str, one: Any, first: Any, other: Any, where: str | None) -> InvalidDemonstrations:
@@ -297,10 +339,11 @@ def out_of_bins(columns: Sequence[str], where: str) -> InvalidDemonstrations:
     return InvalidDemonstrations("state", expected, "one outside", where, "Make bins from these data, or wider edges.")
 
 
-def too_short(n: int) -> InvalidDemonstrations:
-    remedy = "Give where decisions led (next_state=), or, with known transitions, use Demonstrations.from_counts."
+def too_short(n: int, each: str = "id") -> InvalidDemonstrations:
+    counts = either(", or, with known transitions, use Demonstrations.from_counts", "")
+    remedy = f"Give where decisions led ({arg('next_state')}){counts}."
     return InvalidDemonstrations(
-        "time", "at least two periods of some id", f"one row for each of {n} ids", "row 0", remedy
+        "time", f"at least two periods of some {each}", f"one row for each of {n} {each}s", "row 0", remedy
     )
 
 

@@ -8,6 +8,7 @@ errors name id and time.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -31,11 +32,13 @@ from revealed.panels.columns import (
     out_of_bins,
     require_kind,
     too_short,
+    twice,
 )
 from revealed.panels.groups import ROLES, Coding, Counted, Groups, one_each
 from revealed.progress import Progress
+from revealed.voices import arg, either
 
-IN_MEMORY = "Pass keep_steps=True to read the frame into memory."
+IN_MEMORY = either("Pass keep_steps=True to read the frame into memory.", "Make the panel smaller.")
 
 
 def count_lazy(frame: Any, roles: Roles, states: Any, actions: Any) -> Counted:
@@ -57,9 +60,10 @@ def _count(frame: Any, roles: Roles, states: Any, actions: Any) -> Counted:
         decisions = count.grouped(count.base, ["i", *count.state, *count.action])
         bar.update("starts")
         starts = count.grouped(count.beginnings(), ["i", *count.state])
+        pieces = count.pieces()
         bar.update("moves")
         moves = count.moves()
-    ids, notes = count.judge(decisions, starts, moves)
+    ids, notes = count.judge(decisions, starts, pieces, moves)
     seen = [[table[c] for c in count.state] for table in (decisions, starts, moves)]
     led = [moves[f"z{j}"] for j in range(len(count.state))]
     state, (s, at, frm, to) = _code("state", states, [*seen, led], roles.bins, count.first_of)
@@ -109,7 +113,7 @@ def _code(
 
 
 class _Count:
-    """One count under way; columns of `base` are i, t, s0…, a0…, n0… and w, as in `in_duckdb`."""
+    """One count under way; columns of `base` are i, e, t, s0…, a0…, n0… and w, as in `in_duckdb`."""
 
     def __init__(self, frame: Any, roles: Roles) -> None:
         import narwhals as nw
@@ -120,7 +124,9 @@ class _Count:
         self.action = [f"a{j}" for j in range(len(roles.action))]
         self.after = [f"n{j}" for j in range(width)] if roles.next_state else []
         self.kept = [f"k{j}" for j in range(len(roles.keep))]
+        self.apart = ["i"] if roles.episode is None else ["i", "e"]  # rows of different ones never follow each other
         columns = [nw.col(roles.id).alias("i"), self._time().alias("t")]
+        columns += [] if roles.episode is None else [nw.col(roles.episode).alias("e")]
         columns += self._states(roles.state, self.state) + self._states(roles.next_state, self.after)
         others = (*zip(roles.action, self.action, strict=True), *zip(roles.keep, self.kept, strict=True))
         columns += [nw.col(name).alias(short) for name, short in others]
@@ -145,7 +151,7 @@ class _Count:
                 raise no_dates(period)
             return t.cast(nw.Int64)
         if not kind.is_temporal() or period is None:
-            expected = "whole numbers of periods, or dates with period="
+            expected = f"whole numbers of periods, or dates with {arg('period')}"
             raise InvalidDemonstrations("time", expected, f"a column of {kind}", remedy=IN_MEMORY)
         if period in MONTHS:
             return ((t.dt.year() - 1970) * 12 + t.dt.month() - 1).cast(nw.Int64) // MONTHS[period]
@@ -164,7 +170,11 @@ class _Count:
         """No missing values, weights that are weights, one row per id and time."""
         import narwhals as nw
 
-        roles = {"i": "id", "t": "time"} | dict.fromkeys(self.state, "state") | dict.fromkeys(self.action, "action")
+        roles = (
+            {**{short: ROLES[short] for short in self.apart}, "t": "time"}
+            | dict.fromkeys(self.state, "state")
+            | dict.fromkeys(self.action, "action")
+        )
         roles |= {} if self.roles.weight is None else {"w": "weight"}
         absent = [nw.col(short).is_null().sum().alias(short) for short in roles]
         counts = collect(self.base.select(nw.len().alias("n"), *absent))
@@ -179,12 +189,11 @@ class _Count:
             self._require_weights()
         if self.roles.bins is not None:
             self._require_inside()
-        again = self.base.group_by("i", "t").agg(nw.len().alias("n")).filter(nw.col("n") > 1)
+        again = self.base.group_by(*self.apart, "t").agg(nw.len().alias("n")).filter(nw.col("n") > 1)
         found = collect(again.select("i", "t"))
         if found["i"].size:
             k = np.lexsort((found["t"], found["i"]))[0]
-            got = f"id {found['i'].tolist()[k]!r} twice at time {found['t'].tolist()[k]}"
-            raise InvalidDemonstrations("time", "one row per id and time", got)
+            raise twice(found["i"].tolist()[k], found["t"].tolist()[k], None, replace(self.roles, period=None))
 
     def _require_weights(self) -> None:
         import narwhals as nw
@@ -222,11 +231,18 @@ class _Count:
         return self._first(test)
 
     def beginnings(self) -> Any:
-        """Rows whose id has none one period before."""
+        """The first row of each id, or of each of its episodes; a row after a gap is none."""
         import narwhals as nw
 
-        before = self.base.select("i", (nw.col("t") + 1).alias("t"))
-        return self.base.join(before, on=["i", "t"], how="anti")
+        first = self.base.group_by(*self.apart).agg(nw.col("t").min())
+        return self.base.join(first, on=[*self.apart, "t"], how="inner")
+
+    def pieces(self) -> dict[str, Column]:
+        """How many rows of each id have none one period before: its beginnings, and its rows after a gap."""
+        import narwhals as nw
+
+        before = self.base.select(*self.apart, (nw.col("t") + 1).alias("t"))
+        return self.grouped(self.base.join(before, on=[*self.apart, "t"], how="anti"), ["i"])
 
     def moves(self) -> dict[str, Column]:
         """Decisions whose next state was seen, in the following row or in its own column, grouped."""
@@ -234,8 +250,8 @@ class _Count:
 
         width = range(len(self.state))
         ahead = [nw.col(s).alias(f"f{j}") for j, s in enumerate(self.state)]
-        following = self.base.select("i", (nw.col("t") - 1).alias("t"), *ahead)
-        joined = self.base.join(following, on=["i", "t"], how="left")
+        following = self.base.select(*self.apart, (nw.col("t") - 1).alias("t"), *ahead)
+        joined = self.base.join(following, on=[*self.apart, "t"], how="left")
         if len(self.after) > 1:  # where one of several is missing, the next state is
             there = ~nw.any_horizontal(*(nw.col(n).is_null() for n in self.after), ignore_nulls=False)
             joined = joined.with_columns(*(nw.when(there).then(nw.col(n)).alias(n) for n in self.after))
@@ -268,25 +284,40 @@ class _Count:
         return found
 
     def judge(
-        self, decisions: dict[str, Column], starts: dict[str, Column], moves: dict[str, Column]
+        self,
+        decisions: dict[str, Column],
+        starts: dict[str, Column],
+        pieces: dict[str, Column],
+        moves: dict[str, Column],
     ) -> tuple[Column, tuple[str, ...]]:
         """The ids in order, and notes on gaps and single periods."""
-        ids, agent = np.unique(decisions["i"], return_inverse=True)
-        rows = np.bincount(agent, decisions["rows"])
-        begun = np.bincount(np.searchsorted(ids, starts["i"]), starts["rows"], ids.size)
-        gaps, alone = int(begun.sum()) - ids.size, np.flatnonzero(rows == 1)
-        if not self.after and alone.size == ids.size:
-            raise too_short(ids.size)
+        ids = np.unique(decisions["i"])
+        begun, broken = (np.bincount(np.searchsorted(ids, t["i"]), t["rows"], ids.size) for t in (starts, pieces))
+        parts, gaps = int(begun.sum()), int((broken - begun).sum())
+        alone, whose = self._singles(ids, decisions)
+        if not self.after and alone == parts:
+            raise too_short(parts, self.roles.unit)
         notes = []
         if gaps:
-            first = f"the first of id {ids[np.flatnonzero(begun > 1)[0]].item()!r}"
+            first = f"the first of id {ids[np.flatnonzero(broken > begun)[0]].item()!r}"
             if self.roles.gaps == "error":
                 raise InvalidDemonstrations("time", "no gaps", f"{gaps}, {first}", remedy=GAPS_REMEDY)
             notes.append(note_gaps(gaps, first))
             notes += [] if moves["rows"].size else [note_only_gaps()]
-        if alone.size and not self.after:
-            notes.append(note_singles(alone.size, ids.size, repr(ids[alone[0]].item())))
+        if alone and not self.after:
+            notes.append(note_singles(alone, parts, self.roles.first_single(whose), self.roles.unit))
         return ids, tuple(notes)
+
+    def _singles(self, ids: Column, decisions: dict[str, Column]) -> tuple[int, Any]:
+        """How many ids, or episodes of them, have a single row, and the first such id."""
+        import narwhals as nw
+
+        if self.roles.episode is None:
+            alone = np.flatnonzero(np.bincount(np.searchsorted(ids, decisions["i"]), decisions["rows"]) == 1)
+            return alone.size, ids[alone[0]].item() if alone.size else None
+        rows = self.base.group_by(*self.apart).agg(nw.len().alias("rows")).filter(nw.col("rows") == 1)
+        found = collect(rows.group_by("i").agg(nw.len().alias("rows")))
+        return int(found["rows"].sum()), np.sort(found["i"])[0].item() if found["i"].size else None
 
 
 def _as(values: Column, like: Column) -> Column:

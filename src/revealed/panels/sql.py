@@ -1,7 +1,7 @@
 """A panel as one sub-query of DuckDB with short names, and what must hold of its single rows.
 
-Columns are i (id), t (time), u (the time as it was written), s0… (state), a0… (action), n0… (next state, where there is
-a column for it), k0… (what is kept) and w (weight).
+Columns are i (id), e (episode, where there is a column for it), t (time), u (the time as it was written), s0… (state),
+a0… (action), n0… (next state, where there is a column for it), k0… (what is kept) and w (weight).
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ class Source:
         self.action = [f"a{j}" for j in range(len(roles.action))]
         self.after = [f"n{j}" for j in range(width)] if roles.next_state else []
         self.kept = [f"k{j}" for j in range(len(roles.keep))]
+        self.apart = "i" if roles.episode is None else "i, e"  # rows of different ones never follow each other
         self.often = "count(*)" if roles.weight is None else "sum(w)"
         self.base = f"(SELECT {', '.join(self._columns())} {FROM})"
         self.whole_times = self.kind("t") in "iu"
@@ -68,6 +69,7 @@ class Source:
     def _columns(self) -> list[str]:
         roles = self.roles
         found = [f"{quoted(roles.id)} AS i", f"{self._time()} AS t", f"{quoted(roles.time)} AS u"]
+        found += [] if roles.episode is None else [f"{quoted(roles.episode)} AS e"]
         if roles.bins is not None:
             found += [f"{roles.bins.sql(roles.state)} AS s0"]
             found += [f"{roles.bins.sql(roles.next_state)} AS n0"] if roles.next_state else []
@@ -140,7 +142,14 @@ class Source:
         """No missing values, and weights that are weights."""
         if not self.fetch(f"SELECT count(*) AS n {FROM}")["n"][0]:
             raise InvalidDemonstrations("frame", "at least one row", "no rows")
-        shorts = ["i", "t", *self.state, *self.action, *self.kept, *(["w"] if self.roles.weight else [])]
+        shorts = [
+            *self.apart.split(", "),
+            "t",
+            *self.state,
+            *self.action,
+            *self.kept,
+            *(["w"] if self.roles.weight else []),
+        ]
         absent = {short: self._absent(short) for short in shorts}
         counts = ", ".join(f"count(*) FILTER (WHERE {test}) AS {short}" for short, test in absent.items())
         found = self.fetch(f"SELECT {counts} FROM {self.base}")

@@ -12,10 +12,11 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from revealed.checks import Bools, as_floats, as_list
+from revealed.checks import Bools, as_list, require_floats
 from revealed.errors import InvalidReward
 from revealed.labels import is_derived, require_declared, spell
 from revealed.mdp import MDP, Floats
+from revealed.rewards.holes import require_defined, shown_value, undefined
 
 
 @runtime_checkable
@@ -74,9 +75,10 @@ class LiftedReward:
         return bool(getattr(self.base, "network", False))
 
     @property
-    def missing(self) -> Bools | None:
-        own = getattr(self.base, "missing", None)
-        return None if own is None else own[self._index]
+    def undefined(self) -> Bools | None:
+        """(S, 1|A): where it has no value; None where it has one everywhere."""
+        holes = undefined(self.base)
+        return None if holes is None else holes[self._index]
 
     def init(self, seed: int | None = None) -> Floats:
         return self.base.init(seed)
@@ -101,16 +103,8 @@ class LiftedWithJacobian(LiftedReward):
 
 def reward_table(reward: Reward, theta: Floats, mdp: MDP) -> Floats:
     """(S, A): r at θ of a reward that fits the model (theory V1), for every pair: also for those that the model does
-    not offer and for terminal states, since another model may offer them. NaN where the reward has no value: a pair
-    without features (`reward.missing`), or features that are not numbers."""
-    return np.array(np.broadcast_to(known_values(reward, theta), mdp.feasible.shape))
-
-
-def known_values(reward: Reward, theta: Floats) -> Floats:
-    """The table of a reward as it is, (S, 1) or (S, A), with NaN where it has no value."""
-    values, missing = np.asarray(reward.value(theta), dtype=np.float64), getattr(reward, "missing", None)
-    known = np.isfinite(values) if missing is None else np.isfinite(values) & ~missing
-    return np.where(known, values, np.nan)
+    not offer and for terminal states, since another model may offer them. NaN where the reward has no value."""
+    return np.array(np.broadcast_to(shown_value(reward, theta), mdp.feasible.shape))
 
 
 def plain(reward: Any) -> Any:
@@ -150,6 +144,9 @@ def align_reward(reward: Any, mdp: MDP) -> Any:
 
     On a horizon features may be those of the states, which is usual, or of (time, state) pairs.
     """
+    if hasattr(reward, "require_model"):  # known by its network
+        reward.require_model(mdp)
+        return reward
     own = getattr(reward, "state_labels", None)
     if own is None or not hasattr(reward, "aligned"):
         _require_positions(reward, mdp.base or mdp, ("state", "action"))
@@ -180,12 +177,14 @@ def _require_positions(reward: Any, model: MDP, roles: Sequence[str]) -> None:
 def lift_reward(reward: Reward, mdp: MDP) -> Reward:
     """The reward itself if it fits `mdp`; its lift if it fits the base of an unrolled `mdp`; else an error.
 
-    The fit is judged from the table at the reward's own start, whose shape says everything.
+    The fit is judged from the table at the reward's own start, whose shape says everything. Features that are not
+    finite are an error where something can be chosen.
     """
     start = reward.init()
     shape = np.shape(reward.value(start))
     if shape in ((mdp.n_states, 1), (mdp.n_states, mdp.n_actions)):
         _require_vjp(reward, start, mdp.n_states, mdp.n_actions)
+        require_defined(reward, mdp)
         return reward
     base = mdp.base
     if (
@@ -193,6 +192,7 @@ def lift_reward(reward: Reward, mdp: MDP) -> Reward:
         and mdp.base_state is not None
         and shape in ((base.n_states, 1), (base.n_states, mdp.n_actions))
     ):
+        require_defined(reward, base)
         lifted = LiftedWithJacobian if hasattr(reward, "jacobian") else LiftedReward
         return lifted(reward, mdp.base_state, base.n_states)
     raise InvalidReward(
@@ -204,24 +204,23 @@ def lift_reward(reward: Reward, mdp: MDP) -> Reward:
 
 
 def _require_vjp(reward: Reward, start: Floats, n_states: int, n_actions: int) -> None:
-    """A vjp of the wrong shape would surface deep in a search: ask once."""
-    pulled = np.shape(reward.vjp(start, np.zeros((n_states, n_actions))))
-    if pulled != (reward.n_params,):
-        raise InvalidReward("reward.vjp", f"shape ({reward.n_params},), one number per parameter", f"shape {pulled}")
+    """A vjp of the wrong shape, or of NaN at pairs that nobody is offered, would surface deep in a search: ask once."""
+    pulled = np.asarray(reward.vjp(start, np.zeros((n_states, n_actions))))
+    if pulled.shape != (reward.n_params,):
+        got = f"shape {pulled.shape}"
+        raise InvalidReward("reward.vjp", f"shape ({reward.n_params},), one number per parameter", got)
+    if pulled.dtype.kind == "f" and not np.isfinite(pulled).all():
+        remedy = "Put zeros where features are NaN, at infeasible pairs and in terminal states."
+        raise InvalidReward(
+            "reward.vjp", "zeros for a cotangent of zeros", pulled[~np.isfinite(pulled)][0], None, remedy
+        )
 
 
-def check_features(features: Any, name: str = "features") -> Floats:
-    """Dense features (S, K) or (S, A, K) as float64, all finite."""
-    array = as_floats(features)
-    if array is None:
-        raise InvalidReward(name, "numbers of shape (S, K) or (S, A, K)", type(features).__name__)
+def as_features(features: Any, name: str = "features") -> Floats:
+    """Dense features (S, K) or (S, A, K) as float64; they may be NaN where nothing is chosen."""
+    array = require_floats(name, features, "numbers of shape (S, K) or (S, A, K)", InvalidReward)
     if array.ndim not in (2, 3) or 0 in array.shape:
         raise InvalidReward(name, "shape (S, K) or (S, A, K)", f"shape {array.shape}")
-    if not np.isfinite(array).all():
-        where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
-        axes = ("state", "feature") if array.ndim == 2 else ("state", "action", "feature")
-        offender = ", ".join(f"{a} {i}" for a, i in zip(axes, where, strict=True))
-        raise InvalidReward(name, "finite numbers", array[where], offender)
     return array
 
 

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from revealed.checks import as_list, is_count, is_seed, require_flag, require_option
+from revealed.checks import Bools, as_list, is_count, is_seed, require_flag, require_floats, require_option
 from revealed.errors import InvalidOption, InvalidReward
 from revealed.mdp import Floats
-from revealed.rewards.base import check_features, check_names, sum_actions
+from revealed.rewards.base import as_features, check_names, sum_actions
+from revealed.rewards.holes import Holes, find_holes, holes_at, holes_in, mask_holes
 from revealed.rewards.units import STANDARDISED, Standard, as_columns, unit_notes
 
 if TYPE_CHECKING:
@@ -32,9 +33,13 @@ class JaxReward:
     `params` is any pytree of arrays (dicts, lists, an Equinox module's arrays); it is also where estimation starts.
     `features` is whatever `apply` takes: an array, or a pytree of arrays. With `standardize=True` it is given each
     column with mean 0 and deviation 1 instead: `reward.standardized(features)` does the same elsewhere.
+
+    Features may be NaN or infinite where nothing is chosen, at infeasible pairs and in terminal states, as long as the
+    function looks at each state or pair by itself: it is given zeros there, and its answer is left alone.
     """
 
     linear = False
+    holes: Holes | None = None  # where features are not finite
 
     def __init__(
         self,
@@ -47,14 +52,12 @@ class JaxReward:
         import jax
         from jax.flatten_util import ravel_pytree
 
+        leaves, inputs = _as_arrays("params", params), _as_arrays("features", features)
         with jax.enable_x64(True):
-            try:
-                as_double = jax.tree.map(lambda x: jax.numpy.asarray(x, dtype=jax.numpy.float64), (params, features))
-            except (TypeError, ValueError) as error:
-                raise InvalidReward("params, features", "pytrees of arrays of numbers", str(error)) from error
-            flat, unravel = ravel_pytree(as_double[0])
-            self._units, self.notes = _units_of(as_double[1], standardize)
-            self._start, self._features = np.asarray(flat), self.standardized(as_double[1])
+            flat, unravel = ravel_pytree(jax.tree.map(jax.numpy.asarray, leaves))
+            self._units, self.notes = _units_of(inputs, standardize)
+            scaled = self.standardized(inputs)
+            self._start, self._features = np.asarray(flat), _filled(scaled, 0.0)
 
             def table(theta: jax.Array, features: Any) -> jax.Array:
                 out = apply(unravel(theta), features)
@@ -72,6 +75,7 @@ class JaxReward:
                 raise InvalidReward(
                     "apply", "a function of (params, features) to (S,), (S, 1) or (S, A)", got
                 ) from error
+            self._find_holes(scaled)
         self.unravel, self._recipe = unravel, (apply, params, features, names, standardize)
         self.names = check_names(names, self.n_params, default="weight")
 
@@ -88,6 +92,28 @@ class JaxReward:
         with jax.enable_x64(True):
             return jax.tree.map(lambda units, x: units(x), self._units, features)
 
+    @property
+    def n_columns(self) -> int:
+        return self._columns
+
+    @property
+    def undefined(self) -> Bools | None:
+        """(S, 1|A): where there is no reward, for want of finite features; None where there is one everywhere."""
+        return self._gone
+
+    def _find_holes(self, scaled: Any) -> None:
+        """Where features are not finite, and whether the function leaves it at that."""
+        import jax
+
+        self._gone = None
+        arrays = [np.asarray(x) for x in jax.tree.leaves(scaled)]
+        if all(np.isfinite(x).all() for x in arrays):
+            return
+        theta = self._start + np.random.default_rng(0).normal(size=self._start.size)
+        tables = [np.asarray(self._table(theta, _filled(scaled, x))) for x in (0.0, 1.0)]
+        self._gone = holes_in(arrays, tables)
+        self.holes = holes_at(self._gone, arrays)
+
     def init(self, seed: int | None = None) -> Floats:
         return self._start.copy()
 
@@ -95,13 +121,16 @@ class JaxReward:
         import jax
 
         with jax.enable_x64(True):
-            return np.asarray(self._table(theta, self._features))
+            table = np.asarray(self._table(theta, self._features))
+        return table if self._gone is None else np.where(self._gone, 0.0, table)
 
     def vjp(self, theta: Floats, cotangent: Floats) -> Floats:
         import jax
 
         if self._columns == 1:
             cotangent = sum_actions(cotangent)[:, None]
+        if self._gone is not None:
+            cotangent = np.where(self._gone, 0.0, cotangent)
         with jax.enable_x64(True):
             return np.asarray(self._pull(theta, self._features, cotangent))
 
@@ -142,7 +171,7 @@ class NeuralReward(JaxReward):
         require_option("activation", activation, ACTIVATIONS)
         if not is_seed(seed):
             raise InvalidOption("seed", "a whole number >= 0", repr(seed))
-        X = check_features(features)
+        X = as_features(features)
         layers = as_list(hidden)
         if layers is None or not all(is_count(n) for n in layers):
             raise InvalidReward("hidden", "layer sizes that are whole numbers, at least 1", repr(hidden))
@@ -157,8 +186,9 @@ class NeuralReward(JaxReward):
             return (x @ weight + bias)[..., 0]
 
         own = None if standardize is False else _standard(standardize, X)
-        self.features, self.inputs = X, X if own is None else own(X)
-        super().__init__(network, _draw_start(sizes, seed, activation), self.inputs)
+        self.features, scaled = X, X if own is None else own(X)
+        super().__init__(network, _draw_start(sizes, seed, activation), scaled)
+        self.inputs = np.asarray(self._features)
         self.standardize: Any = False if own is None else (own.center, own.scale)
         if own is not None:
             self.notes = (STANDARDISED,)
@@ -185,10 +215,15 @@ class NeuralReward(JaxReward):
     def with_features(self, features: Any) -> NeuralReward:
         """The same network on other features (of another map, say): weights mean the same, since inputs are scaled by
         the numbers of this one."""
-        X = check_features(features)
+        X = as_features(features)
         if X.shape[-1] != self._sizes[0]:
             raise InvalidReward("features", f"{self._sizes[0]} columns, as the network takes", f"{X.shape[-1]}")
         return NeuralReward(X, self.hidden, self.seed, self.activation, self.standardize)
+
+    def _find_holes(self, scaled: Any) -> None:
+        """It looks at each state or pair by itself: a row that is not finite is a hole."""
+        self.holes = find_holes(scaled.reshape(-1, scaled.shape[-1]))
+        self._gone = mask_holes(self.holes, (len(scaled), self._columns))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return NeuralReward, (self.features, self.hidden, self.seed, self.activation, self.standardize)
@@ -220,8 +255,32 @@ def _units_of(features: Any, standardize: Any) -> tuple[Any, tuple[str, ...]]:
     import jax
 
     require_flag("standardize", standardize)
-    leaves = {jax.tree_util.keystr(path): np.asarray(x) for path, x in jax.tree_util.tree_leaves_with_path(features)}
+    leaves = {jax.tree_util.keystr(path): x for path, x in jax.tree_util.tree_leaves_with_path(features)}
     if standardize:
         units = [Standard.of(as_columns(x)) for x in leaves.values()]
         return jax.tree.unflatten(jax.tree.structure(features), units), (STANDARDISED,)
     return None, unit_notes({f"features{name}": x for name, x in leaves.items()})
+
+
+def _as_arrays(name: str, tree: Any) -> Any:
+    """A pytree of arrays of numbers as float64."""
+    import jax
+
+    named = jax.tree_util.tree_leaves_with_path(tree)
+    arrays = [
+        require_floats(f"{name}{jax.tree_util.keystr(path)}", leaf, "an array of numbers", InvalidReward)
+        for path, leaf in named
+    ]
+    return jax.tree.unflatten(jax.tree.structure(tree), arrays)
+
+
+def _filled(tree: Any, value: float) -> Any:
+    """The arrays with this number where they are not finite."""
+    import jax
+
+    def fill(x: Any) -> Any:
+        array = np.asarray(x)
+        finite = np.isfinite(array)
+        return jax.numpy.asarray(array if finite.all() else np.where(finite, array, value))
+
+    return jax.tree.map(fill, tree)

@@ -103,10 +103,13 @@ def _as_named(network: RoadNetwork, values: Any) -> dict[Any, Any] | None:
 
 
 def _require_own_names(network: RoadNetwork, index: Any, keys: list[Any]) -> None:
-    """The numbers that pandas gives to rows are no ids of links, unless they are just these in their order."""
-    if type(index).__name__ == "RangeIndex" and [spell(key) for key in keys] != list(network.place)[: len(keys)]:
+    """The numbers that pandas gives to rows are no ids of links, unless there are as many as links, whose ids are just
+    these in their order; as many as turns may be turns."""
+    if type(index).__name__ != "RangeIndex":
+        return
+    if len(keys) == network.n_turns or [spell(key) for key in keys] != list(network.place):
         expected, got = "a Series by link or by pair of links", f"one by number of row, 0…{len(keys) - 1}"
-        remedy = 'As in table.set_index("link")["toll"], or pass a dict.'
+        remedy = 'As in table.set_index("link")["toll"]; numbers in the order of the turns go in as an array.'
         raise InvalidInput("values", expected, got, remedy=remedy)
 
 

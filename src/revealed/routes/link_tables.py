@@ -16,6 +16,7 @@ from revealed.checks import Floats, Ints, as_list
 from revealed.errors import InvalidInput
 from revealed.frames import FRAME_REMEDY, Column, Table, as_plain, kind_of, missing_in, read_table, require_column
 from revealed.labels import how_many, near, plain, spell
+from revealed.voices import either
 
 Columns = str | Sequence[str]
 CORNERS = ("x_from", "y_from", "x_to", "y_to")
@@ -249,6 +250,7 @@ def _finite(argument: str, name: str, values: Floats, owner: Callable[[int], str
         row = int(bad[0])
         got = "none" if np.isnan(values[row]) else f"{values[row]}"
         where = f"{owner(row)}; {how_many(bad.size, 'such row')}"
-        remedy = f"{FRAME_REMEDY} Or name the columns that matter: attributes=[...]."
+        keep = either("name the columns that matter: attributes=[...]", "take the column out of the file")
+        remedy = f"{FRAME_REMEDY} Or {keep}."
         raise InvalidInput(argument, f"a finite number in column {name!r} of every row", got, where, remedy)
     return values

@@ -16,13 +16,14 @@ from revealed.labels import how_many, near
 from revealed.panels.columns import varies
 from revealed.routes.link_tables import Columns, Ids, read_ids
 from revealed.trajectories import Steps
+from revealed.voices import arg, either
 
 if TYPE_CHECKING:
     from revealed.routes.network import RoadNetwork
 
 ARGUMENT = "trips"
 BAD = ("error", "drop")
-DROP = 'leave such trips out: bad="drop".'
+DROP = f"leave such trips out: {arg('bad', 'drop')}."
 
 
 @dataclass(frozen=True)
@@ -297,7 +298,7 @@ def _passed_before(network: RoadNetwork, rows: Rows) -> Fault | None:
     where = f"row {rows.row[k]}; {how_many(np.unique(rows.trip[early]).size, 'such trip')}"
     remedy = (
         "A trip ends on entering its destination. Cut the trip there, drop a row that stands twice, let trips pass "
-        f"through with network.with_arrivals([{label!r}]), or {DROP}"
+        f"through with {either(f'network.with_arrivals([{label!r}])', '--arrivals')}, or {DROP}"
     )
     expected = "trips that come to their last link once"
     return Fault(early, InvalidDemonstrations(ARGUMENT, expected, got, where, remedy), "the last link is passed before")

@@ -11,15 +11,11 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from revealed.checks import Floats, as_floats
+from revealed.checks import Floats, require_floats
 from revealed.errors import InvalidTransitions
+from revealed.sparse_input import as_float_csr, is_sparse
 
 BLOCK = 40_000  # pairs of a block: their numbers stay in the cache
-
-
-def is_sparse(x: Any) -> bool:
-    """`scipy.sparse.issparse` for arguments of any type."""
-    return bool(sp.issparse(x))
 
 
 class RowBlock(NamedTuple):
@@ -152,7 +148,9 @@ def _per_action(transitions: Any) -> list[Any] | None:
     if not isinstance(transitions, list | tuple) or len(transitions) == 0:
         return None
     if all(is_sparse(t) or (isinstance(t, np.ndarray) and t.ndim == 2) for t in transitions):
-        return [t if is_sparse(t) else sp.csr_array(t) for t in transitions]
+        return [
+            t if is_sparse(t) else sp.csr_array(_numbers(t, f"transitions[{a}]")) for a, t in enumerate(transitions)
+        ]
     return None
 
 
@@ -175,7 +173,7 @@ def _from_stacked(matrix: Any) -> tuple[sp.csr_array, int, int]:
             f"shape {matrix.shape}",
             remedy="The number of rows must be a multiple of the number of columns.",
         )
-    return _to_float_csr(matrix), n_states, rows // n_states
+    return _narrow(as_float_csr("transitions", matrix, InvalidTransitions)), n_states, rows // n_states
 
 
 def _from_list(blocks: Sequence[Any]) -> tuple[sp.csr_array, int, int]:
@@ -188,19 +186,14 @@ def _from_list(blocks: Sequence[Any]) -> tuple[sp.csr_array, int, int]:
                 f"shape {block.shape}",
                 f"action {a}",
             )
-    stacked = sp.csr_array(sp.vstack([_to_float_csr(b) for b in blocks]))  # row a*S + s
+    checked = [as_float_csr(f"transitions[{a}]", block, InvalidTransitions) for a, block in enumerate(blocks)]
+    stacked = sp.csr_array(sp.vstack(checked))  # row a*S + s
     order = np.arange(n_states * n_actions).reshape(n_actions, n_states).T.reshape(-1)
     return _narrow(sp.csr_array(stacked[order])), n_states, n_actions
 
 
 def _from_dense(array: Any) -> tuple[sp.csr_array, int, int]:
-    dense = as_floats(array)
-    if dense is None:
-        raise InvalidTransitions(
-            "transitions",
-            "scipy.sparse (S*A, S), a dense (S, A, S) array, or a list of A sparse (S, S)",
-            f"{type(array).__name__} of {getattr(array, 'dtype', 'something else')}",
-        )
+    dense = _numbers(array)
     if dense.ndim != 3 or dense.shape[0] != dense.shape[2] or 0 in dense.shape:
         raise InvalidTransitions(
             "transitions",
@@ -214,12 +207,9 @@ def _from_dense(array: Any) -> tuple[sp.csr_array, int, int]:
     return _narrow(sp.csr_array(dense.reshape(n_states * n_actions, n_states))), n_states, n_actions
 
 
-def _to_float_csr(matrix: Any) -> Any:
-    if matrix.dtype.kind not in "biuf":
-        raise InvalidTransitions("transitions", "real numbers", f"dtype {matrix.dtype}")
-    copy = sp.csr_array(matrix, dtype=np.float64, copy=True)
-    copy.sum_duplicates()
-    return _narrow(copy)
+def _numbers(array: Any, name: str = "transitions") -> Floats:
+    expected = "scipy.sparse (S*A, S), a dense (S, A, S) array, or a list of A sparse (S, S)"
+    return require_floats(name, array, expected, InvalidTransitions)
 
 
 def _narrow(matrix: Any) -> sp.csr_array:
