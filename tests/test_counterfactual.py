@@ -122,7 +122,7 @@ def test_it_says_which_start_was_used():
     reward = rv.LinearReward(np.random.default_rng(0).normal(size=(4, 2, 1)))
     fit = estimate(mdp, reward, np.ones(1), np.eye(1))
     change: Any = {"params": {"theta0": 0.0}}
-    assert "Starts: all states alike." in str(counterfactual(fit, **change))
+    assert "Starts: uniform over the states that are not terminal." in str(counterfactual(fit, **change))
     assert "Starts: as given." in str(counterfactual(fit, **change, initial=np.eye(4)[1]))
     fit.demonstrations.starts = np.array([3.0, 1.0, 0.0, 0.0])
     assert "Starts: where the data started." in str(counterfactual(fit, **change))
@@ -272,3 +272,12 @@ def test_frames_ask_for_an_action_and_a_known_quantity(bus):
     for arguments, match in ((("policy",), "action"), (("policy", "repalce"), "replace"), (("polcy",), "policy")):
         with pytest.raises(InvalidInput, match=match):
             cf.frame(*arguments)
+
+
+def test_welfare_at_two_discounts_carries_a_caveat(bus):
+    other = counterfactual(bus, mdp=bus.mdp.replace(discount=0.5))
+    assert "discounted by 0.99 and 0.5: their change does not say whether agents are better off" in " ".join(
+        str(other).split()
+    )
+    assert "discounted by" not in str(counterfactual(bus, params={"RC": 3.0}))
+    assert other.table().attrs["starts"] == other.frame("value").attrs["starts"] == f"Starts: {other.after.begins}."

@@ -72,15 +72,16 @@ def test_without_labels_states_and_actions_are_numbers():
     assert fit.table().loc[2, 1] == fit.policy[2, 1]
 
 
-def test_what_cannot_be_done_earns_nothing_and_who_was_not_seen_has_no_frequencies():
+def test_what_cannot_be_done_has_no_value_and_who_was_not_seen_has_no_frequencies():
     feasible = np.array([[True, True], [True, False], [True, True], [True, True]])
     terminal = np.array([False, False, False, True])
     mdp = model(feasible=feasible, terminal=terminal)
     demos = rv.Demonstrations.from_trajectories([([0, 1, 1], [1, 0]), ([0, 0], [0])], 4, 2)
     fit = rv.CCP(REWARD, l2=0.1).fit(mdp, demos)
     blank = ~mdp.feasible
-    for what in ("reward", "q"):
-        np.testing.assert_array_equal(fit.table(what).isna().to_numpy(), blank)
+    np.testing.assert_array_equal(fit.table("q").isna().to_numpy(), blank)
+    np.testing.assert_array_equal(fit.table("reward").to_numpy(), fit.reward)  # the reward model knows all pairs
+    assert fit.reward[blank].all()
     np.testing.assert_array_equal(fit.table("policy").to_numpy()[blank], 0.0)
     assert fit.table("frequencies").isna().all(axis=1).tolist() == [False, False, True, True]
     table = fit.table("policy")

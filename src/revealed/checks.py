@@ -17,6 +17,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Iterable
 from decimal import Decimal
+from difflib import get_close_matches
 from fractions import Fraction
 from itertools import chain
 from typing import Any, NamedTuple
@@ -92,7 +93,9 @@ def require_option(name: str, value: Any, offered: Iterable[str]) -> None:
     """A text among those offered."""
     known = tuple(offered)
     if not isinstance(value, str) or value not in known:
-        raise InvalidOption(name, f"one of {', '.join(known)}", shown(value))
+        close = get_close_matches(value, known, 1) if isinstance(value, str) else []
+        remedy = f"Did you mean {close[0]}?" if close else None
+        raise InvalidOption(name, f"one of {', '.join(known)}", shown(value), remedy=remedy)
 
 
 def pass_instead(value: Any, *names: str) -> str | None:

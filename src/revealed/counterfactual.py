@@ -25,7 +25,7 @@ from revealed.labels import spell
 from revealed.mdp import MDP
 from revealed.naming import action_index, label_index, state_index
 from revealed.plots import MOST_MARKS, own_axes
-from revealed.scenario import Side, find_action, sides
+from revealed.scenario import Side, discount_notes, find_action, sides
 from revealed.sheet import MISSING, Printed, Row, Sheet
 from revealed.voices import arg, words
 
@@ -62,14 +62,14 @@ class Counterfactual(Printed):
         mdp = self.after.mdp  # labels of several columns are one name here, as "welfare" is
         shares = self.frame("frequencies").set_axis(label_index("action", mdp.action_labels, mdp.n_actions))
         table = pd.concat([shares, welfare]).rename_axis(None)
-        table.attrs["notes"] = list(self.notes)
+        table.attrs |= {"notes": list(self.notes), "starts": self._starts}
         return table
 
     def frame(self, quantity: str = "policy", action: Any = None) -> pd.DataFrame:
         """One quantity, a row per state (per action for "frequencies"); policy and q need an `action`.
 
         Rows are named by the labels of the model after the change; on a horizon by time and state. `.attrs["notes"]`
-        has what to know of the bands.
+        has what to know of the bands, `.attrs["starts"]` where agents start.
         """
         import pandas as pd
 
@@ -78,7 +78,7 @@ class Counterfactual(Printed):
         place: Any = (slice(None), self._action(action, quantity)) if quantity in ("policy", "q") else ...
         index = action_index(mdp) if quantity == "frequencies" else state_index(mdp)
         frame = pd.DataFrame(self._cells(quantity, place), index=index)
-        frame.attrs["notes"] = list(self.notes)
+        frame.attrs |= {"notes": list(self.notes), "starts": self._starts}
         return frame
 
     def _action(self, action: Any, quantity: str) -> int:
@@ -211,7 +211,7 @@ def counterfactual(
     before, after, words = sides(fit, params, mdp, reward, initial)
     now, then = before.at(fit.theta), after.at(fit.theta)
     doubts = doubt(fit, bands, level, bootstrap)
-    notes = list(doubts.notes)
+    notes = [*discount_notes(before.mdp, after.mdp), *doubts.notes]
     found = _bands(doubts, (before, after), (now, then), fit.theta, notes)
     moved: dict[str, Any] = difference(then, now, QUANTITIES) | found[2]
     if any(np.isnan(s.long_run).any() for s in (now, then)):

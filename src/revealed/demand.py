@@ -69,7 +69,7 @@ class DemandCurve(Printed):
 
         columns = {"value": self.values, "frequency": self.frequency, "lower": self.lower, "upper": self.upper}
         frame = pd.DataFrame(columns | {"se": self.se})
-        frame.attrs["notes"] = list(self.notes)
+        frame.attrs |= {"notes": list(self.notes), "starts": f"Starts: {self.begins}."}
         return frame
 
     @property

@@ -44,7 +44,7 @@ from revealed.optimize import OPTIMIZERS, Iterate, Search, Settings, Trace, is_n
 from revealed.pi_tilde import GivenPolicy, OwnPolicy
 from revealed.positions import labelled
 from revealed.progress import Progress
-from revealed.rewards.base import Reward, align_reward, lift_reward
+from revealed.rewards.base import Reward, align_reward, lift_reward, reward_table
 from revealed.voices import Written, arg, either, named, words
 
 AT_REST, SETTLED = 1e-9, 1e-7  # changes of choice probabilities: at which NPL stops, and which count as settled
@@ -395,7 +395,7 @@ class Run:
         return {
             "method": self.method,
             "theta": best.theta,
-            "reward": np.where(self.mdp.feasible, self.reward.value(best.theta), 0.0),
+            "reward": reward_table(self.reward, best.theta, self.mdp),
             "objective": best.value,
             "gradient_norm": best.gradient_norm,
             "units": None if best.objective.units is None else np.asarray(best.objective.units),
@@ -443,7 +443,7 @@ _SEPARATED = words(
     "the likelihood has no maximum: it rises for ever as some weights grow{which}, because all observed choices that "
     f"depend on them go one way. Add a penalty ({arg('l2', 1e-3)}), more data, or fewer features."
 )
-_OWN_L2 = arg("l2", Written("{l2:g}"))
+_OWN_L2 = arg("l2", Written("{l2:.3g}"))
 _NOT_HELD = words(
     "the likelihood has no maximum: it rises for ever as some weights grow{{which}}, and the penalty "
     f"{_OWN_L2} is too small to hold them. Use a larger one ({arg('l2', 1e-3)}), more data, or fewer features."

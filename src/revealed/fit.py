@@ -22,6 +22,7 @@ from revealed.mdp import MDP, Floats
 from revealed.positions import label_tables, labelled
 from revealed.rewards.base import Reward
 from revealed.simulation import draw_actions, make_rng, simulate
+from revealed.starts import starts_of
 from revealed.uncertainty import Uncertain
 
 if TYPE_CHECKING:
@@ -40,10 +41,11 @@ if TYPE_CHECKING:
 class AnyFit(Uncertain):
     """What every result tells, whether trips have goals (`GoalFit`) or not (`Fit`).
 
-    `theta` (K,); `reward` (S, A); `llf` is Σ n(s,a) log π_θ(a|s) over the observed decisions, whatever the weighting;
-    `objective` is g/Σρ − (l2/2)‖θ‖². `settled` tells of NPL whether π̃ had stopped moving (None for the other methods).
-    `own_policy` tells whether π̃ = π_θ; `estimator` made the fit and can make it again, as the bootstrap does. `units`
-    (K,) are those of the parameters in which `gradient_norm` is measured (theory O5).
+    `theta` (K,); `reward` (S, A) is the reward model at θ, also for pairs that the model does not offer and for
+    terminal states (NaN where it has no value); `llf` is Σ n(s,a) log π_θ(a|s) over the observed decisions, whatever
+    the weighting; `objective` is g/Σρ − (l2/2)‖θ‖². `settled` tells of NPL whether π̃ had stopped moving (None for the
+    other methods). `own_policy` tells whether π̃ = π_θ; `estimator` made the fit and can make it again, as the bootstrap
+    does. `units` (K,) are those of the parameters in which `gradient_norm` is measured (theory O5).
     """
 
     method: str
@@ -186,6 +188,17 @@ class AnyFit(Uncertain):
 
         return Summary(self, alpha)
 
+    def reward_on(self, mdp: MDP) -> Floats:
+        """(S, A): the estimated reward on another model, as `rv.solve(mdp, fit)` takes it: one with other transitions,
+        another discount, more actions on offer, other terminal states.
+
+        Labels are matched where both models have them; else states and actions stand for each other by position. NaN
+        where the reward has no value, which is an error for a pair that `mdp` offers.
+        """
+        from revealed.transfer import reward_on
+
+        return reward_on(self.reward_model, self.theta, self.mdp, mdp)
+
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write all of it to one zip of JSON and arrays, which `rv.load(path)` reads; returns the file's path.
 
@@ -259,9 +272,10 @@ class Fit(AnyFit):
     def table(self, what: str = "policy") -> pd.DataFrame:
         """A row per state and a column per action under their labels; on a horizon rows are (time, state).
 
-        `what` is "policy", "reward", "q" (both missing where an action is not feasible), "visits" (how often it was
-        observed), "frequencies" (visits as shares of the state's; missing where it was never seen), or "value", which
-        has one column.
+        `what` is "policy", "reward" (that of the reward model, whether an action is feasible or not; missing where it
+        has no value), "q" (missing where an action is not feasible), "visits" (how often it was observed),
+        "frequencies" (visits as shares of the state's; missing where it was never seen), or "value", which has one
+        column.
         """
         return label_table(self, what)
 
@@ -270,16 +284,16 @@ class Fit(AnyFit):
     ) -> Demonstrations:
         """`n` trajectories of at most `length` decisions under the estimated policy.
 
-        Starts come from `initial`, else from the MDP's start distribution, else from where the data started. With
-        `under`, a counterfactual or its `.before` or `.after`, agents behave as they would there.
+        Starts come from `initial`, else from the MDP's start distribution, else from where the data started (else they
+        are uniform over the states that are not terminal). With `under`, a counterfactual or its `.before` or
+        `.after`, agents behave as they would there.
         """
         if under is not None:
             from revealed.counterfactual import behaviour_under
 
             return behaviour_under(under).simulate(n, length, seed, initial)
-        if initial is None and self.mdp.initial is None and self.demonstrations.starts.sum() > 0:
-            initial = labelled(self.demonstrations.starts / self.demonstrations.starts.sum(), self.mdp)
-        return simulate(self.mdp, self.policy, n, length, seed, initial)
+        starts = labelled(starts_of(self.mdp, initial, self.demonstrations).weights, self.mdp)
+        return simulate(self.mdp, self.policy, n, length, seed, starts)
 
     def counterfactual(
         self,

@@ -26,7 +26,7 @@ from revealed.mdp import MDP, require_mdp
 from revealed.naming import action_index, joint_index, label_array, state_index
 from revealed.plots import own_axes
 from revealed.rewards.base import of_trips
-from revealed.scenario import Side, sides
+from revealed.scenario import Side, discount_notes, sides
 from revealed.sheet import Printed, Sheet
 from revealed.trip_demand import Demand, as_demand
 from revealed.voices import either, words
@@ -205,7 +205,7 @@ def goal_counterfactual(
     _require_same_states(mdp, fit.mdp)
     before, after, words = sides(fit, params, mdp, reward, None)
     words = told_changes(words, before, after)
-    notes = _of_sizes(before, after, mdp is not None or reward is not None)
+    notes = discount_notes(before.mdp, after.mdp) + _of_sizes(before, after, mdp is not None or reward is not None)
     pairs = _arriving(pairs, before.mdp, after.mdp, notes)
     counted = _counted(before, after)
     both = GoalSide(before, pairs, counted[0]), GoalSide(after, pairs, counted[1])

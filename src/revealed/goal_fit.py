@@ -21,7 +21,7 @@ from revealed.naming import is_label, label_array
 from revealed.objective import Objective, PlainPart
 from revealed.paths import Moves
 from revealed.positions import label_tables, labelled
-from revealed.rewards.base import cases_by, of_trips
+from revealed.rewards.base import cases_by, of_trips, reward_table
 from revealed.route_cases import RouteCases
 
 if TYPE_CHECKING:
@@ -121,7 +121,8 @@ class GoalFit(AnyFit):
         if not of_trips(self.reward_model):
             return self.reward
         own: Any = self.reward_model
-        return labelled(np.where(self.mdp.feasible, own.toward(goal, origin).value(self.theta), 0.0), self.mdp)
+        table = reward_table(own.toward(goal, origin), self.theta, self.mdp)
+        return labelled(np.where(np.isnan(self.reward), np.nan, table), self.mdp)
 
     def reward_for(self, goal: Any, origin: Any = None) -> Floats:
         """(S, A): the rewards of those who head for `goal`: `reward`, unless they depend on the trip."""

@@ -103,7 +103,11 @@ class Evidence:
         require_flag("joint", joint)
         K = self.point.theta.size
         if K > MOST_PARAMETERS or K * self.seen.size > MOST_NUMBERS:
-            what = f"{K} parameters and {self.seen.size} observed pairs are too many for a covariance matrix"
+            limit = f"at most {MOST_PARAMETERS} parameters" if K > MOST_PARAMETERS else f"{MOST_NUMBERS:g} scores"
+            what = (
+                f"{K} parameters and {self.seen.size} observed pairs are too many for standard errors by formula "
+                f"(the limit is {limit})"
+            )
             raise InvalidOption.impossible(what, None, _BOOTSTRAP, "kind")
         if not self.even and kind != "cluster":
             expected = '"cluster" or "bootstrap" where visits are discounted'
@@ -415,5 +419,5 @@ def _complement(rows: Floats) -> Floats | None:
 
 
 _ANEW = f"{arg('kind', 'bootstrap')} estimates the transitions anew."
-_RESAMPLE = either("fit.bootstrap()", "--errors bootstrap")
+_RESAMPLE = either('fit.with_errors("bootstrap")', "--errors bootstrap")
 _BOOTSTRAP = f"{_RESAMPLE} resamples agents instead; read functions of the reward, not single weights."

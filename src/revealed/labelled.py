@@ -37,9 +37,9 @@ def _numbers(fit: Any, what: str) -> Floats:
     if what == "frequencies":
         visits = counts.sum(axis=1, keepdims=True)
         return np.divide(counts, visits, out=np.full(counts.shape, np.nan), where=visits > 0.0)
-    if what == "policy":
-        return fit.policy.copy()
-    return np.where(fit.mdp.feasible, getattr(fit, what), np.nan)  # nothing is earned by what cannot be done
+    if what in ("policy", "reward"):
+        return getattr(fit, what).copy()
+    return np.where(fit.mdp.feasible, getattr(fit, what), np.nan)  # what cannot be done has no value
 
 
 def find_states(mdp: MDP, obs: Any) -> tuple[Ints, bool]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from datetime import date, datetime
 from importlib import import_module
 from pathlib import Path
@@ -28,7 +29,7 @@ from revealed.labels import Order
 from revealed.loaded_checks import require_consistent, require_model
 from revealed.mdp import MDP
 from revealed.recomputed import require_recomputed, table_gap
-from revealed.rewards.base import Reward, align_reward, require_reward
+from revealed.rewards.base import Reward, align_reward, lift_reward, require_reward, reward_table
 from revealed.saving import ESTIMATORS, FILE, KNOWN, MADE_AGAIN, UNSAID
 from revealed.voices import from_parts
 
@@ -115,7 +116,8 @@ class _Decoder:
         require_consistent(fit)
         _require_table(fit)
         require_recomputed(fit)
-        return fit
+        whole = reward_table(lift_reward(fit.reward_model, fit.mdp), fit.theta, fit.mdp)
+        return replace(fit, reward=whole)  # older files have zeros for what the model does not offer
 
     def _saved_names(self, node: dict[str, Any]) -> list[str]:
         return node["names"] if "$reward" in node else [str(name) for name in self.decode(node).names]

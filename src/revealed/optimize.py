@@ -22,6 +22,7 @@ from revealed.linear_solvers import EPS, Work
 from revealed.mdp import Floats
 from revealed.objective import Evaluation, Objective
 from revealed.progress import Progress
+from revealed.rewards.base import reward_table
 from revealed.voices import either, words
 
 OPTIMIZERS = ("auto", "newton", "lbfgs", "adam")
@@ -109,8 +110,8 @@ class Trace:
         self.bar.update(f"update {self.update}  objective {point.value:.6f}  gradient {row['gradient_norm']:.1e}")
 
     def _call(self, callback: Callable[[Iterate], object], point: Evaluation) -> None:
-        part, feasible = point.parts[0], point.objective.cases[0].mdp.feasible
-        table = np.where(feasible, point.objective.reward.value(point.theta), 0.0)
+        part = point.parts[0]
+        table = reward_table(point.objective.reward, point.theta, point.objective.cases[0].mdp)
         seen = (table, part.policy, part.log_policy, point.value, point.gradient_norm)
         self.calling = True
         callback(Iterate(len(self.rows) - 1, self.update, point.theta, *seen))

@@ -76,6 +76,8 @@ def as_table(mdp: MDP, reward: Any, name: str = "reward") -> RewardTable:
     """A reward of shape (S,), (S, 1), (S, A), dense (S, A, S) or sparse (S*A, S), checked; lifted to a horizon."""
     require_mdp(mdp)
     S, A = mdp.feasible.shape
+    if hasattr(reward, "reward_on"):
+        return RewardTable(as_reward(mdp, reward, name))
     reward = in_order(mdp, reward, name, ("state", "action", "state"), InvalidReward)
     moves = _as_moves(reward, S, A, name, InvalidReward)
     if moves is None:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from revealed.alignment import same_matrix, same_moves
 from revealed.behaviour import Derivatives, Overall, Solved, solve_behaviour
 from revealed.bellman import SoftBellman, as_reward
 from revealed.checks import Floats, as_floats, as_number
@@ -25,6 +26,7 @@ from revealed.naming import places
 from revealed.positions import by_position, in_order, labelled, same_labels
 from revealed.reestimation import with_transitions
 from revealed.rewards.base import Reward, align_reward, lift_reward, require_reward
+from revealed.starts import starts_of
 from revealed.transitions import EstimatedTransitions, TransitionSlopes
 from revealed.voices import either
 
@@ -33,7 +35,6 @@ OF_ITSELF = float(np.cbrt(EPS))  # step of a central difference, in units of a p
 OF_ERROR = 1e-3  # the same in standard errors, on whose scale the delta method takes functions to be straight
 ANOTHER_MODEL, ANOTHER_REWARD = "another model", "another reward"  # what changed, where nothing tells more
 ANOTHER_START, SAME_MODEL = "another start distribution", "the same model"
-SAME = 1e-12  # relative difference of probabilities that is rounding
 
 
 @dataclass(frozen=True)
@@ -238,23 +239,6 @@ def _changed(before: MDP, after: MDP) -> list[str]:
     return words or [SAME_MODEL]
 
 
-def same_moves(one: MDP, other: MDP) -> bool:
-    """Whether two models offer the same actions with the same probabilities of what follows."""
-    if not np.array_equal(one.feasible, other.feasible):
-        return False
-    return same_matrix(one.transitions.matrix, other.transitions.matrix)
-
-
-def same_matrix(one: Any, other: Any) -> bool:
-    """Whether two sparse matrices hold the same numbers, but for rounding."""
-    if one is other:
-        return True
-    if one.shape != other.shape or one.nnz != other.nnz:
-        return False
-    same = np.array_equal(one.indptr, other.indptr) and np.array_equal(one.indices, other.indices)
-    return bool(same and np.allclose(one.data, other.data, rtol=SAME, atol=0.0))
-
-
 def _follows(model: MDP, own: MDP) -> bool:
     """Whether the transitions of a model are those that were estimated: the very ones, or the same by what they say."""
     if model.estimated is own.estimated or own.estimated is None:
@@ -281,6 +265,17 @@ def _labels(mdp: MDP, role: str) -> Any:
     return getattr(mdp.base or mdp, f"{role}_labels")
 
 
+def discount_notes(before: MDP, after: MDP) -> list[str]:
+    """A caveat where the two worlds weigh the future differently."""
+    if before.discount == after.discount:
+        return []
+    gammas = f"{before.discount:g} and {after.discount:g}"
+    return [
+        f"welfare and values are sums discounted by {gammas}: their change does not say whether agents are better off. "
+        "Compare choices, or worlds with one discount."
+    ]
+
+
 def _named_alike(mdp: MDP, own: MDP) -> MDP:
     """Another model of the same states and actions is spoken of by the same labels, unless it has its own. One without
     labels knows positions, which need an order that was declared."""
@@ -303,34 +298,9 @@ def estimated_side(fit: Any, initial: Any, setting: Setting | None = None) -> Si
 
 
 def start_of(fit: Any, mdp: MDP, initial: Any = None) -> tuple[Floats, str]:
-    """`initial`, else the model's own, else where the data started, else evenly; and which of these in words."""
-    if initial is not None:
-        return mdp.start(initial), "as given"
-    if mdp.initial is not None:
-        return mdp.initial, "the model's start distribution"
-    starts = observed_starts(fit, mdp)
-    if starts.size == mdp.n_states and starts.sum() > 0.0:
-        return mdp.start(labelled(starts / starts.sum(), mdp)), "where the data started"
-    return mdp.start(), "all states alike"
-
-
-def observed_starts(fit: Any, mdp: MDP) -> Floats:
-    """Where the data started, by label where both models have labels (none where `mdp` does not know one of them); on
-    a horizon that is not the data's own, in its first period."""
-    starts: Floats = fit.demonstrations.starts
-    own, new = _labels(fit.mdp, "state"), _labels(mdp, "state")
-    if starts.size == mdp.n_states and same_labels(own, new):
-        return starts
-    if fit.mdp.base is not None:
-        starts = np.asarray(np.bincount(fit.mdp.base_state, weights=starts), dtype=np.float64)
-    if not same_labels(own, new):
-        place = {spell(label): k for k, label in enumerate(new)}
-        index = np.array([place.get(spell(label), -1) for label in own], dtype=np.intp)
-        if (starts[index < 0] > 0.0).any():
-            return np.zeros(0)
-        starts = np.bincount(index[index >= 0], starts[index >= 0], len(new)).astype(np.float64)
-    later = mdp.n_states - starts.size if mdp.base is not None and mdp.base.n_states == starts.size else 0
-    return np.append(starts, np.zeros(later))
+    """Where agents start, and which start that is in words."""
+    found = starts_of(mdp, initial, fit.demonstrations, fit.mdp)
+    return found.weights, found.words
 
 
 def _reward_of(fit: Any, mdp: MDP, reward: Any, setting: Setting) -> Reward | Floats:

@@ -128,7 +128,7 @@ def _left_facts(fit: FitLike) -> tuple[Pair, ...]:
         ("First step", first_step_word(fit)),
         ("States, actions", f"{fit.mdp.n_states}, {fit.mdp.n_actions}"),
         ("Discount", f"{fit.mdp.discount:.10g}"),
-        ("Penalty l2", f"{l2:g}" if l2 else ""),
+        ("Penalty l2", f"{l2:.3g}" if l2 else ""),
         ("Status", fit.status.code),
         (
             "Iterations",
@@ -404,7 +404,7 @@ _FORM = (
     "not remove."
 )
 _GIVEN = "π̃ was given and is taken as true: the standard errors hold for choice probabilities that are known."
-_SHRUNK = "Standard errors do not cover the shrinkage by the penalty (l2 = {l2:g}): the estimates are biased to zero."
+_SHRUNK = "Standard errors do not cover the shrinkage by the penalty (l2 = {l2:.3g}): the estimates are biased to zero."
 _UNSEEN = "since choices do not identify the parameter by itself."
 _UNENDED = "since the search did not come to its end."
 _UNTOLD = "–: no standard error of a transition parameter, since the moves seen do not tell it from others."

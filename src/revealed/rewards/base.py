@@ -16,7 +16,7 @@ from revealed.checks import Bools, as_list, require_floats
 from revealed.errors import InvalidReward
 from revealed.labels import is_derived, require_declared, spell
 from revealed.mdp import MDP, Floats
-from revealed.rewards.holes import require_defined, undefined
+from revealed.rewards.holes import require_defined, shown_value, undefined
 
 
 @runtime_checkable
@@ -99,6 +99,12 @@ class LiftedWithJacobian(LiftedReward):
         per_state = J.shape[0] // self._n_base
         rows = (self._index[:, None] * per_state + np.arange(per_state)).reshape(-1)
         return J[rows]
+
+
+def reward_table(reward: Reward, theta: Floats, mdp: MDP) -> Floats:
+    """(S, A): r at θ of a reward that fits the model (theory V1), for every pair: also for those that the model does
+    not offer and for terminal states, since another model may offer them. NaN where the reward has no value."""
+    return np.array(np.broadcast_to(shown_value(reward, theta), mdp.feasible.shape))
 
 
 def plain(reward: Any) -> Any:

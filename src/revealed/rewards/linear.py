@@ -181,11 +181,12 @@ class LinearReward:
 
     @property
     def undefined(self) -> Bools | None:
-        """(S, 1|A): where there is no reward, for want of finite features; None where there is one everywhere."""
-        found = mask_holes(self.holes, (self.n_states, self.n_columns))
-        if self.absent is None:
-            return found
-        return self.absent if found is None else self.absent | found
+        """(S, 1|A): where there is no reward, for want of finite features or of such a turn; None where there is one
+        everywhere."""
+        shape = (self.n_states, self.n_columns)
+        no_turn = None if self.leads is None or self.leads.shape != shape else self.leads < 0
+        masks = [mask for mask in (mask_holes(self.holes, shape), self.absent, no_turn) if mask is not None]
+        return np.logical_or.reduce(masks) if masks else None
 
     def dense_features(self) -> Floats:
         """(S, K), or (S, A, K) where they are those of pairs; NaN where they are not finite."""

@@ -25,7 +25,7 @@ from revealed.paths import BLOCK
 from revealed.positions import same_labels
 from revealed.progress import Progress
 from revealed.rewards.base import align_reward, is_linear, require_reward
-from revealed.rewards.holes import require_defined
+from revealed.rewards.holes import require_defined, undefined
 from revealed.rewards.linear import LinearReward
 from revealed.routes.demand import as_demand
 from revealed.routes.expected import require_ways
@@ -226,6 +226,10 @@ class LinkSizeReward:
 
     def __repr__(self) -> str:
         return f"LinkSizeReward({self.base!r}, by {self.by})"
+
+    @property
+    def undefined(self) -> Any:
+        return undefined(self.base)
 
     def init(self, seed: int | None = None) -> Floats:
         return np.append(self.base.init(seed), 0.0)
