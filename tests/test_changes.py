@@ -43,14 +43,16 @@ def test_decisions_of_the_open_network_are_those_of_the_closed_one():
     table = trip_table(("T1", "da ab bc ce"))
     one, other = town().trips(table), town().without(["ba", "cd"]).trips(table)
     np.testing.assert_array_equal(one.counts, other.counts)
-    with pytest.raises(InvalidDemonstrations, match="from link 'bc' to link 'ce' at sequence 4, but there is no such"):
+    with pytest.raises(
+        InvalidDemonstrations, match=r"no turn leads from link 'bc' to link 'ce', where .* goes at sequence 4"
+    ):
         town().without("ce").trips(table)
 
 
 def test_only_links_that_there_are_can_be_closed():
     with raises("`links`: expected one of ab, ba, bc, cd, da, ce; got 'cee' (first at entry 1). Did you mean ce?"):
         town().without(["ab", "cee"])
-    with raises("`links`: expected links without which a turn is left; got all that turns lead to."):
+    with raises("no turn is left without these links."):
         town().without(LINKS)
 
 
@@ -121,7 +123,7 @@ def test_values_that_cannot_be_meant():
         network.with_attribute("toll", "free")
     with raises("`values`: expected one of ab, ba, bc, cd, da, ce; got 'bcc'. Did you mean bc?"):
         network.with_attribute("toll", {"bcc": 1.0})
-    with raises("`turn_to`: expected a link that follows link 'ab'; got link 'cd'. From 'ab' turns lead to ba, bc."):
+    with raises("no turn leads from link 'ab' to link 'cd'. From 'ab' turns lead to ba, bc."):
         network.with_attribute("toll", {("ab", "cd"): 1.0})
     with raises("`values`: expected keys that are all links, or all pairs of links; got 'bc'."):
         network.with_attribute("toll", {("ab", "bc"): 1.0, "bc": 1.0})
@@ -193,7 +195,9 @@ def test_arrivals_are_added_once_and_survive_other_changes():
     # a slot that was closed is not given to the arrival: actions mean the same in both
     late, early = town().without("bc").with_arrivals("ab"), network.without("bc")
     np.testing.assert_array_equal(late.pair, early.pair)
-    with raises("`destinations`: expected links that are no arrivals; got the arrival link 'ab (arrival)'."):
+    with raises(
+        "`destinations`: expected links that are not arrival links themselves; got the arrival link 'ab (arrival)'."
+    ):
         network.with_arrivals("ab (arrival)")
     with raises("`destinations`: expected one of ab, ba, bc, cd, da, ce; got 'abb'. Did you mean ab?"):
         town().with_arrivals("abb")

@@ -204,7 +204,7 @@ def test_episodes_may_have_goals():
     np.testing.assert_array_equal(passed.destinations, [3])
     with pytest.raises(InvalidDemonstrations, match=r"`goal`.*'mil' \(first at episode 1\). Did you mean mill"):
         rv.Demonstrations.from_episodes([steps, steps], mdp, goal=["mill", "mil"])
-    with pytest.raises(InvalidDemonstrations, match=r"goes on after.*trip 0, time 2, state 'gate'"):
+    with pytest.raises(InvalidDemonstrations, match=r"cannot go on after.*trip 0, time 2, state 'gate'"):
         rv.Demonstrations.from_episodes([steps], mdp, goal="gate")
 
 
@@ -266,9 +266,7 @@ def test_goals_that_are_none_are_refused_with_the_trajectory():
 
 def test_a_trip_does_not_go_on_behind_its_goal():
     remedy = "Drop what follows its arrival, or give each trip an id of its own."
-    text = (
-        "`goal`: expected trips that end on entering their goals; got a trip that goes on after it has reached its goal"
-    )
+    text = "a trip cannot go on after it has reached its goal"
     assert message(lambda: demos(goal=[3, 3, 3], ids=["ann", "bob", "cas"])) == (
         f"{text} (first at trip 'bob', time 1, state 3). {remedy}"
     )
@@ -310,7 +308,7 @@ def test_bad_columns_of_goals_are_refused():
 def test_goals_need_single_decisions():
     table = demos().to_frame(**COLUMNS, goal="goal")
     remedy = "Pass keep_steps=True to read it into memory, or read a part of the trips."
-    expected = f"`goal`: expected None, where a panel is only counted; got 'goal'. {remedy}"
+    expected = f"`goal` requires single decisions, and a panel of this size is only counted. {remedy}"
     for frame in (table, duckdb.from_df(table), pl.from_pandas(table).lazy()):
         with pytest.raises(InvalidInput) as caught:
             rv.Demonstrations.from_frame(frame, **COLUMNS, goal="goal", keep_steps=False)
@@ -330,7 +328,7 @@ def test_large_files_are_not_counted_behind_the_users_back(monkeypatch):
 def test_a_horizon_has_no_goals():
     found = rv.Demonstrations.from_trajectories([([0, 1], [1])], 4, 2, goal=3)
     assert message(lambda: found.lift(corridor(4).unroll(3))) == (
-        "`goal`: expected no goals, where a horizon ends every trip; got trips toward 1 goal. "
+        "`goal` cannot be combined with a horizon, which ends every trip. "
         "Use mdp.base, where a trip ends on entering its goal, whenever that is; or leave goals out."
     )
     assert found.lift(corridor(4)) is found

@@ -145,7 +145,7 @@ def test_a_file_that_is_there_is_left_alone(command, tmp_path):
     target = tmp_path / "mine.csv"
     target.write_text("years")
     line = one_line(here(*command, "--out", target))
-    assert "mine.csv, which is there already. Or add --force." in line
+    assert "mine.csv, which exists. Add --force to overwrite it." in line
     assert target.read_text() == "years"
     well(*command, "--out", target, "--force")
     assert target.read_text().startswith(("station,", "rider,"))
@@ -173,7 +173,7 @@ def test_an_interrupted_bootstrap_leaves_the_estimate(call, when, monkeypatch, t
     words = ("--errors", "bootstrap", "--reps", "50", "--json", "--out", tmp_path / "out")
     stopped = here("fit", *TRIPS, *words)
     assert stopped.exit_code == 130
-    told = f"the bootstrap was stopped {when}: standard errors are of kind hessian."
+    told = f"the bootstrap was stopped {when}: hessian standard errors are shown instead."
     assert told in one_line(stopped)
     found = json.loads(stopped.stdout)
     assert found["params"] == plain

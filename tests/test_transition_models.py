@@ -253,7 +253,7 @@ def test_what_is_not_offered_adds_to_the_masks_that_are_given():
 
 def test_a_pair_that_was_taken_cannot_be_called_infeasible():
     demos = rv.Demonstrations.from_trajectories([([0, 1, 0], [0, 0, 1])], 2, 2)  # where the last led was not seen
-    with pytest.raises(InvalidDemonstrations, match=r"1 pairs that were taken 1 times.*state 0, action 1.*next_state="):
+    with pytest.raises(InvalidDemonstrations, match=r"1 pairs were taken 1 times.*state 0, action 1.*next_state="):
         rv.estimate_transitions(demos, unseen="infeasible")
     assert rv.MDP(rv.estimate_transitions(demos, unseen="infeasible", smoothing=1.0)).feasible[0].all()
 
@@ -581,7 +581,7 @@ def test_whose_moves_they_were_is_then_not_known():
     mdp = rv.MDP(rv.estimate_transitions(demos, unseen="stay"), discount=0.9)
     x = np.arange(BINS) / BINS
     fit = rv.NFXP(rv.LinearReward(np.stack([x[:, None] * [1, 0], np.ones((BINS, 1)) * [0, 1]], axis=2))).fit(mdp, demos)
-    with pytest.raises(InvalidInput, match="other agents"):
+    with pytest.raises(InvalidInput, match="`joint` requires transitions that were estimated from the same agents"):
         fit.cov_params("cluster", joint=True)
     again = Reestimation(None, mdp, demos, fit.theta, fit.value, True)
     assert again.estimated is None

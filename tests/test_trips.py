@@ -121,9 +121,8 @@ def test_an_unknown_link_is_named_with_its_trip():
 
 def test_a_turn_that_does_not_exist_is_named_with_its_trip():
     with raises(
-        "`trips`: expected trips along turns of the network; got trip 'T7', which goes from link 'bc' to link 'da' at "
-        "sequence 3, but there is no such turn (first at row 5; 1 such move). Correct the trip, add the turn to the "
-        'network, or leave such trips out: bad="drop".'
+        "no turn leads from link 'bc' to link 'da', where trip 'T7' goes at sequence 3 (first at row 5; 1 such move). "
+        'Correct the trip, add the turn to the network, or leave such trips out: bad="drop".'
     ):
         town().trips(trip_table(("T1", "ab bc cd"), ("T7", "ab bc da")))
     with pytest.raises(InvalidDemonstrations, match=r"The link stands twice in a row: keep one of the rows, or"):
@@ -132,10 +131,9 @@ def test_a_turn_that_does_not_exist_is_named_with_its_trip():
 
 def test_a_trip_that_passes_its_last_link_is_named_with_the_remedy():
     with raises(
-        "`trips`: expected trips that come to their last link once; got trip 'T7' at its last link 'bc' at sequence 2 "
-        "and again at 6 (first at row 4; 1 such trip). A trip ends on entering its destination. Cut the trip there, "
-        "drop a row that stands twice, let trips pass through with network.with_arrivals(['bc']), or leave such trips "
-        'out: bad="drop".'
+        "trip 'T7' enters its last link 'bc' at sequence 2 and again at 6 (first at row 4; 1 such trip). A trip ends "
+        "on entering its destination. Cut the trip there, drop a duplicated row, let trips pass through with "
+        "network.with_arrivals(['bc']), or leave such trips out: bad=\"drop\"."
     ):
         town().trips(trip_table(("T1", "ab bc cd"), ("T7", "ab bc cd da ab bc")))
 

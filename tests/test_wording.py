@@ -1,10 +1,14 @@
 """The library's messages in words of the command line; names that came with the data stay."""
 
+import json
 import re
+import zipfile
 
+import numpy as np
 import pandas as pd
 import pytest
 
+import revealed as rv
 from revealed.bins import discretize
 from revealed.chain import NO_VALUE
 from revealed.commands.wording import FIT, PANEL, in_flags
@@ -97,3 +101,41 @@ def test_what_a_road_network_refuses_is_not_offered():
         "add a feature that is a cost of every move, such as the constant of a road network (--columns …,constant); "
         "without a road network a --discount below 1 does, too."
     )
+
+
+def runaway():
+    """A fit whose status and notes name arguments: everybody chose the same, with a network's own kind of advice."""
+    mdp = rv.MDP(np.full((2, 2, 2), 0.5), 0.9)
+    demos = rv.Demonstrations.from_counts([[5, 0], [4, 0]])
+    return rv.CCP(rv.LinearReward(np.eye(2)[None].repeat(2, 0), ["reps=", "`kind`: l2=3"])).fit(mdp, demos)
+
+
+def test_no_mark_reaches_a_reader_or_a_file(tmp_path):
+    fit = runaway()
+    assert fit.status.code == "separated"
+    sheet = fit.summary()
+    file = fit.save(tmp_path / "fit.zip")
+    with zipfile.ZipFile(file) as archive:
+        written = [archive.read(name).decode("utf-8", "replace") for name in archive.namelist()]
+    seen = [str(fit.status), fit.status.message, *fit.status.notes, str(sheet), sheet.to_latex(), sheet._repr_html_()]
+    for text in [*seen, *written, repr(fit.status), json.dumps(fit.status.notes)]:
+        assert not set(text) & set(MARKS)
+        assert not re.search(r"\\ufdd[012]", text)
+
+
+def test_a_saved_fit_still_speaks_both_languages(tmp_path):
+    fit = runaway()
+    again = rv.load(fit.save(tmp_path / "fit.zip"))
+    assert again.status == fit.status
+    assert "Add a penalty (l2=1e-3)" in again.status.message
+    assert "Add a penalty (--l2 1e-3)" in in_flags(again.status.message)
+    assert [in_flags(note) for note in again.status.notes] == [in_flags(note) for note in fit.status.notes]
+
+
+def test_names_of_parameters_that_look_like_arguments_stay():
+    """In the status, in notes and in the table, as typed and as in Python."""
+    fit = runaway()
+    for text in (in_flags(fit.status.message), fit.summary().text(200, in_flags)):
+        assert "reps=" in text or "`kind`: l2=3" in text
+        assert "--reps" not in text
+        assert "--errors:" not in text

@@ -1,4 +1,4 @@
-"""Agents who may hang together: villages, depots, households; what clustered errors and bootstraps count as one.
+"""Groups of agents with correlated decisions (villages, depots): what clustered errors and bootstraps count as one.
 
 Agents are the finest units that are told apart: a column that changes within an agent cannot be clustered by.
 """

@@ -139,7 +139,7 @@ def resample(
     check_options(reps, seed, jobs)
     if n_agents < 2:
         remedy = "Plain counts have no agents: build demonstrations from trajectories or a frame."
-        raise InvalidOption("bootstrap", "two agents or more to resample", f"{n_agents}", remedy=remedy)
+        raise InvalidOption.conflict("bootstrap", f"requires two agents or more, not {n_agents}", remedy=remedy)
     if groups is not None:
         refit, n_agents = _ByGroup(refit, groups), groups.n
     found = dict(done or {})

@@ -56,7 +56,7 @@ def compare_fits(
     require_flag("stars", stars)
     if isinstance(fits, Mapping):
         if names is not None:
-            raise InvalidInput("names", "None where the fits are a dictionary", repr(names)[:60])
+            raise InvalidInput.conflict("names", "cannot be combined with a dictionary of fits, whose keys are names")
         names, fits = [str(name) for name in fits], list(fits.values())
     listed = _as_fits(fits)
     return Comparison(listed, _numbered(_told_apart(_as_names(names, listed), listed)), stars)

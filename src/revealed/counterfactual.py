@@ -83,7 +83,7 @@ class Counterfactual(Printed):
 
     def _action(self, action: Any, quantity: str) -> int:
         if action is None:
-            raise InvalidInput("action", f"the action whose {quantity} is asked for", "None", remedy="Label or index.")
+            raise InvalidInput.conflict("action", f"is required for {quantity!r}", remedy="Pass a label or an index.")
         return find_action(self.after.mdp, action)
 
     def _cells(self, quantity: str, place: Any) -> dict[str, Any]:
@@ -112,7 +112,8 @@ class Counterfactual(Printed):
         a = mdp.n_actions - 1 if action is None else find_action(mdp, action)
         curves = {"before": _curve(self.before, a, period), "after": _curve(self.after, a, period)}
         if len(curves["before"][0]) != len(curves["after"][0]) or not comparable(self.after, self.before, "policy"):
-            raise InvalidInput("plot", "worlds with the same states", "others", remedy='Use cf.frame("policy", …).')
+            what, remedy = "models with different states cannot share a plot", 'Use cf.frame("policy", …).'
+            raise InvalidInput.impossible(what, None, remedy, "plot")
         told = f"{self.words}, period {period}" if horizons else self.words
         label = spell(mdp.action_labels[a]) if mdp.action_labels else f"action {a}"
         style = {"label": f"probability to {label}", "title": told if title is None else title} | style

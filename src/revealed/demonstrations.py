@@ -58,6 +58,7 @@ class Demonstrations(Trips):
     bins: Bins | None = field(repr=False, default=None)
     columns: dict[str, tuple[Any, ...]] = field(repr=False, default_factory=dict)
     period: str | None = field(repr=False, default=None)
+    numbered: tuple[str, ...] = field(repr=False, default=())  # roles of columns of whole numbers, which may be labels
 
     @cached_property
     def counts(self) -> Floats:
@@ -98,14 +99,15 @@ class Demonstrations(Trips):
     @classmethod
     def from_trajectories(
         cls,
-        trajectories: Iterable[tuple[Any, Any]],
+        trajectories: Iterable[Any],
         n_states: int,
         n_actions: int,
         ids: Sequence[Any] | None = None,
         next_state: Sequence[Any] | None = None,
         goal: Any = None,
     ) -> Demonstrations:
-        """From (states, actions) pairs of any lengths; `states` may hold one more entry than `actions`.
+        """From (states, actions) pairs of any lengths; `states` may hold one more entry than `actions`. Lists of
+        (state, action) steps are read, too, where they cannot be taken for such pairs.
 
         `ids` names the agent of each trajectory (the same agent may have several; by default each has its own).
         `next_state` gives, per trajectory, where its last decision led, or one next state for every decision.
@@ -156,7 +158,7 @@ class Demonstrations(Trips):
         names = {n: getattr(model, n, None) for n in ("state_labels", "action_labels")}
         if goal is not None:
             goal = as_goals(goal, len(read.pairs), S, names["state_labels"], "episode")
-        written = read_trajectories(read.pairs, S, A, ids, read.after, goal)
+        written = read_trajectories(read.pairs, S, A, ids, read.after, goal, read.goes_on)
         require_arrival(written.steps, written.ids, names["state_labels"])
         demos = cls._from_steps(written.steps, written.starts, S, A, written.ids)
         return replace(demos, notes=read.notes, **names)
@@ -227,7 +229,10 @@ class Demonstrations(Trips):
             require_arrival(demos.steps, demos.ids, found.state_labels)
         labels = {"state_labels": with_columns(found.state_labels, () if roles.bins else roles.state)}
         labels["action_labels"] = with_columns(found.action_labels, roles.action)
-        demos = replace(demos, notes=found.notes, bins=roles.bins, columns=found.columns, period=period, **labels)
+        sizes = {"state": n_states, "action": n_actions}
+        numbered = tuple(role for role in sizes if labels[f"{role}_labels"] is None and sizes[role] is None)
+        known: dict[str, Any] = labels | {"numbered": numbered, "columns": found.columns}
+        demos = replace(demos, notes=found.notes, bins=roles.bins, period=period, **known)
         return demos._without_steps() if keep_steps is False else demos
 
     @classmethod
@@ -303,7 +308,8 @@ class Demonstrations(Trips):
         """Some of the steps; the rest is as it is here."""
         other = self._from_steps(steps, None, self.n_states, self.n_actions, ids)
         labels = {"state_labels": self.state_labels, "action_labels": self.action_labels, "bins": self.bins}
-        other = replace(other, visit_discount=self.visit_discount, period=self.period, **labels)
+        labels |= {"period": self.period, "numbered": self.numbered}
+        other = replace(other, visit_discount=self.visit_discount, **labels)
         return other if agent_weights is None else other.reweighted(agent_weights)
 
     def to_frame(
@@ -393,8 +399,8 @@ class Demonstrations(Trips):
             )
         if self.goal_states is not None:
             remedy = "Use mdp.base, where a trip ends on entering its goal, whenever that is; or leave goals out."
-            expected, got = "no goals, where a horizon ends every trip", f"trips toward {n_goals(self.goal_states)}"
-            raise InvalidDemonstrations("goal", expected, got, remedy=remedy)
+            rule = "cannot be combined with a horizon, which ends every trip"
+            raise InvalidDemonstrations.conflict("goal", rule, None, remedy)
         steps = self._on_one_clock(first_time)
         horizon = int(mdp.horizon or 0)
         steps = lifted(steps, self.n_states, horizon, self.ids)

@@ -217,10 +217,10 @@ def _of_transitions(fit: Any, kind: str, joint: bool) -> list[str]:
     gap = getattr(fit, "joint_gap", lambda kind: "")(kind)
     same = fit.mdp.estimated.ids == getattr(fit.demonstrations, "ids", None)
     if not gap and (same or kind in ("hessian", "robust")):
-        counted = either(f'with_errors("{kind}", joint=True)', f"--errors {kind} --joint of revealed fit")
+        counted = either(f'with_errors("{kind}", joint=True)', f"revealed fit --errors {kind} --joint")
         return [words(f"{_AS_KNOWN}; {counted} counts their noise.")]
     if same:
-        drawn = either('with_errors("bootstrap")', "--errors bootstrap of revealed fit")
+        drawn = either('with_errors("bootstrap")', "revealed fit --errors bootstrap")
         return [words(f"{_AS_KNOWN}; {drawn} estimates them anew in every draw.")]
     return [f"{_AS_KNOWN}: they were estimated from other agents."]
 
@@ -229,10 +229,11 @@ def _delta(fit: Any, level: float) -> Doubt:
     kind, joint = fit.errors
     if getattr(fit.reward_model, "tabular", False):
         remedy = f"Use {arg('bands', 'bootstrap')} or {either('None', 'none')}."
-        raise InvalidOption("bands", "a reward with features", "a weight per state", remedy=remedy)
+        rule = "cannot be delta for one weight per state: the delta method requires a reward with features"
+        raise InvalidOption.conflict("bands", rule, remedy=remedy)
     if fit.theta.size * fit.mdp.feasible.size > MOST_NUMBERS:
-        got = f"{fit.theta.size} parameters, {fit.mdp.feasible.size} pairs"
-        raise InvalidOption("bands", "fewer parameters or states", got, remedy=f"Use {arg('bands', None)}.")
+        what = f"{fit.theta.size} parameters and {fit.mdp.feasible.size} pairs are too many for the delta method"
+        raise InvalidOption.impossible(what, None, f"Use {arg('bands', None)}.", "bands")
     noise = fit.wide_noise(kind, joint) if hasattr(fit, "wide_noise") else None
     cov, hidden = fit.partial_covariance(kind, joint)
     lost = np.isnan(np.diag(cov))

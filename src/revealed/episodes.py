@@ -31,6 +31,8 @@ from revealed.step_forms import (
     from_dict,
     looks_like,
     remedy_for,
+    require_order,
+    same,
     was_cut,
 )
 
@@ -53,6 +55,7 @@ class Episode:
     terminations: Bools = field(repr=False)
     truncations: Bools = field(repr=False)
     id: Any = None
+    goes_on: bool = field(repr=False, default=False)  # the rest of the episode before it; what lies between is missing
 
     def __len__(self) -> int:
         return len(self.actions)
@@ -74,6 +77,7 @@ class Read:
     pairs: list[tuple[Ints, Ints]]
     after: list[Any]
     ids: list[Any]
+    goes_on: list[bool]
     n_states: int
     n_actions: int
     notes: tuple[str, ...]
@@ -100,16 +104,24 @@ def read_episodes(
     coded = []
     for i, episode in enumerate(episodes):
         T = _length(i, episode)
-        a = actions.code(i, _by_time(episode.actions, T, T))
-        s = states.code(i, _by_time(episode.observations, T + 1, T))
+        a = actions.code(i, _by_time(episode.actions, T, T, _parts(given, "action_space"), f"episode {i}"))
+        s = states.code(i, _by_time(episode.observations, T + 1, T, _parts(given, "observation_space"), f"episode {i}"))
         _require_lengths(i, s, a)
         coded.append((s, a))
     appended = model is not None and hidden and not any((s == model.n_states - 1).any() for s, _ in coded)
     after = [_last(i, episodes[i].ended, s, a, model, appended) for i, (s, a) in enumerate(coded)]
     pairs = [(s[: max(len(a), 1)], a) for s, a in coded]
-    ids = [i if episode.id is None else episode.id for i, episode in enumerate(episodes)]
+    goes_on = [episode.goes_on for episode in episodes]
+    return Read(pairs, after, _ids(episodes), goes_on, _most(S, pairs, after, 0), _most(A, pairs, after, 1), notes)
+
+
+def _ids(episodes: list[Episode]) -> list[Any]:
+    """Their own where all have different ones, else numbers; the rest of an episode is its agent's."""
+    number = np.cumsum([not episode.goes_on for episode in episodes]) - 1
+    whole = [episode for episode in episodes if not episode.goes_on]
+    ids = [i if episode.id is None else episode.id for i, episode in enumerate(whole)]
     ids = ids if len(set(map(spell, ids))) == len(ids) else list(range(len(ids)))
-    return Read(pairs, after, ids, _most(S, pairs, after, 0), _most(A, pairs, after, 1), notes)
+    return [ids[max(k, 0)] for k in number]
 
 
 def is_foreign(given: Any) -> bool:
@@ -206,6 +218,7 @@ def _from_steps(given: list[Any]) -> Found:
     assert form is not None
     steps = [as_step(k, item, form) for k, item in enumerate(given)]
     if "next_obs" in form:
+        require_order(steps)
         return _cut(as_flat(steps))
     ends = [k + 1 for k, step in enumerate(steps) if step.terminated or step.truncated or k == len(steps) - 1]
     return [_episode_of(steps[i:j]) for i, j in pairwise([0, *ends])], ()
@@ -225,37 +238,55 @@ def _cut(flat: Any) -> tuple[list[Episode], tuple[str, ...]]:
     dones = np.asarray(flat.dones, dtype=bool).reshape(-1)
     infos = getattr(flat, "infos", None)
     rewards = np.asarray(getattr(flat, "rews", np.zeros(n)), dtype=np.float64)
-    jumps = [t for t in range(n - 1) if not dones[t] and not _same(nexts[t], rows[t + 1])]
+    jumps = {t for t in range(n - 1) if not dones[t] and not same(nexts[t], rows[t + 1])}
     cuts = [0, *sorted({int(t) + 1 for t in (*np.flatnonzero(dones), *jumps, n - 1)})] if n else []
     episodes = []
     for i, j in pairwise(cuts):
         cut = bool(dones[j - 1]) and _was_cut(None if infos is None else infos[j - 1 : j])
         ends = np.array([bool(dones[j - 1]) and not cut]), np.array([cut])
-        episodes.append(Episode([*rows[i:j], nexts[j - 1]], acts[i:j], rewards[i:j], *ends))
-    broken = f"{len(jumps)} transitions do not begin where the one before led; trajectories are broken there."
+        rest = i - 1 in jumps
+        episodes.append(Episode([*rows[i:j], nexts[j - 1]], acts[i:j], rewards[i:j], *ends, goes_on=rest))
+    which = "1 transition does" if len(jumps) == 1 else f"{len(jumps)} transitions do"
+    broken = f"{which} not begin where the one before led; trajectories are broken there, what follows is not a start, "
+    broken += "and times count on as if nothing were missing. Where an episode ended, `dones` must say so."
     return episodes, (broken,) if jumps else ()
-
-
-def _same(one: Any, other: Any) -> bool:
-    if isinstance(one, Mapping):
-        return all(_same(one[key], other[key]) for key in one)
-    return bool(np.array_equal(np.asarray(one), np.asarray(other)))
 
 
 # --------------------------------------------------------------------------------------------- observations over time
 
 
-def _by_time(values: Any, long: int, short: int) -> Any:
-    """Something indexed by time: an array or list as it is; dicts and tuples of arrays taken apart."""
+def _parts(data: Any, space: str) -> int | None:
+    """Of how many parts each observation or action is, where a data set has a Tuple space; None where nothing tells."""
+    spaces = getattr(getattr(data, space, None), "spaces", None)
+    return len(spaces) if isinstance(spaces, tuple | list) else None
+
+
+def _by_time(values: Any, long: int, short: int, parts: int | None = None, where: str | None = None) -> Any:
+    """Something indexed by time: an array or list as it is; dicts and tuples of arrays taken apart. A tuple that may
+    be either is one of arrays where the data set's space has as many `parts`; else nothing tells."""
     if callable(getattr(values, "unwrap", None)):  # imitation's DictObs
         values = values.unwrap()
     if isinstance(values, Mapping):
-        parts = {key: _by_time(part, long, short) for key, part in values.items()}
-        n = min((len(part) for part in parts.values()), default=0)
-        return [{key: part[t] for key, part in parts.items()} for t in range(n)]
-    if isinstance(values, tuple) and len(values) not in (long, short):
+        each = {key: _by_time(part, long, short, None, where) for key, part in values.items()}
+        n = min((len(part) for part in each.values()), default=0)
+        return [{key: part[t] for key, part in each.items()} for t in range(n)]
+    if isinstance(values, tuple) and _is_by_part(values, (long, short), parts, where):
         return list(zip(*values, strict=False))
     return values if isinstance(values, np.ndarray) else list(values)
+
+
+def _is_by_part(values: tuple[Any, ...], lengths: tuple[int, int], parts: int | None, where: str | None) -> bool:
+    """Whether a tuple holds an array over time for each part of an observation, not an observation for each time."""
+    by_time = len(values) in lengths
+    by_part = bool(values) and all(np.ndim(part) > 0 and len(part) in lengths for part in values)
+    if not by_time or (by_part and len(values) == parts):
+        return True
+    if by_part and parts is None:
+        got = f"a tuple of {len(values)} with {len(values[0])} values each"
+        remedy = "Pass a list of observations, or a dict of arrays with a name for each part."
+        expected = "observations over time, or an array over time for each part of them"
+        raise InvalidDemonstrations("episodes", expected, f"{got}, which may be both", where, remedy)
+    return False
 
 
 class _Coder:

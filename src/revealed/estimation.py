@@ -149,13 +149,11 @@ class Run:
         if p0 is None:
             starts = self.demos.starts
             if starts.sum() == 0:
-                raise InvalidDemonstrations(
+                python = "Pass MDP(initial=...), or from_counts(counts, starts=...)."
+                raise InvalidDemonstrations.conflict(
                     "weighting",
-                    "a start distribution for occupancy weighting",
-                    either("neither MDP(initial=...) nor start states in the data", "no start states in the data"),
-                    remedy=either(
-                        "Pass MDP(initial=...), or from_counts(counts, starts=...).", "Use --weighting sample."
-                    ),
+                    "by occupancy requires a start distribution, and the data have no start states",
+                    remedy=either(python, "Use --weighting sample."),
                 )
             p0 = starts / starts.sum()
         chain = Chain(self.mdp, labelled(self.expert, self.mdp), self.options.solver, work=self.work)

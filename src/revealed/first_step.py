@@ -185,7 +185,7 @@ class GoalLogit:
     l2: float = 0.0
 
     def estimate(self, mdp: MDP, counts: Floats, reward: Reward | None = None) -> Floats:
-        raise InvalidOption("first_step", "Logit where trips have no goals", "GoalLogit")
+        raise InvalidOption.conflict("first_step", "cannot be GoalLogit where trips have no goals", remedy="Use Logit.")
 
     def details(self, mdp: MDP, counts: Floats, reward: Reward | None = None) -> str:
         words = ("of moves alone" if pooled_features(reward) is None else "", _penalty_words(self.l2))

@@ -255,8 +255,8 @@ def _arriving(pairs: Demand, before: MDP, after: MDP, notes: list[str]) -> Deman
         if lost.any():
             notes.append(_left_out(pairs, lost, how))
     if not (now & then).any():
-        got = f"none of {len(pairs)} (first from {pairs.words(0)})"
-        raise InvalidInput("trips", "pairs of origin and goal with a way before and after the change", got)
+        what = f"none of {len(pairs)} pairs of origin and goal has a route both before and after the change"
+        raise InvalidInput.impossible(what, pairs.words(0), argument="trips")
     return pairs.keep(now & then)
 
 

@@ -135,7 +135,7 @@ class GoalFit(AnyFit):
         if not of_trips(self.reward_model):
             return self._values.toward(g)
         if cases_by(self.reward_model) == "pair" and origin is None:
-            raise InvalidInput("origin", "where the trip begins: the reward depends on it", "None")
+            raise InvalidInput.conflict("origin", "is required: the reward depends on where the trip begins")
         o = -1 if origin is None else self._state(origin, "origin")
         return GoalValues(self.mdp, self.case_table(g, o), self.options["solver"]).toward(g)
 
@@ -245,7 +245,8 @@ class GoalFit(AnyFit):
         longest: int | None = None,
     ) -> Demonstrations:
         """Trips under the estimated reward: from each of `origins` to the destination beside it, or `n` trips between
-        origins and destinations drawn from those observed; by default as many as were observed, between the same."""
+        origins and destinations drawn from those observed; by default as many as were observed, between the same.
+        Where trips have weights, each counts as often as its weight says, as in `flows`."""
         from revealed.trip_simulation import simulate_like
 
         return simulate_like(self, n, seed, origins, destinations, longest)

@@ -32,7 +32,7 @@ class GoalEvidence(Evidence):
         return np.asarray(self.trips[:, self.seen] @ self.scores)
 
     def _outer(self) -> Floats:
-        """Σ_t u_t u_tᵀ: decisions of one trip are one draw, however they hang together (theory N1a)."""
+        """Σ_t u_t u_tᵀ: decisions of one trip are one draw, however they are correlated (theory N1a)."""
         U = self.trip_scores - self.often @ self.trip_scores / self.often.sum()
         return (U * self.often[:, None]).T @ U
 
@@ -41,10 +41,9 @@ class GoalEvidence(Evidence):
         """(pairs seen, K): ∂ log π_θ(a|s)/∂θ of decisions on the way to their goal."""
         part, K = self.point.parts[0], self.point.theta.size
         if not has_scores(self.point.objective.reward, part.choices.rho.size):
-            expected = '"hessian" or "bootstrap" where trips have goals and the reward no small Jacobian'
-            raise InvalidOption(
-                "kind", expected, "scores", remedy=f"Use {either('fit.bootstrap()', '--errors bootstrap')}."
-            )
+            what = "this kind of error needs scores of single decisions, and trips with goals have too many of them"
+            remedy = f"Use {either('fit.bootstrap()', '--errors bootstrap')}."
+            raise InvalidOption.impossible(what, None, remedy, "kind")
         mean = np.einsum("ra,rak->rk", np.exp(part.choices.log_policy), part.slopes)
         return (part.slopes - mean[:, None, :]).reshape(-1, K)[self.seen]
 

@@ -86,9 +86,8 @@ class Trips:
 
     def _require_steps(self, what: str) -> Steps:
         if self.steps is None:
-            raise InvalidDemonstrations(
-                "demonstrations", "trajectories", "plain counts", remedy=f"{what} only where the times are known."
-            )
+            remedy = f"{what} only where the times are known."
+            raise InvalidDemonstrations("demonstrations", "trajectories", "plain counts", remedy=remedy)
         return self.steps
 
 
@@ -100,8 +99,8 @@ def require_arrival(steps: Steps, ids: tuple[Any, ...], labels: Labels) -> None:
     if late.size:
         i = first_met(steps, late)
         where = f"{whose(steps, ids, i)}, {in_words('state', labels, steps.state[i])}"
-        got = "a trip that goes on after it has reached its goal"
-        raise InvalidDemonstrations("goal", "trips that end on entering their goals", got, where, ARRIVED)
+        what = "a trip cannot go on after it has reached its goal"
+        raise InvalidDemonstrations.impossible(what, where, ARRIVED, "goal")
 
 
 def n_goals(goals: Ints) -> str:

@@ -57,8 +57,8 @@ class Toward:
         (S, B), each column."""
         lost = np.flatnonzero(starts.reshape(starts.shape[0], -1).any(axis=1) & np.isneginf(self.value))
         if lost.size:
-            where = f"no way leads from {state_in_words(self.base, int(lost[0]))}"
-            raise InvalidInput("starts", "states from which the goal can be reached", where, self._goal_in_words)
+            what = f"{self._goal_in_words} cannot be reached from {state_in_words(self.base, int(lost[0]))}"
+            raise InvalidInput.impossible(what, argument="starts")
         return np.maximum(self.behind(np.asarray(starts, dtype=np.float64)), 0.0)
 
     def turns(self, starts: Floats) -> Floats:

@@ -157,7 +157,7 @@ class PolicyIteration:
                 return self._optimum(V, choice, iteration)
             V, exact, rate = self._evaluate(V, choice, top, SETTLED * unit, None if gains else rate)
         raise SolverFailed(
-            f"policy iteration did not settle within {self.max_iter} iterations. Raise {named('max_iter')}."
+            f"policy iteration did not settle within {self.max_iter} iterations. Raise `{named('max_iter')}`."
         )
 
     def _that_ends(self, V: Floats, before: Choice, choice: Choice, tie: float) -> tuple[Choice, int]:

@@ -151,7 +151,7 @@ def vuong_test(first: Any, second: Any, correction: str | None = None) -> VuongT
     gap, n = one - two, float(often.sum())
     spread = float(np.sqrt(max(often @ gap**2 / n - (often @ gap / n) ** 2, 0.0)))
     if not spread > 1e-9 * (1.0 + abs(first.llf) / n):
-        raise InvalidInput("second", "a model that predicts something else", "the same predictions")
+        raise InvalidInput.impossible("models with the same predictions cannot be told apart", argument="second")
     extra = _size(first, False) - _size(second, False)
     cost = {None: 0.0, "aic": 1.0, "bic": float(np.log(n)) / 2.0}[correction]
     difference = float(often @ gap) - cost * extra
@@ -278,7 +278,7 @@ def difference_test(
     V = np.atleast_2d(np.cov(one.theta[i] - two.theta[j], rowvar=False))
     statistic, rank = quadratic_form(gap, V)
     if rank == 0:
-        raise InvalidInput("second", "an estimator that differs from the first", "the same estimates in every resample")
+        raise InvalidInput.impossible("both estimators give the same estimates in every resample", argument="second")
     joint = _chi_square("all differences are zero", statistic, rank)
     names = tuple(first.reward_model.names)
     asked = min(one.n_used + one.n_failed, two.n_used + two.n_failed)

@@ -103,29 +103,28 @@ class Evidence:
         require_flag("joint", joint)
         K = self.point.theta.size
         if K > MOST_PARAMETERS or K * self.seen.size > MOST_NUMBERS:
-            expected = f"a reward of at most {MOST_PARAMETERS} parameters, for errors by formula"
-            if K <= MOST_PARAMETERS:
-                expected = "a table of scores (parameters × pairs seen) that fits into memory, for errors by formula"
-            got = f"{K} parameters and {self.seen.size} pairs"
-            raise InvalidOption("standard errors", expected, got, remedy=_BOOTSTRAP)
+            too_many = f"too many for a covariance matrix (of at most {MOST_PARAMETERS} parameters)"
+            what = f"{K} parameters and {self.seen.size} observed pairs are {too_many}"
+            raise InvalidOption.impossible(what, None, _BOOTSTRAP, "kind")
         if not self.even and kind != "cluster":
             expected = '"cluster" or "bootstrap" where visits are discounted'
             raise InvalidOption("kind", expected, repr(kind), remedy=f"Use {arg('kind', 'cluster')}.")
         if kind == "cluster" and self.weights.shape[0] < 2:
-            got = "one (plain counts have no agents)" if self.ids == (0,) else "one"
-            raise InvalidOption("kind", "two agents or more to cluster by", got, remedy=f"Use {arg('kind', 'robust')}.")
+            few = "plain counts have none" if self.ids == (0,) else "there is one"
+            what = f"clustered errors need two agents or more, and {few}"
+            raise InvalidOption.impossible(what, None, f"Use {arg('kind', 'robust')}.", "kind")
         if joint:
             self._require_estimated(kind)
 
     def _require_estimated(self, kind: str) -> None:
         found, reward = require_estimated(self.estimated), self.point.objective.reward
         if kind == "cluster" and found.ids != self.ids:
-            raise InvalidOption("joint", "transitions estimated from the same agents", "other agents")
+            raise InvalidOption.conflict("joint", "requires transitions that were estimated from the same agents")
         gap = no_formula(kind, found, reward, self.mdp.feasible.size)
         if gap:
-            raise InvalidOption("joint", "transitions and a reward for which there is a formula", gap, remedy=_ANEW)
+            raise InvalidOption.conflict("joint", f"has no formula for {gap}", remedy=_ANEW)
         if kind == "opg" and (self._per_base_pair(found.joint.sum(axis=1)) - self._decisions).max(initial=0.0) > 1e-9:
-            raise InvalidOption("joint", "transitions estimated from the same decisions", "others")
+            raise InvalidOption.conflict("joint", "requires transitions that were estimated from the same decisions")
 
     # -- scores -------------------------------------------------------------------------------------------------------
 
@@ -376,7 +375,7 @@ def soft_value_of(part: Any) -> Floats:
 
 
 def clustered(scores: Floats, copies: Floats | None = None) -> Floats:
-    """Σ_i s_i s_iᵀ · N/(N − 1): the meat of agents, or groups, whose decisions may hang together (theory N3); with
+    """Σ_i s_i s_iᵀ · N/(N − 1): the meat where decisions are correlated within an agent or group (theory N3); with
     `copies`, of so many agents alike, around their mean."""
     if copies is None:
         N = len(scores)

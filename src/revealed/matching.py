@@ -13,7 +13,7 @@ from revealed.demonstrations import Demonstrations
 from revealed.errors import InvalidDemonstrations
 from revealed.goal_checks import require_goals_within, require_named_goals, require_ways
 from revealed.goal_steps import first_met, whose
-from revealed.labels import find, require_declared, spell
+from revealed.labels import are_positions, find, holds_numbers, require_declared, spell
 from revealed.mdp import MDP
 from revealed.naming import in_words, pair_in_words, state_in_words
 from revealed.tables import sparse_table
@@ -26,14 +26,12 @@ def match_labels(demos: Demonstrations, mdp: MDP) -> Demonstrations:
     model = mdp if mdp.base is None or demos.n_states == mdp.n_states else mdp.base
     if model.state_labels is not None:
         require_named_goals(demos, model.state_labels)
-    to_state = _matching("state", demos.state_labels, model.state_labels, demos.n_states)
-    to_action = _matching("action", demos.action_labels, model.action_labels, demos.n_actions)
+    to_state, S = _matching("state", demos, model)
+    to_action, A = _matching("action", demos, model)
     if to_state is None and to_action is None:
         return demos
-    S, A = demos.n_states, demos.n_actions
-    to_state = np.arange(S) if to_state is None else to_state
-    to_action = np.arange(A) if to_action is None else to_action
-    S, A = max(S, model.n_states), max(A, model.n_actions)
+    to_state = np.arange(demos.n_states) if to_state is None else to_state
+    to_action = np.arange(demos.n_actions) if to_action is None else to_action
     pair = (to_state[:, None] * A + to_action).reshape(-1)
     steps = demos.steps
     if steps is not None:
@@ -55,8 +53,8 @@ def match_labels(demos: Demonstrations, mdp: MDP) -> Demonstrations:
         transition_counts=sparse_table(moves.data, pair[moves.coords[0]], to_state[moves.coords[1]], (S * A, S)),
         steps=steps,
         starts_by_agent=own_starts,
-        state_labels=demos.state_labels and model.state_labels,
-        action_labels=demos.action_labels and model.action_labels,
+        state_labels=model.state_labels if _named("state", demos) else None,
+        action_labels=model.action_labels if _named("action", demos) else None,
     )
     return _by_where_they_lead(matched, model)
 
@@ -84,14 +82,44 @@ def _by_where_they_lead(demos: Demonstrations, model: MDP) -> Demonstrations:
     return replace(demos, steps=ours.steps, by_agent=by_agent, transition_counts=ours.transition_counts)
 
 
-def _matching(role: str, own: Any, model: Any, n: int) -> Ints | None:
-    """Where each of our labels stands among the model's; None where there is nothing to match."""
-    if own is None or model is None:
-        _require_declared(role, own, model)
-        return None
-    if own == model or tuple(map(spell, own)) == tuple(map(spell, model)):
-        return None
-    return find(f"{role}_labels", own, model, what=f"{role} label", error=InvalidDemonstrations)
+def _matching(role: str, demos: Demonstrations, model: MDP) -> tuple[Ints | None, int]:
+    """Where each of our states or actions stands in the model, None where there is nothing to match; and how many there
+    are then."""
+    own, known = getattr(demos, f"{role}_labels"), getattr(model, f"{role}_labels")
+    n, most = getattr(demos, f"n_{role}s"), getattr(model, f"n_{role}s")
+    if own is None and _names(role, demos, known):
+        return _numbers_matched(role, demos, known), most
+    if known is None and _names(role, model, own):
+        known = tuple(range(most))
+    if own is None or known is None:
+        _require_declared(role, own, known)
+        return None, max(n, most)
+    if own == known or tuple(map(spell, own)) == tuple(map(spell, known)):
+        return None, max(n, most)
+    return find(f"{role}_labels", own, known, what=f"{role} label", error=InvalidDemonstrations), max(n, most)
+
+
+def _named(role: str, demos: Demonstrations) -> bool:
+    return getattr(demos, f"{role}_labels") is not None or role in demos.numbered
+
+
+def _names(role: str, numbered: Demonstrations | MDP, others: Any) -> bool:
+    """Whether the whole numbers of a table are labels: those of the other side are numbers, and not just 0, 1, 2, …"""
+    return role in numbered.numbered and others is not None and holds_numbers(others) and not are_positions(others)
+
+
+def _numbers_matched(role: str, demos: Demonstrations, known: Any) -> Ints:
+    """Where the whole numbers of a column stand among the labels; those that no row has stand nowhere."""
+    seen = demos.counts.sum(axis=1 if role == "state" else 0) > 0.0
+    if role == "state":
+        seen = seen | (demos.starts > 0.0)
+        seen[demos.transition_counts.tocoo().coords[1]] = True
+        if demos.goal_states is not None:
+            seen[demos.goal_states] = True
+    met = np.flatnonzero(seen)
+    place = np.zeros(seen.size, dtype=np.intp)
+    place[met] = find(role, met.tolist(), known, what=role, error=InvalidDemonstrations)
+    return place
 
 
 def _require_declared(role: str, own: Any, model: Any) -> None:

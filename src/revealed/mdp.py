@@ -74,6 +74,7 @@ class MDP(Placed):
     base: MDP | None
     base_state: npt.NDArray[np.intp] | None
     goal = cast("int | None", None)  # the state that trips are heading for, of a model made by `toward`
+    numbered = cast("tuple[str, ...]", ())  # roles of columns of whole numbers in a table, which may be labels
 
     def __init__(
         self,
@@ -176,6 +177,7 @@ class MDP(Placed):
         table = read_transitions(frame, columns, states, actions)
         made = cls.__new__(cls)
         made._build(**table.model(terminal, initial), discount=discount)
+        made._set(numbered=tuple(role for role in ("state", "action") if getattr(table, f"{role}_labels") is None))
         return made
 
     def to_frame(
@@ -345,6 +347,8 @@ class MDP(Placed):
         other = MDP.__new__(MDP)
         (other.__init__ if "transitions" in changes else other._build)(**(arguments | changes))
         other._set(device=self.device)
+        if self.numbered and "transitions" not in changes:
+            other._set(numbered=self.numbered)
         if "transitions" not in changes:
             other._set(base=self.base, base_state=self.base_state, estimated=self.estimated)
         return other

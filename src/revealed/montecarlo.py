@@ -30,6 +30,7 @@ from revealed.montecarlo_table import MonteCarlo
 from revealed.parallel import each, one_thread, workers
 from revealed.progress import Progress
 from revealed.uncertainty import BOOTSTRAP
+from revealed.voices import arg
 
 USABLE = ("converged", "unidentified")  # the latter is a point among equals: what to compare is the user's business
 NO_WEIGHTS = (
@@ -323,7 +324,7 @@ def _length(world: World | City, length: int | None) -> int | None:
     """Decisions per trajectory at most; None where trips go as far as their goals."""
     if isinstance(world, City):
         if length is not None:
-            raise InvalidInput("length", "None where trips have goals: they end on arrival", repr(length))
+            raise InvalidInput.conflict("length", "has no effect where trips have goals: they end on arrival")
         return None
     return int(world.length if length is None else length)
 
@@ -345,8 +346,8 @@ def _check_errors(kind: Any, joint: Any, reps: Any, model: Any) -> None:
         require_option("kind", kind, KINDS)
     require_flag("joint", joint)
     if reps is not None and kind != "bootstrap":
-        remedy = 'Pass kind="bootstrap" as well, or leave reps out; `replications` are the data sets.'
-        raise InvalidOption("reps", f"nothing of it with kind={kind!r}", repr(reps), remedy=remedy)
+        rule, remedy = f"requires `{arg('kind', 'bootstrap')}`", "The number of data sets is `replications`."
+        raise InvalidOption.conflict("reps", rule, remedy=remedy)
     if reps is not None:
         require_count("reps", reps, least=2)
     if model is not None and not callable(model):

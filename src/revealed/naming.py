@@ -142,12 +142,20 @@ def _as_named(argument: str, given: Any, labels: Labels, n: int) -> dict[Any, An
     if index is None or callable(index) or not hasattr(given, "to_numpy") or np.ndim(given) != 1:
         return None
     keys = [plain(key) for key in index]
-    if keys == list(range(n)) and (labels is None or not holds_numbers(labels)):
+    if len(keys) == n and are_row_numbers(keys, labels):
         return None
     twice = next((key for i, key in enumerate(keys) if key in keys[:i]), None) if len(set(keys)) < len(keys) else None
     if twice is not None:
         raise InvalidDistribution(argument, "every state named once", f"{twice!r} twice")
     return dict(zip(keys, given.to_numpy().tolist(), strict=True))
+
+
+def are_row_numbers(keys: Sequence[Any], labels: Labels) -> bool:
+    """Whether the index of a frame, 0, 1, 2, …, says nothing but the order of its rows: none of these is a label."""
+    if not all(type(key) is int and key == k for k, key in enumerate(keys)):
+        return False
+    known = () if labels is None else set(map(spell, labels))
+    return not any(spell(key) in known for key in keys)
 
 
 def _number(argument: str, key: Any, value: Any) -> float:

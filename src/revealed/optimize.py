@@ -46,7 +46,8 @@ class Settings:
     def resolved(self, objective: Objective) -> Settings:
         name = choose_optimizer(objective) if self.optimizer == "auto" else self.optimizer
         if name == "newton" and not objective.has_hessian:
-            raise InvalidOption("optimizer", "lbfgs or adam (newton is for linear rewards with features)", "'newton'")
+            rule = "cannot be newton, which requires a linear reward with features"
+            raise InvalidOption.conflict("optimizer", rule, remedy="Use lbfgs or adam.")
         network = name == "lbfgs" and getattr(objective.reward, "network", False)
         default = _DEFAULTS["network" if network else name]
         return Settings(

@@ -16,8 +16,8 @@ import numpy.typing as npt
 
 from revealed.checks import Ints
 from revealed.errors import InvalidInput
-from revealed.labels import Order, columns_of, find, holds_numbers, is_derived, near, plain, require_declared, spell
-from revealed.naming import Labels
+from revealed.labels import Order, columns_of, find, is_derived, near, plain, require_declared, spell
+from revealed.naming import Labels, are_row_numbers
 
 AXES = ("state", "action")
 
@@ -193,13 +193,11 @@ def _labels_in(
 
 
 def keys_of(index: Any, known: Labels) -> Labels:
-    """The labels of an index of pandas. One that is 0, 1, 2, … says nothing but the order, unless the labels of the
-    model are numbers, too."""
+    """The labels of an index of pandas; None where it is 0, 1, 2, … and says nothing but the order of the rows."""
     keys = tuple(plain(key) for key in index)
     if known and _nested(known[0]) and all(isinstance(key, tuple) and len(key) == 1 + len(known[0][1]) for key in keys):
         keys = tuple((key[0], key[1:]) for key in keys)  # time and the parts of a label, as tables show them
-    counted = all(type(key) is int for key in keys) and keys == tuple(range(len(keys)))
-    return None if counted and (known is None or not holds_numbers(known)) else keys
+    return None if are_row_numbers(keys, known) else keys
 
 
 def _nested(label: Any) -> bool:

@@ -146,11 +146,12 @@ class Recipe(Description):
         for name in wanted:
             if name not in self.state:
                 expected = f"a state column ({', '.join(self.state)}) and its bins"
-                raise InvalidOption("--bins", expected, repr(name), remedy="Name it as --state, too.")
+                raise InvalidOption("--bins", expected, repr(name), remedy="Add it as --state.")
         for name in self.state:
             if name not in wanted:
-                remedy = f"Whole numbers have bins, too: {name}=edges:0,1,2."
-                raise InvalidOption("--bins", f"bins of every state column, also of {name}", "none", remedy=remedy)
+                remedy = f"Whole numbers can be binned, too: --bins {name}=edges:0,1,2."
+                rule = f"must cover every state column: {name} has no bins"
+                raise InvalidOption.conflict("--bins", rule, remedy=remedy)
         if len(wanted) == 1:
             return discretize(self.source, self.state[0], **wanted[self.state[0]])
         edges = {name: list(discretize(self.source, name, **wanted[name]).edges[0]) for name in self.state}
@@ -215,8 +216,8 @@ class Recipe(Description):
         keys = self.feature_state or self.state
         lost = [name for name in keys if name not in self._table.names]
         if lost:
-            remedy = f"Where the state is called otherwise: --feature-state {self._table.names[0]}"
-            expected = f"the column {lost[0]!r} of states, as the panel calls it"
+            remedy = f"If the column has another name: --feature-state {self._table.names[0]}."
+            expected = f"a state column {lost[0]!r}, as in the panel"
             raise InvalidOption("--features", expected, ", ".join(self._table.names), remedy=remedy)
         if len(keys) != len(self.state):
             raise InvalidOption("--feature-state", f"{len(self.state)} columns, as --state has", ", ".join(keys))
@@ -323,8 +324,9 @@ class Recipe(Description):
         kernel: dict[str, Any] = {}
         if self.kernel is not None:
             if self.places is None:
-                remedy = "Name the columns of the features file with --coordinates x,y."
-                raise InvalidOption("--kernel", "coordinates of states", "none", remedy=remedy)
+                remedy = "Coordinates are two columns of the features file; bins have their centres."
+                rule = "requires `--coordinates x,y` with `--features`, or `--bins`"
+                raise InvalidOption.conflict("--kernel", rule, remedy=remedy)
             kernel = {"coordinates": self.places, "bandwidth": self.kernel}
         found = estimate_transitions(demos, unseen=self.unseen, smoothing=self.smoothing, **kernel)
         terminal = None

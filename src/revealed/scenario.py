@@ -208,7 +208,9 @@ def sides(fit: Any, params: Any, mdp: Any, reward: Any, initial: Any) -> tuple[S
             'As in params={"RC": 12.0}, mdp=fit.mdp.replace(discount=0.9), or reward=another.',
             "As in --set RC=12 or --discount 0.9.",
         )
-        raise InvalidInput("counterfactual", "something that changes: params, mdp or reward", "nothing", remedy=remedy)
+        raise InvalidInput.conflict(
+            "counterfactual", "requires at least one change: params, mdp or reward", None, remedy
+        )
     before = estimated_side(fit, initial)
     setting = as_setting(params, before.setting.names)
     words = setting.words(fit.theta)

@@ -146,10 +146,10 @@ class SeenMoves:
         taken = demos.counts.reshape(-1)
         lost = self.unknown[taken[self.unknown] > 0]
         if lost.size:
-            raise InvalidDemonstrations(
+            rule = f"cannot be infeasible: {lost.size} pairs were taken {taken[lost].sum():g} times"
+            raise InvalidDemonstrations.conflict(
                 "unseen",
-                '"infeasible" only of pairs that were never taken',
-                f"{lost.size} pairs that were taken {taken[lost].sum():g} times, but never with their next state",
+                f"{rule}, but never with their next state",
                 pair_in_words(self, *divmod(int(lost[0]), self.n_actions)),
                 self._remedy(lost // self.n_actions),
             )

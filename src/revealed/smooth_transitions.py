@@ -1,4 +1,4 @@
-"""Transitions estimated where data are thin: smoothed towards what happens in the state anyhow (theory N5a), or
+"""Transitions where data are thin: smoothed towards what happens in the state under any action (theory N5a), or
 averaged over what the same action did nearby (theory N5b). Neither has parameters; both stay sparse."""
 
 from __future__ import annotations

@@ -377,8 +377,8 @@ class Uncertain:
         if self.estimator is None:
             raise InvalidOption("bootstrap", "a fit that knows its estimator", "one that was put together by hand")
         if not self.at_maximum:
-            expected, advice = "a search that came to its end", self.status.message
-            raise InvalidOption("bootstrap", expected, self.status.code, remedy=advice)
+            rule = f"requires a fit whose search came to its end, not {self.status.code}"
+            raise InvalidOption.conflict("bootstrap", rule, remedy=self.status.message)
         again = Reestimation(
             self.estimator, self.mdp, self.demonstrations, self.theta, self.near_value, bool(self.settled)
         )

@@ -144,7 +144,7 @@ def advise(
 def _require_no_goals(demos: Any) -> None:
     if isinstance(demos, Demonstrations) and demos.goals is not None:
         remedy = "Use rv.NFXP(reward).fit(mdp, demos): it shares its work between the goals."
-        raise InvalidDemonstrations("demos", "demonstrations without goals", "trips with goals", remedy=remedy)
+        raise InvalidDemonstrations.impossible("there is no advice for trips with goals", None, remedy, "demos")
 
 
 def _as_budget(budget: Any) -> float:
@@ -203,7 +203,7 @@ def _remedies(trial: Trial) -> list[str]:
         said.append(f"At its usual start there is no value; {arg('start', 'ccp')} is set.")
     fit = trial.best
     if fit is not None and fit.status.code in ("unidentified", "cycling", "inner_solve_failed"):
-        said.append(f"Mind its status, {fit.status.code}: {marked(fit.status.message)}")
+        said.append(f"Note its status, {fit.status.code}: {marked(fit.status.message)}")
     return said
 
 
@@ -247,7 +247,7 @@ def _left_undone(found: Evidence) -> list[str]:
     ran = [m for m, t in found.trials.items() if t.best is not None]
     dropped = [m for m in ran if m not in found.refits.theta]
     if found.refits.n and dropped:
-        said.append(f"{listed(dropped)} was not refitted: the budget of {found.budget:g} s would not do.")
+        said.append(f"{listed(dropped)} was not refitted: the budget of {found.budget:g} s was too short.")
     if not found.refits.n:
         said.append("Nothing was refitted: " + _why_no_refits(found, ran))
     elif found.resampled == "decisions":
@@ -262,7 +262,7 @@ def _why_no_refits(found: Evidence, ran: list[str]) -> str:
         return "there is a single decision to resample."
     if len(ran) < 2:
         return "there are no two fits to compare."
-    return f"every resample failed, or a budget of {found.budget:g} s would not do."
+    return f"every resample failed, or the budget of {found.budget:g} s was too short."
 
 
 def _plain(value: Any) -> Any:

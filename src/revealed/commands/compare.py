@@ -17,15 +17,16 @@ if TYPE_CHECKING:
     from revealed.recipe import Recipe
 
 METHODS = ("nfxp", "ccp", "npl")
-GOALS = "No advice where trips have goals: NFXP shares its work between them and needs no first step."
-SAME = "MCE-IRL is NFXP under its other name: its estimates are those of the column NFXP."
+GOALS = "No recommendation for trips with goals: use NFXP, which shares its work between goals and needs no first step."
+SAME = "MCE-IRL is another name for NFXP: its estimates are those in the column NFXP."
 
 
 def compare(config: Config = None, json: Json = False, force: Force = False, **options: Any) -> None:
-    """Run every method on the same data, and say which suits it.
+    """Run every method on the same data and recommend one.
 
-    Prints estimates of NFXP (= MCE-IRL), CCP and NPL side by side, then the advice and what it rests on. With --out it
-    writes compare.csv, advice.txt, compare.html, config.toml, and a folder per method as revealed fit does.
+    Prints the estimates of NFXP (= MCE-IRL), CCP and NPL side by side, then a recommendation and the measurements
+    behind it. With --out, also writes compare.csv, advice.txt, compare.html, config.toml, and one folder per method, as
+    revealed fit does.
 
     \b
     Example:
@@ -79,7 +80,7 @@ def _run(recipe: Recipe) -> Compared:
                 first = first or error
                 found.failed.append(f"{method.upper()} has no estimate: {in_flags(error, PANEL)}")
             if found.stopped or (method in found.fits and found.fits[method].status.interrupted):
-                found.stopped = found.stopped or "stopped: methods that were not reached are missing."
+                found.stopped = found.stopped or "stopped: the remaining methods were not run."
                 return found
         if not found.fits and first is not None:
             raise first
@@ -88,7 +89,7 @@ def _run(recipe: Recipe) -> Compared:
         if not found.fits:
             raise
         missing = [method.upper() for method in METHODS if method not in found.fits]
-        found.stopped = f"stopped: {', '.join(missing) or 'the advice'} is missing, what was finished is kept."
+        found.stopped = f"stopped before {', '.join(missing) or 'the recommendation'}; finished results are kept."
     return found
 
 

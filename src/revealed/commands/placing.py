@@ -32,8 +32,8 @@ def claim(out: str | os.PathLike[str], ours: Iterable[str], force: bool = False)
     so is one that cannot be written: better now than after the work."""
     folder = Path(out)
     if folder.is_dir() and not force and not _is_ours(folder, {*ours, LOCK}):
-        expected = "a new or empty folder, or one that this command wrote"
-        raise InvalidOption("--out", expected, f"{folder}, which holds other things", remedy="Or add --force.")
+        rule = f"cannot be {folder}, which holds files that this command did not write"
+        raise InvalidOption.conflict("--out", rule, remedy="Choose another folder, or add --force.")
     there = next(path for path in (folder, *folder.absolute().parents) if path.exists() or path.is_symlink())
     prepare_folder(there, "--out")
     return folder
@@ -129,9 +129,9 @@ def target_file(out: str | os.PathLike[str], force: bool = False) -> Path:
     if path.suffix.lower() not in (".csv", ".parquet"):
         raise InvalidOption("--out", "a file that ends in .csv or .parquet", str(path))
     if path.is_dir():
-        raise InvalidInput("--out", "a file", f"{path}, which is a folder")
+        raise InvalidInput("--out", "the path of a file", f"{path}, which is a folder")
     if path.exists() and not force:
-        raise InvalidOption("--out", "a new file", f"{path}, which is there already", remedy="Or add --force.")
+        raise InvalidOption.conflict("--out", f"cannot be {path}, which exists", remedy="Add --force to overwrite it.")
     prepare_folder(path.parent, "--out")
     return path
 

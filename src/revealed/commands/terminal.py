@@ -76,7 +76,7 @@ def one_line(arguments: Mapping[str, str] = PANEL) -> Iterator[None]:
         say("stopped.")
         raise typer.Exit(INTERRUPTED) from None
     except MemoryError:
-        say("memory ran out. A smaller model, fewer bins, or a machine with more of it.")
+        say("out of memory. Use a smaller model, fewer bins, or a machine with more memory.")
         raise typer.Exit(MISTAKE) from None
     except OSError as error:
         if error.errno != errno.EPIPE:

@@ -141,7 +141,7 @@ def require_dates(period: str, clock: Column) -> None:
 
 def no_dates(period: str) -> InvalidInput:
     remedy = "Leave it out: whole numbers count periods already."
-    return InvalidInput("period", "None, where times are not dates", repr(period), remedy=remedy)
+    return InvalidInput.conflict("period", f"cannot be {period!r}: times are not dates", remedy=remedy)
 
 
 def _dates_of(clock: Column) -> Column:

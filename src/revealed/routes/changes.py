@@ -29,7 +29,7 @@ def close_links(network: RoadNetwork, links: Any) -> RoadNetwork:
     closed[network.indices(links)] = True
     kept = ~closed[network.target]
     if not kept.any():
-        raise InvalidInput("links", "links without which a turn is left", "all that turns lead to")
+        raise InvalidInput.impossible("no turn is left without these links", argument="links")
     return replace(
         network,
         source=network.source[kept],
@@ -176,7 +176,7 @@ def _require_no_arrival(network: RoadNetwork, ends: Ints) -> None:
     twice = ends[np.isin(ends, network.arrival)]
     if twice.size:
         got = f"the arrival link {network.links[twice[0]]!r}"
-        raise InvalidInput("destinations", "links that are no arrivals", got)
+        raise InvalidInput("destinations", "links that are not arrival links themselves", got)
 
 
 def _arrival_labels(network: RoadNetwork, ends: Ints) -> tuple[str, ...]:

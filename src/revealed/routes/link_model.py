@@ -144,13 +144,13 @@ class LinkModel:
         missing = np.flatnonzero(turns < 0)
         if missing.size:
             i = int(missing[0])
-            got = f"{plain(given[i])!r} to {plain(given[i + 1])!r}"
+            what = f"no turn leads from {plain(given[i])!r} to {plain(given[i + 1])!r}"
             remedy = self.network.ways_in_words(int(path[i]))
-            raise InvalidInput("links", "turns of the network", got, f"place {i}", remedy)
+            raise InvalidInput.impossible(what, f"position {i}", remedy, "links")
         early = np.flatnonzero(path[:-1] == path[-1])
         if early.size:
-            expected = f"a path that ends on entering its destination {plain(given[-1])!r}"
-            raise InvalidInput("links", expected, "it passes there earlier", f"place {early[0]}")
+            what = f"a path cannot pass its destination {plain(given[-1])!r} before it ends there"
+            raise InvalidInput.impossible(what, f"position {early[0]}", argument="links")
         return path, turns
 
     def along(self, origin: int, turns: Ints) -> tuple[Any, ...]:

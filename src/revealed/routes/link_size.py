@@ -25,7 +25,7 @@ from revealed.paths import BLOCK
 from revealed.positions import same_labels
 from revealed.progress import Progress
 from revealed.rewards.base import align_reward, is_linear, require_reward
-from revealed.rewards.holes import undefined
+from revealed.rewards.holes import require_defined, undefined
 from revealed.rewards.linear import LinearReward
 from revealed.routes.demand import as_demand
 from revealed.routes.expected import require_ways
@@ -80,7 +80,7 @@ class LinkSizes:
         if self.by == "goal":
             return int(goal), -1
         if origin is None:
-            raise InvalidInput("origin", "the link where the trip starts: sizes are those of pairs", "None")
+            raise InvalidInput.conflict("origin", "is required: these link sizes are per pair of origin and goal")
         return int(goal), int(origin)
 
     def _unknown(self, goal: int, origin: int | None) -> InvalidInput:
@@ -194,6 +194,7 @@ class LinkSizeReward:
             )
         self.base, self.sizes = reward, sizes
         self._matrix = _per_pair(reward, sizes.network)
+        require_defined(reward, sizes.network.mdp)
         self._none = self._with(np.zeros(0), np.zeros(0, dtype=np.intp))
 
     @property

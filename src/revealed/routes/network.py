@@ -166,7 +166,7 @@ class RoadNetwork:
     ) -> RoadNetwork:
         if turns.source.size == 0:
             remedy = "Check the columns of nodes, or the turns."
-            raise InvalidInput("links", "links of which at least two meet", "no turn", remedy=remedy)
+            raise InvalidInput.impossible("no link leads to another: there is no turn", None, remedy, "links")
         S = len(links.labels)
         n_slots = np.bincount(turns.source, minlength=S)
         begin = np.cumsum(n_slots) - n_slots
@@ -266,8 +266,8 @@ class RoadNetwork:
         ends = [self.indices([turn_from], "turn_from"), self.indices([turn_to], "turn_to")]
         k = int(self.turns_between(*ends)[0])
         if k < 0:
-            remedy, got = self.ways_in_words(int(ends[0][0])), f"link {plain(turn_to)!r}"
-            raise InvalidInput("turn_to", f"a link that follows link {plain(turn_from)!r}", got, remedy=remedy)
+            what = f"no turn leads from link {plain(turn_from)!r} to link {plain(turn_to)!r}"
+            raise InvalidInput.impossible(what, None, self.ways_in_words(int(ends[0][0])), "turn_to")
         return k
 
     def ways_in_words(self, link: int) -> str:

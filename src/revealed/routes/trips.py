@@ -294,14 +294,14 @@ def _passed_before(network: RoadNetwork, rows: Rows) -> Fault | None:
     k = int(early[0])
     end = int(np.flatnonzero(rows.last & (rows.trip == rows.trip[k]))[0])
     label = network.links[rows.link[k]]
-    got = f"{rows.whose(k)} at its last link {label!r} at sequence {rows.shown[k]} and again at {rows.shown[end]}"
+    what = f"{rows.whose(k)} enters its last link {label!r} at sequence {rows.shown[k]} and again at {rows.shown[end]}"
     where = f"row {rows.row[k]}; {how_many(np.unique(rows.trip[early]).size, 'such trip')}"
     remedy = (
-        "A trip ends on entering its destination. Cut the trip there, drop a row that stands twice, let trips pass "
+        "A trip ends on entering its destination. Cut the trip there, drop a duplicated row, let trips pass "
         f"through with {either(f'network.with_arrivals([{label!r}])', '--arrivals')}, or {DROP}"
     )
-    expected = "trips that come to their last link once"
-    return Fault(early, InvalidDemonstrations(ARGUMENT, expected, got, where, remedy), "the last link is passed before")
+    error = InvalidDemonstrations.impossible(what, where, remedy, ARGUMENT)
+    return Fault(early, error, "the last link is passed before")
 
 
 def _turned_nowhere(network: RoadNetwork, rows: Rows) -> Fault | None:
@@ -311,12 +311,10 @@ def _turned_nowhere(network: RoadNetwork, rows: Rows) -> Fault | None:
         return None
     k = int(lost[0])
     first, second = (network.links[rows.link[i]] for i in (k, k + 1))
-    got = (
-        f"{rows.whose(k)}, which goes from link {first!r} to link {second!r} at sequence {rows.shown[k + 1]}, "
-        "but there is no such turn"
-    )
+    what = f"no turn leads from link {first!r} to link {second!r}, where {rows.whose(k)} goes"
+    what += f" at sequence {rows.shown[k + 1]}"
     mend = "The link stands twice in a row: keep one of the rows" if first == second else "Correct the trip"
     remedy = f"{mend}, {'' if first == second else 'add the turn to the network, '}or {DROP}"
     where = f"row {rows.row[k + 1]}; {_such(rows, lost, 'move')}"
-    error = InvalidDemonstrations(ARGUMENT, "trips along turns of the network", got, where, remedy)
+    error = InvalidDemonstrations.impossible(what, where, remedy, ARGUMENT)
     return Fault(lost, error, "a turn is not in the network")

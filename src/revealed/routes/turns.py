@@ -83,7 +83,7 @@ def join_links(
     elif nodes is not None:
         turns = turns_that_meet(nodes)
     else:
-        raise InvalidInput("turns", "a table of turns where nodes are not known", "None")
+        raise InvalidInput.conflict("turns", "is required where nodes are not known")
     return turns if u_turns or nodes is None else without_u_turns(turns, nodes)
 
 
