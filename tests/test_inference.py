@@ -339,7 +339,7 @@ def test_errors_of_a_large_network_say_what_to_do_instead(monkeypatch):
     monkeypatch.setattr("revealed.inference.MOST_PARAMETERS", 2)
     fit = rv.NFXP(rv.LinearReward(features)).fit(mdp, demos)
     for asked in (fit, fit.with_errors("cluster")):
-        with pytest.raises(InvalidOption, match=r"`standard errors`.*at most 2 parameters.*with_errors\(.bootstrap"):
+        with pytest.raises(InvalidOption, match=r"too many .*at most 2 parameters.*with_errors\(.bootstrap"):
             _ = asked.bse
     with pytest.raises(InvalidOption, match=r"`kind`.*Did you mean cluster\?"):
         fit.with_errors("clustered")
