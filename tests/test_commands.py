@@ -270,10 +270,7 @@ def test_what_the_library_calls_otherwise_is_said_in_flags():
         (("fit", *TRIPS, "--discount", "1.5"), "`--discount`: expected a number in [0, 1]; got 1.5."),
         (("fti",), "fit"),
         (("fit", "nowhere.csv", *TRIPS[1:]), "`PANEL`: expected a CSV or Parquet file that exists; got nowhere.csv."),
-        (
-            ("fit", "trips.csv", "--id", "rider"),
-            "`--time`: expected the column that says when each decision was made; got nothing",
-        ),
+        (("fit", "trips.csv", "--id", "rider"), "`--time` is required (time column; orders the rows of each id)."),
         (("fit", *TRIPS, "--id", "ridr"), "`--id`: expected the name of a column among 'rider'"),
         (("fit", *TRIPS, "--columns", "shop"), "got 'shop'. Did you mean shops?"),
         (("fit", *TRIPS[:-4], "--coordinates", "x,z"), "'z'"),
@@ -502,7 +499,7 @@ def test_several_columns_and_an_end_survive_the_round_trip(no_report):
     (found,) = json.loads(well("predict", "grid-fit", "--state", "1,2", "--json"))["choices"]
     assert (found["x"], found["y"]) == (1, 2)
     assert found["e"] == fit.policy[fit.state_labels.index((1, 2)), 0]
-    assert "(2, 2), where everything ends" in one_line(here("predict", "grid-fit", "--state", "2,2"))
+    assert "nothing is decided in (2, 2), which is terminal" in one_line(here("predict", "grid-fit", "--state", "2,2"))
 
 
 def test_on_a_horizon_the_period_is_asked_for(own, no_report):

@@ -202,7 +202,7 @@ def test_models_on_a_horizon_and_rooms_too_small_are_refused(monkeypatch):
         rv.NFXP(made.reward).fit(made.mdp.unroll(30), made.demos)
     monkeypatch.setattr("revealed.goal_estimation.MOST_STORED", 10)
     for fit in (rv.NPL(made.reward), rv.NFXP(made.reward, weighting="occupancy")):
-        with pytest.raises(InvalidOption, match=r"NFXP streams its goals\."):
+        with pytest.raises(InvalidOption, match=r"Use NFXP, which streams its goals\."):
             fit.fit(made.mdp, made.demos)
 
 

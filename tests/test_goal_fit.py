@@ -55,7 +55,7 @@ def test_without_labels_goals_are_indices(goal_trips, goal_fit):
 def test_what_each_goal_has_of_its_own_is_asked_for_by_goal(goal_fit, name):
     with pytest.raises(
         GoalsHaveTheirOwn,
-        match=rf"`fit\.{name}`: expected decisions without goals; got trips, whose .* Use fit\.\w+_for\(goal\)\.$",
+        match=rf"`fit\.{name}` depends on the goal of a trip\. Use fit\.\w+_for\(goal\)\.$",
     ):
         getattr(goal_fit, name)
     assert not hasattr(goal_fit, name)

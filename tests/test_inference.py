@@ -297,7 +297,7 @@ def test_kinds_that_have_no_meaning_are_refused():
         known.cov_params("opg", joint=True)
     with pytest.raises(InvalidOption, match="kind"):
         fit.cov_params("hc3")
-    with pytest.raises(InvalidOption, match="with_errors"):
+    with pytest.raises(InvalidOption, match='`reps` requires `kind="bootstrap"`'):
         fit.with_errors("opg", reps=10)
 
 

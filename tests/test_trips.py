@@ -125,7 +125,7 @@ def test_a_turn_that_does_not_exist_is_named_with_its_trip():
         'Correct the trip, add the turn to the network, or leave such trips out: bad="drop".'
     ):
         town().trips(trip_table(("T1", "ab bc cd"), ("T7", "ab bc da")))
-    with pytest.raises(InvalidDemonstrations, match=r"The link stands twice in a row: keep one of the rows, or"):
+    with pytest.raises(InvalidDemonstrations, match=r"The link is repeated: keep one of the rows, or"):
         town().trips(trip_table(("T7", "ab ab bc")))
 
 
@@ -178,7 +178,7 @@ def test_bad_trips_are_left_out_and_counted_by_reason():
     assert demos.ids == ("T1", "T2")
     assert demos.notes == (
         "2 trips were left out (first 'B1'): a link is not in the network.",
-        "1 trip was left out (first 'B5'): a sequence stands twice.",
+        "1 trip was left out (first 'B5'): a sequence number occurs twice.",
         "1 trip was left out (first 'B4'): the last link is passed before.",
         "1 trip was left out (first 'B3'): a turn is not in the network.",
     )

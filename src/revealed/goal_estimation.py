@@ -144,7 +144,7 @@ class GoalRun(Run):
     def _occupancy_rows(self) -> GoalRows:
         """ρ = Occ^π̂E ⊙ π̂_E for each goal, trips as often as they were seen (theory O3)."""
         rows, starts = self.observed, self._starts()
-        self._require_room("weighting", '"sample" with so many goals and states')
+        self._require_room("weighting", "the occupancies of all goals")
         states, rho, case = [], [], []
         for c in range(rows.n_cases):
             mdp = self.mdp.toward_state(int(rows.goal[c]))
@@ -170,10 +170,11 @@ class GoalRun(Run):
         np.add.at(out, (case, steps.state[first]), weight / weight.sum())
         return out if self.mdp.initial is None else out.sum(axis=1, keepdims=True) * self.mdp.initial
 
-    def _require_room(self, name: str, expected: str) -> None:
+    def _require_room(self, name: str, what: str) -> None:
         pairs = self.observed.n_cases * self.mdp.feasible.size
         if pairs > MOST_STORED:
-            raise InvalidOption(name, expected, f"{pairs:.2g} pairs", remedy="NFXP streams its goals.")
+            what, remedy = f"{what} do not fit into memory ({pairs:.2g} pairs)", "Use NFXP, which streams its goals."
+            raise InvalidOption.impossible(what, None, remedy, name)
 
     def _transition_notes(self) -> tuple[str, ...]:
         """Transitions that were estimated from trips whose arrivals nobody saw lack the moves into the goals."""
@@ -186,7 +187,7 @@ class GoalRun(Run):
     # -- NPL ----------------------------------------------------------------------------------------------------------
 
     def improved(self, best: Evaluation) -> tuple[Any, Any]:
-        self._require_room("NPL", "policies of all goals that fit into memory")
+        self._require_room("NPL", "the policies of all goals")
         cases: Any = best.objective.cases[0]
         return cases.policies(self.reward, best.theta), None
 

@@ -58,11 +58,10 @@ class GoalFit(AnyFit):
     def __getattr__(self, name: str) -> Any:
         if name in _FOR_EACH:
             remedy = f"Use fit.{_FOR_EACH[name]}(goal)."
-            got = "trips, whose behaviour depends on where they go"
-            raise GoalsHaveTheirOwn(f"fit.{name}", "decisions without goals", got, remedy=remedy)
+            raise GoalsHaveTheirOwn.conflict(f"fit.{name}", "depends on the goal of a trip", remedy=remedy)
         if name == "demand_curve":
             remedy = "Use fit.counterfactual(params={name: value}) for each value."
-            raise GoalsHaveTheirOwn(f"fit.{name}", "decisions without goals, which go on", "trips", remedy=remedy)
+            raise GoalsHaveTheirOwn.conflict(f"fit.{name}", "does not apply to trips with goals", remedy=remedy)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     @property

@@ -283,7 +283,7 @@ def _twice(rows: Rows) -> Fault | None:
     where = f"row {rows.row[k + 1]}; {_such(rows, same, 'row')}"
     remedy = f"Tell which comes first, or {DROP}"
     error = InvalidDemonstrations(ARGUMENT, "one row per trip and sequence", got, where, remedy)
-    return Fault(same, error, "a sequence stands twice")
+    return Fault(same, error, "a sequence number occurs twice")
 
 
 def _passed_before(network: RoadNetwork, rows: Rows) -> Fault | None:
@@ -313,7 +313,7 @@ def _turned_nowhere(network: RoadNetwork, rows: Rows) -> Fault | None:
     first, second = (network.links[rows.link[i]] for i in (k, k + 1))
     what = f"no turn leads from link {first!r} to link {second!r}, where {rows.whose(k)} goes"
     what += f" at sequence {rows.shown[k + 1]}"
-    mend = "The link stands twice in a row: keep one of the rows" if first == second else "Correct the trip"
+    mend = "The link is repeated: keep one of the rows" if first == second else "Correct the trip"
     remedy = f"{mend}, {'' if first == second else 'add the turn to the network, '}or {DROP}"
     where = f"row {rows.row[k + 1]}; {_such(rows, lost, 'move')}"
     error = InvalidDemonstrations.impossible(what, where, remedy, ARGUMENT)
