@@ -38,10 +38,9 @@ LEVEL = 1  # of compression: several times faster than the usual 6, and hardly l
 SAVE_ANEW = "Copy it again, or save the fit anew."
 KINDS = "biufcMmSU"  # of NumPy's types: no objects, which would be pickled, and no records
 
-# the last record of a zip, without a comment; where its numbers do not fit, the two records before it (zip64)
+# the last record of a zip, without a comment; of large files the two records before it, whose numbers are wider (zip64)
 END, END64, LOCATOR = struct.Struct("<4s4H2LH"), struct.Struct("<4sQ2H2L4Q"), struct.Struct("<4sLQL")
 LOCAL = struct.Struct("<4s5H3L2H")  # what stands before each member
-NARROW = 0xFFFF, 0xFFFFFFFF  # in place of a number that does not fit
 
 # what zipfile, zlib and NumPy make of damaged bytes (NotImplementedError is a RuntimeError, UnicodeError a ValueError)
 DAMAGE = (
@@ -162,14 +161,15 @@ def _require_one_archive(archive: zipfile.ZipFile, path: Path) -> None:
 def _directory(file: BinaryIO, size: int) -> tuple[int, int]:
     """Where the directory begins, and where the file ends if the last record is where it must be."""
     file.seek(max(0, size - END.size))
-    signature, *numbers, length, begin, comment = END.unpack(file.read(END.size))
+    signature, *_, length, begin, comment = END.unpack(file.read(END.size))
     end = size - END.size
     if signature != b"PK\x05\x06" or comment:
         raise ValueError("its last record is not where it must be")
-    if not {*numbers, length, begin}.isdisjoint(NARROW):
-        file.seek(max(0, end - LOCATOR.size - END64.size))
-        *_, length, begin = END64.unpack(file.read(END64.size))
-        end -= LOCATOR.size + END64.size
+    before = max(0, end - LOCATOR.size - END64.size)
+    file.seek(before)
+    wide, locator = END64.unpack(file.read(END64.size)), file.read(LOCATOR.size)
+    if locator.startswith(b"PK\x06\x07"):
+        (*_, length, begin), end = wide, before
     return begin, size if begin + length == end else -1
 
 

@@ -304,6 +304,10 @@ class Demonstrations(Trips):
         keeps its place."""
         return replace(self._with(self._steps_toward(goal), self.ids, self.agent_weights), columns=self.columns)
 
+    def counted_again(self) -> Demonstrations:
+        """The same decisions with counts that are made anew, of the single steps."""
+        return self._with(self._require_steps("Decisions can be counted again"), self.ids, self.agent_weights)
+
     def _with(self, steps: Steps, ids: tuple[Any, ...], agent_weights: Floats | None) -> Demonstrations:
         """Some of the steps; the rest is as it is here."""
         other = self._from_steps(steps, None, self.n_states, self.n_actions, ids)

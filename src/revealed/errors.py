@@ -158,6 +158,10 @@ class MissingData(InvalidInput):
     """Data files that the call needs are not there. Remedy: the message says which, and where they are looked for."""
 
 
+class CannotWrite(InvalidInput):
+    """A file or folder cannot be written. Remedy: the message says why; make room, or choose another place."""
+
+
 class UnreadableFit(InvalidInput):
     """A file is no saved fit, is damaged, or comes from a newer version. Remedy: the message says which; save anew."""
 

@@ -21,7 +21,7 @@ import scipy.sparse as sp
 from revealed import estimators
 from revealed.archive import Arrays, read_archive, unreadable
 from revealed.bootstrap import Bootstrap, Replication
-from revealed.errors import InvalidInput, InvalidReward, RevealedError
+from revealed.errors import InvalidInput, InvalidReward
 from revealed.estimation import Options
 from revealed.fit import AnyFit, Fit
 from revealed.goal_fit import GoalFit
@@ -53,8 +53,8 @@ def load(path: str | os.PathLike[str], reward: Reward | None = None) -> Any:
         if reward is not None:
             raise
         raise unreadable(file, "whose reward does not fit its model") from None
-    except (RevealedError, KeyError, TypeError, ValueError, IndexError, AttributeError, RecursionError) as error:
-        raise unreadable(file, f"whose parts do not fit together: {error}") from error
+    except Exception as error:  # of any kind: what a damaged part does to NumPy or SciPy is theirs to choose
+        raise unreadable(file, f"whose parts do not fit together: {error or type(error).__name__}") from error
 
 
 def _find(path: Any) -> Path:
@@ -183,6 +183,9 @@ def _make(kind: str, fields: dict[str, Any]) -> Any:
         return cls.from_description(fields)
     if hasattr(cls, "__dataclass_fields__"):
         return cls(**fields)
+    hidden = [name for name in fields if callable(getattr(cls, name, None))]
+    if hidden:
+        raise ValueError(f"{kind} has no part that is called {hidden[0]}")
     made = cls.__new__(cls)
     if kind == "MDP":
         _require_fields(fields, MDP.__annotations__)

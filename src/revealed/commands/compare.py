@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from revealed.commands.fit import describe, end, with_bootstrap
 from revealed.commands.flags import Config, Force, Json, with_options
-from revealed.commands.terminal import one_line, print_json, show, tell
+from revealed.commands.terminal import one_line, print_json, show, tell, tell_replaced
 from revealed.commands.wording import PANEL, in_flags
 from revealed.errors import RevealedError
 
@@ -35,17 +35,19 @@ def compare(config: Config = None, json: Json = False, force: Force = False, **o
     """
     with one_line():
         from revealed.commands.folder import OURS
-        from revealed.commands.placing import claim, keep
+        from revealed.commands.placing import claim, has_results, keep
         from revealed.recipe import Recipe
 
         recipe = Recipe.from_flags(options, config)
         folder = None if recipe.out is None else claim(recipe.out, OURS, force)
         found = _run(recipe)
+        replaced = has_results(folder, OURS)
         files = keep(folder, OURS, lambda beside, home: _write(beside, home, recipe, found))
         if json:
-            print_json(_describe(found) | {"files": files})
+            print_json(_describe(found) | {"files": files, "replaced": replaced})
         else:
             _show(found, folder)
+            tell_replaced(replaced)
         end(*found.fits.values(), stopped=found.stopped)
 
 

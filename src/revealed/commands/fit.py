@@ -17,6 +17,7 @@ from revealed.commands.terminal import (
     say,
     show,
     tell,
+    tell_replaced,
 )
 from revealed.commands.wording import in_flags
 
@@ -52,17 +53,18 @@ def fit(config: Config = None, json: Json = False, force: Force = False, **optio
     """
     with one_line():
         from revealed.commands.folder import OURS, write_fit
-        from revealed.commands.placing import claim, keep
+        from revealed.commands.placing import claim, has_results, keep
         from revealed.recipe import Recipe
 
         recipe = Recipe.from_flags(options, config)
         folder = None if recipe.out is None else claim(recipe.out, OURS, force)
         found, stopped = with_bootstrap(recipe.fit())
+        replaced = has_results(folder, OURS)
         files = keep(folder, OURS, lambda beside, home: write_fit(found, beside, recipe, home))
         if json:
-            print_json(describe(found) | {"files": files})
+            print_json(describe(found) | {"files": files, "replaced": replaced})
         else:
-            show_fit(found, folder)
+            show_fit(found, folder, replaced)
         end(found, stopped=stopped)
 
 
@@ -91,7 +93,7 @@ def with_bootstrap(found: AnyFit) -> tuple[Any, str]:
     return replace(plain, status=status), line
 
 
-def show_fit(found: AnyFit, folder: Path | None) -> None:
+def show_fit(found: AnyFit, folder: Path | None, replaced: bool) -> None:
     """The summary, what was left out of the data, and where things are."""
     show(found.summary())
     if folder is None:
@@ -101,6 +103,7 @@ def show_fit(found: AnyFit, folder: Path | None) -> None:
 
         tables = ", ".join(tables_of(found))
         tell(f"Wrote {folder / 'report.html'}; also params.csv, {tables} and fit.zip there.")
+        tell_replaced(replaced)
 
 
 def end(*fits: AnyFit, stopped: str = "") -> None:

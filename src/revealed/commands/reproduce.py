@@ -109,7 +109,7 @@ def report(folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of
     Example:
       revealed report results/quick
     """
-    with one_line({}):
+    with one_line({"out": "DIR"}):
         _report(folder)
 
 

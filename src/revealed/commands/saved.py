@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from revealed.commands.flags import Force, Json
-from revealed.commands.terminal import one_line, print_json, say, show, show_rows, tell
+from revealed.commands.terminal import one_line, print_json, say, show, show_rows, tell, tell_replaced
 from revealed.commands.wording import FIT, in_flags
 
 if TYPE_CHECKING:
@@ -231,7 +231,7 @@ def counterfactual(
 
 def _answer(saved: Path, asked: Changes, bands: dict[str, Any], out: Path | None, json: bool, force: bool) -> None:
     """Ask, write, and show."""
-    from revealed.commands.placing import claim, keep
+    from revealed.commands.placing import claim, has_results, keep
     from revealed.commands.questions import ANSWER, ask, describe_answer, write_answer
     from revealed.commands.trip_questions import TRIP_ANSWER, ask_trips, require_goals, write_trip_answer
 
@@ -243,14 +243,16 @@ def _answer(saved: Path, asked: Changes, bands: dict[str, Any], out: Path | None
         answer, write = ask_trips(fit, names, asked, bands), write_trip_answer
     else:
         answer, write = ask(fit, names, asked, bands), write_answer
+    replaced = has_results(folder, ours)
     files = keep(folder, ours, lambda beside, home: write(answer, fit, names, beside, home))
     if json:
-        print_json(describe_answer(answer) | {"files": files})
+        print_json(describe_answer(answer) | {"files": files, "replaced": replaced})
         return
     show(answer, spare=("se",))
     if folder is not None:
         tables = [f"{name}.csv" for name in files if name != "counterfactual"]
         tell(f"Wrote {folder / 'counterfactual.html'}; also {', '.join(tables[:-1])} and {tables[-1]} there.")
+        tell_replaced(replaced)
 
 
 def _open(saved: Path) -> tuple[Any, Names]:
