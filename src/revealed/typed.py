@@ -87,7 +87,7 @@ def typed_terminal(texts: Sequence[str], state: Sequence[str], transitions: Any)
     if len(state) > 1 or not any("," in text for text in texts):
         return as_labels(texts, [state] if len(state) > 1 else [])
     table = read_table(transitions, "transitions")
-    return as_labels(texts, [label for name in table.names for label in table.columns[name].tolist()])
+    return as_labels(texts, [label for name in table.names for label in table.raw_labels("transitions", name).tolist()])
 
 
 def landing_columns(given: Sequence[str], state: Sequence[str], known: Sequence[str]) -> Any:
