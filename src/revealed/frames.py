@@ -212,35 +212,42 @@ def _other(orders: list[Any]) -> Any:
 
 
 def _order_in_parquet(file: str, name: str) -> list[Any] | None:
-    query = "SELECT decode(key), value FROM parquet_kv_metadata(?)"
     try:
-        with _duckdb().connect() as connection:
-            notes = {key: bytes(value) for key, value in connection.execute(query, [file]).fetchall()}
-    except _duckdb().Error:  # whoever reads the file will say so
-        return None
-    if "ARROW:schema" not in notes:
-        return None
-    try:
-        from pyarrow import parquet
+        from pyarrow import ArrowException, parquet
     except ImportError:
-        if not _ordered_by_pandas(notes, name) and b"_PL_ENUM" not in b64decode(notes["ARROW:schema"]):
-            return None
-        what = f"the order of the categories in {Path(file).name} is read by pyarrow: pip install pyarrow"
-        raise MissingDependency(f"{what}. Or give states= and actions=.") from None
-    one = parquet.ParquetFile(file)
-    kind = one.schema_arrow.field(name).type if name in one.schema_arrow.names else None
+        return _refuse_unseen_order(file, name)
+    try:
+        one = parquet.ParquetFile(file)
+    except (ArrowException, OSError):  # whoever reads the file will say so
+        return None
+    schema = one.schema_arrow
+    kind = schema.field(name).type if name in schema.names else None
     if getattr(kind, "ordered", False):
         return _order_in_arrow(one.read_row_group(0, columns=[name]).column(name)) if one.num_row_groups else None
-    if _ordered_by_pandas(notes, name):
+    if kind is not None and _ordered_by_pandas((schema.metadata or {}).get(b"pandas", b"{}"), name):
         remedy = "Give the order yourself (states=, actions=)."
         got = f"{name!r} in {Path(file).name}, an ordered category of {kind}, of which Parquet keeps no order"
         raise InvalidInput("path", "ordered categories of text", got, remedy=remedy)
     return None
 
 
-def _ordered_by_pandas(notes: dict[str, bytes], name: str) -> bool:
+def _refuse_unseen_order(file: str, name: str) -> None:
+    """Without pyarrow it can only be told that a column had an order."""
+    query = "SELECT decode(key), value FROM parquet_kv_metadata(?)"
+    try:
+        with _duckdb().connect() as connection:
+            notes = {key: bytes(value) for key, value in connection.execute(query, [file]).fetchall()}
+    except _duckdb().Error:
+        return
+    enums = b"_PL_ENUM" in b64decode(notes.get("ARROW:schema", b""))
+    if enums or _ordered_by_pandas(notes.get("pandas", b"{}"), name):
+        what = f"the order of the categories in {Path(file).name} is read by pyarrow: pip install pyarrow"
+        raise MissingDependency(f"{what}. Or give states= and actions=.")
+
+
+def _ordered_by_pandas(notes: bytes, name: str) -> bool:
     """Whether pandas noted that a column was an ordered category."""
-    columns = json.loads(notes.get("pandas", b"{}")).get("columns", [])
+    columns = json.loads(notes).get("columns", [])
     return any(one.get("name") == name and (one.get("metadata") or {}).get("ordered") for one in columns)
 
 
@@ -484,30 +491,30 @@ _KINDS: tuple[tuple[Any, Any], ...] = (
 )
 
 
-def _of_one_kind(argument: str, values: Column, error: type[InvalidInput]) -> Column:
+def _of_one_kind(argument: str, values: Column, error: type[InvalidInput], label: bool = False) -> Column:
     if values.dtype != object:
-        return _of_plain_type(values)
+        return _of_plain_type(values, label)
     for kind, dtype in _KINDS:
         truth = kind == bool | np.bool_
         if all(isinstance(v, kind) and (truth or not isinstance(v, bool | np.complexfloating)) for v in values):
-            return _without_nul(argument, values, error) if kind is str else _converted(values, kind, dtype)
+            return _without_nul(argument, values, error) if kind is str else _converted(values, kind, dtype, label)
     odd = next((i for i, v in enumerate(values) if type(v) is not type(values[0])), 0)
     got = f"{type(values[0]).__name__} and {type(values[odd]).__name__}" if odd else type(values[0]).__name__
     raise error(argument, "one kind of values: numbers, dates or text", got, f"row {odd}")
 
 
-def _of_plain_type(values: Column) -> Column:
-    """Whole numbers in 64 bits, as text where that is not enough; times in microseconds."""
+def _of_plain_type(values: Column, label: bool) -> Column:
+    """Whole numbers in 64 bits, where that is enough; times in microseconds."""
     if values.dtype.kind == "u" and values.size and values.max() > np.iinfo(np.int64).max:
-        return values.astype(np.str_)
+        return values.astype(np.str_ if label else np.float64)
     if values.dtype.kind in "iu":
         return values.astype(np.int64, copy=False)
     return values.astype("datetime64[us]", copy=False) if values.dtype.kind == "M" else values
 
 
-def _converted(values: Column, kind: Any, dtype: Any) -> Column:
-    """Objects of one kind as an array. Decimals without decimal places are whole numbers, and those beyond 64 bits are
-    text."""
+def _converted(values: Column, kind: Any, dtype: Any, label: bool) -> Column:
+    """Objects of one kind as an array. Decimals without decimal places are whole numbers; those beyond 64 bits are text
+    as labels, and floats as values."""
     if kind is dt.time:
         return np.array([str(v).rstrip("0") if v.microsecond else str(v) for v in values])
     if kind is Decimal and all(v.is_finite() and v.as_tuple().exponent == 0 for v in values):
@@ -517,7 +524,12 @@ def _converted(values: Column, kind: Any, dtype: Any) -> Column:
     try:
         return values.astype(dtype)
     except OverflowError:
-        return np.array([str(v) for v in values])
+        return np.array([str(v) for v in values]) if label else _floats(values)
+
+
+def _floats(values: Column) -> Column:
+    """Numbers of any size, infinite where floats are not enough."""
+    return np.array([float(v) if abs(v) < 1e308 else np.inf for v in values.tolist()])
 
 
 def _in_utc(when: Any) -> Any:
@@ -529,9 +541,9 @@ def as_label_values(argument: str, values: Column, zoned: bool, error: type[Inva
     """Values as labels: whole numbers, other numbers, or text, which truth values and times become. Empty text is a
     missing label; missing ones are None."""
     missing = missing_in(values)
-    there = _of_one_kind(argument, values[~missing] if missing.any() else values, error) if not missing.all() else None
-    if there is None:
+    if missing.all():
         return values
+    there = _of_one_kind(argument, values[~missing] if missing.any() else values, error, label=True)
     if there.dtype.kind == "b":
         there = np.where(there, "True", "False")
     elif there.dtype.kind == "M":

@@ -140,7 +140,7 @@ class Recipe(Description):
         """The bins of the state columns, where they are continuous."""
         if not self.bins:
             return None
-        from revealed.bins import discretize
+        from revealed.bins import Bins, discretize
 
         wanted = dict(parse_bins(text) for text in self.bins)
         for name in wanted:
@@ -151,6 +151,8 @@ class Recipe(Description):
             if name not in wanted:
                 remedy = f"Whole numbers have bins, too: {name}=edges:0,1,2."
                 raise InvalidOption("--bins", f"bins of every state column, also of {name}", "none", remedy=remedy)
+        if all("edges" in how for how in wanted.values()):
+            return Bins(self.state, [wanted[name]["edges"] for name in self.state])
         if len(wanted) == 1:
             return discretize(self.source, self.state[0], **wanted[self.state[0]])
         edges = {name: list(discretize(self.source, name, **wanted[name]).edges[0]) for name in self.state}

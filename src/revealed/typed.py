@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from revealed.checks import as_number
 from revealed.errors import InvalidOption
 from revealed.frames import read_table
 from revealed.labels import spell
 from revealed.mdp import MDP
+
+if TYPE_CHECKING:
+    from revealed.bins import Bins
 
 
 def as_labels(texts: Sequence[str], known: Sequence[Any]) -> list[Any]:
@@ -65,6 +68,12 @@ def parse_bins(text: str) -> tuple[str, dict[str, Any]]:
     except ValueError:
         pass
     raise InvalidOption("--bins", "COLUMN=90, COLUMN=quantile:20 or COLUMN=edges:0,5,10", repr(text))
+
+
+def written_bins(bins: Bins) -> tuple[str, ...]:
+    """The way back: every column by its edges, to the last digit, so that other data fall into the same bins."""
+    each = zip(bins.columns, bins.edges, strict=True)
+    return tuple(f"{name}=edges:{','.join(map(repr, edges.tolist()))}" for name, edges in each)
 
 
 def _number(text: str) -> float:

@@ -60,7 +60,8 @@ def typed_reading(relation: Any, name: str, kind: Any) -> Reading:
         return Reading(text, text)
     if kind.id in ("hugeint", "uhugeint", "ubigint") or (kind.id == "decimal" and dict(kind.children)["scale"] == 0):
         large = relation.aggregate(f"max({x}) > {LARGEST} OR min({x}) < {-LARGEST}").fetchall()[0][0]
-        return Reading(*[text if large else f"CAST({x} AS BIGINT)"] * 2)
+        whole = f"CAST({x} AS BIGINT)"
+        return Reading(f"CAST({x} AS DOUBLE)", text) if large else Reading(whole, whole)
     return Reading(*[f"CAST({x} AS DOUBLE)" if kind.id in ("decimal", "float") else x] * 2)
 
 

@@ -193,11 +193,13 @@ def no_order(text: str, row: int, argument: str = "time") -> InvalidDemonstratio
 def _readings(text: str) -> list[dt.date]:
     """The dates that a text such as 03/04/2020 may mean, day first and month first."""
     parts = re.fullmatch(r"(\d{1,2})[/.-](\d{1,2})[/.-](\d{4}|\d{2})\b.*", text.strip())
+    if parts is None:
+        return []
+    first, second, year = (int(part) for part in parts.groups())
     found: list[dt.date] = []
-    for day, month in ((1, 2), (2, 1)) if parts else ():
+    for day, month in ((first, second), (second, first)):
         with suppress(ValueError):
-            year = int(parts[3]) + (2000 if len(parts[3]) == 2 else 0)
-            found.append(dt.date(year, int(parts[month]), int(parts[day])))
+            found.append(dt.date(year + 2000 * (year < 100), month, day))
     return list(dict.fromkeys(found))
 
 

@@ -6,8 +6,9 @@ a column for it), k0… (what is kept) and w (weight).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -27,6 +28,9 @@ from revealed.panels.columns import (
 from revealed.panels.groups import ROLES
 from revealed.written import EXACT, ISO, ZONE, quoted, sql_text
 
+if TYPE_CHECKING:
+    from revealed.bins import Bins
+
 VIEW = "revealed_panel"  # a name within the query; the user's catalogue does not see it
 FROM = f"FROM {VIEW}"
 WHOLE = ("tinyint", "smallint", "integer", "bigint", "utinyint", "usmallint", "uinteger", "ubigint")
@@ -42,6 +46,7 @@ class Source:
         labels = (roles.id, *roles.action, *roles.keep, *(() if roles.bins is not None else states))
         self.relation, self.roles = stored.read(values, labels, apart=True, keep=True), roles
         self.types = dict(zip(self.relation.columns, (kind.id for kind in self.relation.types), strict=True))
+        self._ones: dict[str, Column] = {}
         width = 1 if roles.bins is not None else len(roles.state)
         self.state = [f"s{j}" for j in range(width)]
         self.action = [f"a{j}" for j in range(len(roles.action))]
@@ -61,8 +66,11 @@ class Source:
 
     def one(self, column: str) -> Column:
         """One value of a column, or none: enough to know what it holds."""
-        found = self.fetch(f"SELECT {column} AS x FROM {self.base} WHERE {column} IS NOT NULL LIMIT 1")["x"]
-        return as_plain(self.role_of(column), found, InvalidDemonstrations) if found.size else found
+        if column not in self._ones:
+            found = self.fetch(f"SELECT {column} AS x FROM {self.base} WHERE {column} IS NOT NULL LIMIT 1")["x"]
+            plain = as_plain(self.role_of(column), found, InvalidDemonstrations) if found.size else found
+            self._ones[column] = plain
+        return self._ones[column]
 
     def kind(self, column: str) -> str:
         return self.one(column).dtype.kind
@@ -84,14 +92,19 @@ class Source:
         self._require_numbers()
         found = [f"{self._ids()} AS i", f"{self._time()} AS t", f"{quoted(roles.time)} AS u"]
         if roles.bins is not None:
-            found += [f"{roles.bins.sql(roles.state)} AS s0"]
-            found += [f"{roles.bins.sql(roles.next_state)} AS n0"] if roles.next_state else []
+            found += [f"{self._binned(roles.bins, roles.state)} AS s0"]
+            found += [f"{self._binned(roles.bins, roles.next_state)} AS n0"] if roles.next_state else []
         else:
             found += [f"{label(name)} AS {short}" for name, short in zip(roles.state, self.state, strict=True)]
             found += [f"{sql} AS {short}" for sql, short in zip(self._next_states(), self.after, strict=True)]
         others = (*zip(roles.action, self.action, strict=True), *zip(roles.keep, self.kept, strict=True))
         found += [f"{label(name)} AS {short}" for name, short in others]
         return found + ([] if roles.weight is None else [f"CAST({quoted(roles.weight)} AS DOUBLE) AS w"])
+
+    def _binned(self, bins: Bins, names: Sequence[str]) -> str:
+        if len(names) == 1 and self.types[names[0]] == "varchar":
+            return bins.sql_of_labels(names[0])
+        return bins.sql(names)
 
     def _next_states(self) -> list[str]:
         """Next states; those of several columns are missing where one of them is, and whole numbers that missing ones
@@ -186,7 +199,8 @@ class Source:
         roles = [] if self.roles.weight is None else [("weight", self.roles.weight)]
         roles += [] if self.roles.bins is None else [("state", n) for n in (*self.roles.state, *self.roles.next_state)]
         for role, name in roles:
-            if self.types[name] not in (*WHOLE, *REAL, "boolean", "null"):
+            labels = role == "state" and len(self.roles.state) == 1 and self.types[name] == "varchar"  # of the bins
+            if self.types[name] not in (*WHOLE, *REAL, "boolean", "null") and not labels:
                 found = self.fetch(f"SELECT {quoted(name)} AS x {FROM} WHERE {quoted(name)} IS NOT NULL LIMIT 1")["x"]
                 got = f"{kind_of(as_plain(role, found, InvalidDemonstrations))} such as {found[0]!s}"
                 raise InvalidDemonstrations(role, f"numbers in column {name!r}", got)
