@@ -484,6 +484,27 @@ def test_bins_and_dates_survive_the_round_trip(no_report):
     assert "or a number for miles; got 'far'" in one_line(here("predict", "buses-fit", "--state", "far"))
 
 
+@pytest.mark.parametrize("how", ["miles=6", "miles=quantile:6"])
+def test_a_config_keeps_the_edges_of_bins(no_report, how):
+    """Cut anew from the centres that a simulation writes, bins would have other edges, and the fit other estimates."""
+    words = ("--id", "bus", "--time", "month", "--state", "miles", "--action", "decision", "--period", "month")
+    well("fit", "buses.csv", *words, "--bins", how, "--constants", "--smoothing", "1", "--out", "cut-fit", "--force")
+    fit = rv.load("cut-fit")
+    bins = fit.demonstrations.bins
+    assert rv.Recipe.from_toml("cut-fit/config.toml").binned.edges[0].tolist() == bins.edges[0].tolist()
+    assert how in Path("cut-fit/config.toml").read_text(encoding="utf-8")
+    well("simulate", "cut-fit", "--n", 300, "--length", 30, "--out", "cut.csv", "--force")
+    again = rv.Recipe.from_toml("cut-fit/config.toml", panel="cut.csv").fit()
+    direct = fit.simulate(300, 30, seed=0)
+    np.testing.assert_array_equal(again.demonstrations.counts, direct.counts)
+    labelled = direct.to_frame("bus", "month", "miles", "decision")  # its states are labels of the bins
+    drawn = rv.Demonstrations.from_frame(labelled, id="bus", time="month", state=bins, action="decision")
+    model = rv.MDP(rv.estimate_transitions(drawn, smoothing=1.0), discount=fit.mdp.discount)
+    expected = rv.NFXP(again.reward_model).fit(model, drawn)
+    np.testing.assert_allclose(again.theta, expected.theta, rtol=1e-6)
+    assert rv.discretize("cut.csv", "miles", 6, how.rpartition(":")[0][6:] or "uniform").edges[0][0] > bins.edges[0][0]
+
+
 def test_several_columns_and_an_end_survive_the_round_trip(no_report):
     names = ("--id", "who", "--time", "t", "--state", "x", "--state", "y", "--action", "go")
     more = ("--next-state", "x2", "--next-state", "y2", "--weight", "times", "--terminal", "2,2")

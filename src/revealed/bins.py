@@ -18,8 +18,10 @@ import numpy as np
 from revealed.checks import Floats, Ints, as_floats, as_list, require_count, require_option
 from revealed.errors import InvalidInput, InvalidOption
 from revealed.frames import require_column
+from revealed.labels import find
 from revealed.numeric_columns import NumericColumn, numeric_columns, sql_count, sql_float, sql_number
 from revealed.voices import either
+from revealed.written import quoted, sql_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -85,10 +87,13 @@ class Bins:
         return tuple(", ".join(parts) for parts in product(*named))
 
     def code(self, *values: Any) -> Ints:
-        """The state of each row, from one array of raw values per column; a value outside all bins is an error."""
+        """The state of each row, from one array of raw values per column; a value outside all bins is an error. Of one
+        column the labels of bins will do, too."""
         if len(values) != len(self.columns):
             expected = f"{len(self.columns)} arrays of numbers, one for each of {', '.join(self.columns)}"
             raise InvalidInput("values", expected, f"{len(values)}")
+        if len(values) == 1 and np.asarray(values[0]).dtype.kind in "UT":
+            return find(f"column {self.columns[0]!r}", np.asarray(values[0]).tolist(), self.labels, "row")
         arrays = [_as_values(name, given) for name, given in zip(self.columns, values, strict=True)]
         if len({array.size for array in arrays}) > 1:
             raise InvalidInput("values", "arrays of one length", f"lengths {[array.size for array in arrays]}")
@@ -113,6 +118,13 @@ class Bins:
             inside.append(f"{value} >= {sql_float(edges[0])} AND {value} <= {sql_float(edges[-1])}")
         missing = " OR ".join(f"{sql_number(name)} IS NULL" for name in names)
         return f"CASE WHEN {missing} THEN NULL WHEN {' AND '.join(inside)} THEN {state} ELSE -1 END"
+
+    def sql_of_labels(self, name: str) -> str:
+        """As `sql`, of a column that holds labels of these bins."""
+        known = ", ".join(map(sql_text, self.labels))
+        return (
+            f"CASE WHEN {quoted(name)} IS NOT NULL THEN coalesce(list_position([{known}], {quoted(name)}), 0) - 1 END"
+        )
 
     def describe(self) -> dict[str, Any]:
         """All there is to know, in lists and texts that JSON can hold."""

@@ -19,7 +19,7 @@ from revealed.demonstrations import Demonstrations
 from revealed.description import Description, flag, said_in
 from revealed.errors import InvalidDemonstrations, InvalidInput, InvalidOption, InvalidReward
 from revealed.estimators import CCP, MCEIRL, NFXP, NPL, Estimator
-from revealed.frames import Table, read_table, relation_of, require_column
+from revealed.frames import Table, read_names, read_table, require_column
 from revealed.labels import find
 from revealed.mdp import MDP
 from revealed.rewards.base import Reward
@@ -127,7 +127,7 @@ class Recipe(Description):
 
     @cached_property
     def _panel_names(self) -> list[str]:
-        return list(relation_of(self.source, "PANEL").columns)
+        return read_names(self.source, "PANEL")
 
     def _require_columns(self) -> None:
         """The panel has the columns that were named; asked before a features file is, whose complaint would mislead."""
@@ -140,7 +140,7 @@ class Recipe(Description):
         """The bins of the state columns, where they are continuous."""
         if not self.bins:
             return None
-        from revealed.bins import discretize
+        from revealed.bins import Bins, discretize
 
         wanted = dict(parse_bins(text) for text in self.bins)
         for name in wanted:
@@ -152,6 +152,8 @@ class Recipe(Description):
                 remedy = f"Whole numbers can be binned, too: --bins {name}=edges:0,1,2."
                 rule = f"must cover every state column: {name} has no bins"
                 raise InvalidOption.conflict("--bins", rule, remedy=remedy)
+        if all("edges" in how for how in wanted.values()):
+            return Bins(self.state, [wanted[name]["edges"] for name in self.state])
         if len(wanted) == 1:
             return discretize(self.source, self.state[0], **wanted[self.state[0]])
         edges = {name: list(discretize(self.source, name, **wanted[name]).edges[0]) for name in self.state}
@@ -201,7 +203,7 @@ class Recipe(Description):
         """Whole numbers that a features file lists as states are their names."""
         if self.features is None or self.binned is not None or len(self.state) > 1:
             return None
-        keys = self._table.column("features", self._keys[0])
+        keys = self._table.label_column("features", self._keys[0])
         return sorted(set(keys.tolist())) if keys.dtype.kind in "iu" else None
 
     # the reward

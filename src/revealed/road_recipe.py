@@ -14,7 +14,7 @@ from typing import Any
 from revealed.demonstrations import Demonstrations
 from revealed.description import Description, flags
 from revealed.errors import InvalidInput
-from revealed.frames import read_table, relation_of
+from revealed.frames import read_names, read_table
 from revealed.labels import plain
 from revealed.rewards.base import Reward
 from revealed.rewards.tabular import TabularReward
@@ -67,7 +67,7 @@ def with_arrivals(one: Description, network: RoadNetwork, panel: Any) -> RoadNet
 
 def _require_links(one: Description, panel: Any) -> None:
     """The panel has the columns of links, which may be called otherwise there than in the file of links."""
-    known = list(relation_of(panel, "PANEL").columns)
+    known = read_names(panel, "PANEL")
     lost = next((name for name in _trip_link(one) if name not in known), None)
     if lost is None:
         return

@@ -15,7 +15,7 @@ import scipy.sparse as sp
 
 from revealed.checks import Bools, Floats, Ints, as_list
 from revealed.errors import InvalidInput, InvalidMask, InvalidTransitions
-from revealed.frames import Table, read_table
+from revealed.frames import Table, declared_order, read_table
 from revealed.labels import MOST_INDEX, Order, find, how_many, listed, near, plain, spell
 from revealed.naming import Labels, Names, label_array, pair_in_words, state_in_words
 from revealed.positions import in_order, labelled
@@ -54,7 +54,9 @@ class TransitionTable:
 def read_transitions(frame: Any, columns: dict[str, Any], states: Any = None, actions: Any = None) -> TransitionTable:
     """The table in a frame or file; `columns` names those of state, action, next_state and probability."""
     table = read_table(frame, error=InvalidTransitions)
+    states = _declared(frame, states, columns["state"], columns["next_state"])
     labels, (state, after) = _coded(table, "state", states, columns["state"], columns["next_state"])
+    actions = _declared(frame, actions, columns["action"])
     action_labels, (action,) = _coded(table, "action", actions, columns["action"])
     p = _probabilities(table, columns["probability"])
     n_states = len(labels) if labels is not None else int(max(state.max(), after.max())) + 1
@@ -69,6 +71,12 @@ def read_transitions(frame: Any, columns: dict[str, Any], states: Any = None, ac
     _require_once(found, pair, after)
     _require_sums(found, pair)
     return found
+
+
+def _declared(frame: Any, known: Any, *columns: Any) -> Any:
+    """Labels as given, else in the order that the columns declare."""
+    single = known is None and all(isinstance(column, str) for column in columns)
+    return declared_order(frame, *columns) if single else known
 
 
 def as_terminal(terminal: Any, labels: Labels, n_states: int) -> Bools:
@@ -148,7 +156,7 @@ def _held(table: Table, argument: str, names: Any, named: bool) -> Coded:
     wanted = [names] if isinstance(names, str) else as_list(names)
     if not wanted:
         raise InvalidInput(argument, "the name of a column, or several", repr(names)[:60])
-    columns = [table.column(argument, name) for name in wanted]
+    columns = [table.label_column(argument, name) for name in wanted]
     if len(columns) == 1:
         _require_discrete(argument, columns[0], named)
     code = np.zeros(table.n_rows, dtype=np.intp)

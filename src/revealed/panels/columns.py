@@ -6,8 +6,10 @@ make labels that are tuples. The same rules hold wherever a panel is counted.
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,15 +17,15 @@ import numpy as np
 
 from revealed.checks import Ints, as_list, require_count, require_option
 from revealed.errors import InvalidDemonstrations, InvalidInput
-from revealed.frames import Column, kind_of, require_column
+from revealed.frames import Column, dates_as_text, kind_of, require_column, require_exact
 from revealed.labels import MOST_INDEX, Order, listed, near, plain, spell
 from revealed.voices import arg, either, named, words
+from revealed.written import EXACT, ISO, ZONE
 
 if TYPE_CHECKING:
     from revealed.bins import Bins
 
 GAPS = ("break", "error")
-ISO = r"\d{4}-\d{2}(-\d{2}([ T]\d{2}:\d{2}(:\d{2}(\.\d+)?)?)?)?"
 SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400}
 MONTHS = {"month": 1, "quarter": 3, "year": 12}
 PERIODS = (*SECONDS, "week", *MONTHS)
@@ -107,8 +109,7 @@ def _names(role: str, given: Any) -> tuple[Any, ...]:
 
 def in_periods(clock: Column, period: str | None) -> Column:
     """Times as whole numbers of periods since 1970, where a period was named; whole numbers as such, dates as dates."""
-    if clock.dtype.kind in "UT":
-        clock = _dates_of(clock)
+    clock = as_times("time", clock)
     if clock.dtype.kind == "f" and np.all(clock == np.round(clock)):
         clock = clock.astype(np.int64)
     if period is None:
@@ -122,6 +123,35 @@ def in_periods(clock: Column, period: str | None) -> Column:
         return (clock.astype("datetime64[D]").astype(np.int64) + 3) // 7
     months = clock.astype("datetime64[M]").astype(np.int64)
     return months // MONTHS[period]
+
+
+def as_times(argument: str, clock: Column) -> Column:
+    """Times that have an order: finite numbers, or dates, also where they are written as text."""
+    if clock.dtype.kind in "UT":
+        return _dates_of(argument, clock)
+    if clock.dtype.kind == "f":
+        bad = np.flatnonzero(~np.isfinite(clock))
+        if bad.size:
+            raise not_finite(str(clock[bad[0]]), int(bad[0]), argument)
+        require_exact(argument, clock, InvalidDemonstrations)
+    elif clock.dtype.kind not in "iuM":
+        raise no_order(str(clock[0]), 0, argument)
+    return clock
+
+
+def as_agent_ids(ids: Column) -> Column:
+    """Ids are whole numbers or text; whole numbers that came as floats are whole again."""
+    if ids.dtype.kind != "f":
+        return ids
+    bad = np.flatnonzero(~np.isfinite(ids) | (ids != np.round(ids)))
+    if bad.size:
+        raise no_id(float(ids[bad[0]]), int(bad[0]))
+    return ids.astype(np.int64)
+
+
+def no_id(value: Any, row: int) -> InvalidDemonstrations:
+    remedy = "Round them, or make text of them that tells agents apart."
+    return InvalidDemonstrations("id", "whole numbers or text", f"{value}", f"row {row}", remedy)
 
 
 def numbered_periods(clock: Column, period: str) -> Column:
@@ -144,7 +174,7 @@ def no_dates(period: str) -> InvalidInput:
     return InvalidInput.conflict("period", f"cannot be {period!r}: times are not dates", remedy=remedy)
 
 
-def _dates_of(clock: Column) -> Column:
+def _dates_of(argument: str, clock: Column) -> Column:
     """Dates written as text, which must be such that they sort as time does."""
     texts, place = np.unique(clock, return_inverse=True)
     odd = [text for text in texts.tolist() if not re.fullmatch(ISO, text) or len(text) != len(texts[0])]
@@ -152,21 +182,49 @@ def _dates_of(clock: Column) -> Column:
     if None in dates:
         wrong = [text for text, date in zip(texts.tolist(), dates, strict=True) if date is None]
         row = int(np.flatnonzero(np.isin(clock, wrong))[0])
-        raise no_order(str(clock[row]), row)
+        raise no_order(str(clock[row]), row, argument)
     return np.array(dates, dtype="datetime64[us]")[place]
 
 
 def _date(text: str) -> np.datetime64 | None:
     try:
-        return np.datetime64(text)
+        if not re.search(f":.*{ZONE}$", text):
+            return np.datetime64(text)
+        return np.datetime64(dt.datetime.fromisoformat(text).astimezone(dt.UTC).replace(tzinfo=None), "us")
     except ValueError:  # such as month 13
         return None
 
 
-def no_order(text: str, row: int) -> InvalidDemonstrations:
-    remedy = "Other text has an order of its own, letter by letter: 't10' before 't2', April before March."
+def no_order(text: str, row: int, argument: str = "time") -> InvalidDemonstrations:
     expected = "numbers, or dates such as 2024-07-31, all written alike"
-    return InvalidDemonstrations("time", expected, repr(text), f"row {row}", remedy)
+    remedy = "Other text has an order of its own, letter by letter: 't10' before 't2', April before March."
+    readings = _readings(text)
+    got = f"{text!r}, which may be {' or '.join(f'{one:%d %B %Y}' for one in readings)}" if readings else repr(text)
+    if readings:
+        remedy = f"Write dates as {readings[0]:%Y-%m-%d}, in every row and file: day and month are not guessed."
+    return InvalidDemonstrations(argument, expected, got, f"row {row}", remedy)
+
+
+def _readings(text: str) -> list[dt.date]:
+    """The dates that a text such as 03/04/2020 may mean, day first and month first."""
+    parts = re.fullmatch(r"(\d{1,2})[/.-](\d{1,2})[/.-](\d{4}|\d{2})\b.*", text.strip())
+    if parts is None:
+        return []
+    first, second, year = (int(part) for part in parts.groups())
+    found: list[dt.date] = []
+    for day, month in ((first, second), (second, first)):
+        with suppress(ValueError):
+            found.append(dt.date(year + 2000 * (year < 100), month, day))
+    return list(dict.fromkeys(found))
+
+
+def not_finite(text: str, row: int, argument: str = "time") -> InvalidDemonstrations:
+    return InvalidDemonstrations(argument, "finite times", text, f"row {row}", MISSING_REMEDY.partition(";")[0] + ".")
+
+
+def too_large(text: str, row: int, argument: str = "time") -> InvalidDemonstrations:
+    remedy = "Read the column as whole numbers or as text: floats round it."
+    return InvalidDemonstrations(argument, f"floats of at most 2^53 = {EXACT}", text, f"row {row}", remedy)
 
 
 def in_words(when: Any) -> str:
@@ -207,10 +265,20 @@ def as_indices(role: str, column: Column, rows: Ints | None = None) -> Ints:
 
 
 def no_index(role: str, value: int, row: int) -> InvalidDemonstrations:
-    option = "actions" if role == "action" else "states"
-    listed = either(f"pass {option}=, the list of them", "write them as text")
-    remedy = f"Where numbers are names, {listed}." if value > MOST_INDEX else None
+    remedy = names_remedy(role) if value > MOST_INDEX else None
     return InvalidDemonstrations(role, f"indices from 0 to {MOST_INDEX}", value, f"row {row}", remedy)
+
+
+def names_remedy(role: str) -> str:
+    option = "actions" if role == "action" else "states"
+    return f"Where numbers are names, {either(f'pass {option}=, the list of them', 'write them as text')}."
+
+
+def _beyond_64_bits(labels: Sequence[Any]) -> Ints:
+    """Which labels are whole numbers too large for 64 bits, where all are whole numbers: they had to become text."""
+    if not all(isinstance(label, str) and re.fullmatch("-?(0|[1-9][0-9]*)", label) for label in labels):
+        return np.array([], dtype=np.intp)
+    return np.flatnonzero([not -(2**63) <= int(label) < 2**63 for label in labels])
 
 
 def distinct_rows(blocks: Sequence[Sequence[Column]]) -> tuple[list[Column], list[Ints]]:
@@ -238,6 +306,10 @@ def index_of_ranks(
     rows = [plain(row) for row in zip(*texts, strict=True)]
     seen = rows if len(distinct) > 1 else [row[0] for row in rows]
     if known is None:
+        large = _beyond_64_bits(seen)
+        if large.size:
+            rank, role, where = first(large)
+            raise InvalidDemonstrations(role, f"indices from 0 to {MOST_INDEX}", seen[rank], where, names_remedy(role))
         return Order(seen, derived=True), np.arange(len(seen), dtype=np.intp)
     labels = as_labels(role, known)
     place = {spell(label): k for k, label in enumerate(labels)}
@@ -251,10 +323,19 @@ def index_of_ranks(
 
 
 def as_labels(role: str, known: Any) -> tuple[Any, ...]:
-    labels = [plain(label) for label in as_list(known) or ()]
+    labels = [_as_written(plain(label)) for label in as_list(known) or ()]
     if not labels or len({spell(label) for label in labels}) != len(labels):
         raise InvalidInput(f"{role}s", "labels that differ, in the order of the model", repr(known)[:60])
     return tuple(labels)
+
+
+def _as_written(label: Any) -> Any:
+    """Dates as the text that they are as labels of a column of such dates."""
+    if isinstance(label, tuple):
+        return tuple(map(_as_written, label))
+    if not isinstance(label, dt.date | np.datetime64):
+        return label
+    return str(dates_as_text(np.array([label], dtype="datetime64[us]"))[0])
 
 
 def note_gaps(n: float, first: str) -> str:
@@ -277,6 +358,13 @@ def note_unlooked() -> str:
     return words(
         f"gaps in time were not looked for: the times are dates, and their period was not given ({arg('period')})."
     )
+
+
+def note_fractional(n: int, of: int, first: float, row: int) -> str:
+    """What to say of times that are not all whole numbers."""
+    what = "1 time is not a whole number" if n == 1 else f"{n} times are not whole numbers"
+    where = f"(first {first!r}, row {row})"
+    return f"gaps in time were not looked for: {what}, of {of} {where}; rows are in order of time only."
 
 
 def twice(one: Any, when: Any, row: int | None, roles: Roles) -> InvalidDemonstrations:

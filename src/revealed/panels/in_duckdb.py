@@ -11,7 +11,7 @@ from typing import Any
 
 from revealed.checks import Ints
 from revealed.errors import InvalidDemonstrations
-from revealed.frames import Column, as_plain
+from revealed.frames import Column, Stored, as_plain
 from revealed.labels import MOST_INDEX
 from revealed.panels.columns import (
     GAPS_REMEDY,
@@ -21,6 +21,7 @@ from revealed.panels.columns import (
     in_words,
     index_of_ranks,
     no_index,
+    note_fractional,
     note_gaps,
     note_only_gaps,
     note_singles,
@@ -36,10 +37,10 @@ from revealed.panels.sql import Source, as_ids
 from revealed.progress import Progress
 
 
-def count_relation(relation: Any, roles: Roles, states: Any, actions: Any) -> Counted:
+def count_relation(stored: Stored, roles: Roles, states: Any, actions: Any) -> Counted:
     """The counts of a relation's rows."""
     with Progress("Counting the panel", total=4) as bar:
-        count = _Count(relation, roles)
+        count = _Count(stored, roles)
         count.require_values()
         bar.update("labels and ids")
         state = count.coding("state", states, count.state, count.after)
@@ -209,11 +210,17 @@ class _Count(Source):
             one, before, row = self._offender("lag(t) OVER win", "x + 1 < t")
             got = f"{gaps}, the first of id {one!r} before {in_words(before)}"
             raise InvalidDemonstrations("time", "no gaps", got, f"row {row}", GAPS_REMEDY)
-        notes = [] if self.whole_times or self.kind("t") == "f" else [note_unlooked()]
+        notes = [] if self.whole_times else [self._fractional() if self.kind("t") == "f" else note_unlooked()]
         if gaps:
             first = min(one for one in whose.tolist() if one is not None)
             notes.insert(0, note_gaps(gaps, f"the first of id {first!r}"))
         return notes
+
+    def _fractional(self) -> str:
+        odd = f"SELECT r, t, count(*) OVER () AS n FROM ({self.numbered()}) WHERE t <> round(t) ORDER BY r LIMIT 1"
+        found = self.fetch(f"SELECT *, (SELECT count(*) FROM {self.base}) AS total FROM ({odd})")
+        n, total, row = (int(found[name][0]) for name in ("n", "total", "r"))
+        return note_fractional(n, total, float(found["t"][0]), row)
 
     def _offender(self, expression: str, test: str, column: str = "u") -> tuple[Any, Any, int]:
         """id, value and row of the first offender in the order of ids and times."""

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from revealed.checks import Floats, Ints
 from revealed.errors import InvalidDemonstrations, InvalidInput
-from revealed.frames import Column, Table, as_plain, missing_in
+from revealed.frames import Column, Table, as_plain, missing_in, require_exact
 from revealed.labels import plain
 from revealed.panels.clock import is_own, periods_late
 from revealed.panels.columns import (
@@ -26,12 +26,14 @@ from revealed.panels.columns import (
     MISSING_REMEDY,
     Roles,
     are_indices,
+    as_agent_ids,
     as_indices,
     contradiction,
     distinct_rows,
     in_periods,
     in_words,
     index_of_ranks,
+    note_fractional,
     note_gaps,
     note_only_gaps,
     note_singles,
@@ -87,7 +89,8 @@ class Panel:
 def read_panel(table: Table, roles: Roles, states: Any, actions: Any, first_time: Any) -> Panel:
     """Sort, check and code the columns of a table in memory."""
     episode = None if roles.episode is None else _values(table, "episode", roles.episode)
-    rows = _Rows.of(_values(table, "id", roles.id), _values(table, "time", roles.time), episode, roles)
+    time = as_plain("time", table.raw("time", roles.time), table.error, MISSING_REMEDY)
+    rows = _Rows.of(as_agent_ids(_values(table, "id", roles.id)), time, episode, roles)
     followed = rows.followed()
     labels, places = _code_states(table, roles, states)
     action_labels, action = _code_actions(table, roles, actions)
@@ -224,12 +227,19 @@ class _Rows:
             notes += [] if followed.any() else [note_only_gaps()]
         if self.clock.dtype.kind == "M":
             notes.append(note_unlooked())
+        if self.clock.dtype.kind == "f":
+            notes.append(self._fractional())
         apart = np.concatenate([[True], ~self.same, [True]])
         alone = np.flatnonzero(apart[1:] & apart[:-1])
         if alone.size and not self.roles.next_state:
             first = self.roles.first_single(self.ids[self.agent[alone[0]]].item())
             notes.append(note_singles(alone.size, int(apart.sum()) - 1, first, self.roles.unit))
         return tuple(notes)
+
+    def _fractional(self) -> str:
+        odd = np.flatnonzero(self.clock != np.round(self.clock))
+        first = odd[np.argmin(self.row[odd])]
+        return note_fractional(odd.size, self.clock.size, float(self.clock[first]), int(self.row[first]))
 
 
 _OF_STATES = {"state": "states", "next_state": "next states", "goal": "goals"}  # roles that share labels, in words
@@ -250,10 +260,10 @@ class _Block:
 def _code_states(table: Table, roles: Roles, known: Any) -> tuple[tuple[Any, ...] | None, dict[str, Ints]]:
     """Labels, and by role an index for every row: `state`, and where there are columns for them `next_state` (−1 where
     it is missing) and `goal`."""
-    blocks = [_Block("state", [_values(table, "state", name) for name in roles.state])]
+    blocks = [_Block("state", [_of_state(table, "state", name, roles) for name in roles.state])]
     blocks += _next_states(table, roles)
     if roles.goal:
-        blocks.append(_Block("goal", [_values(table, "goal", name, GOAL_REMEDY) for name in roles.goal]))
+        blocks.append(_Block("goal", [_of_state(table, "goal", name, roles, GOAL_REMEDY) for name in roles.goal]))
     labels, codes = code("state", known, blocks, roles.bins)
     found = {"next_state": np.full(table.n_rows, -1, dtype=np.intp)} if roles.next_state else {}
     for block, index in zip(blocks, codes, strict=True):
@@ -268,7 +278,7 @@ def _next_states(table: Table, roles: Roles) -> list[_Block]:
     """Next states where they are not missing; nothing where all are."""
     if not roles.next_state:
         return []
-    raw = [table.raw("next_state", name) for name in roles.next_state]
+    raw = [_raw(table, "next_state", name, roles) for name in roles.next_state]
     there = np.flatnonzero(~np.logical_or.reduce([missing_in(column) for column in raw]))
     after = [_whole_again(as_plain("next_state", column[there], table.error)) for column in raw] if there.size else []
     return [_Block("next_state", after, there)] if after else []
@@ -276,11 +286,23 @@ def _next_states(table: Table, roles: Roles) -> list[_Block]:
 
 def _whole_again(column: Column) -> Column:
     """Whole numbers that became floats because some were missing."""
+    require_exact("next_state", column, InvalidDemonstrations)
     return column.astype(np.int64) if column.dtype.kind == "f" and np.all(column == np.round(column)) else column
 
 
-def _values(table: Table, role: str, name: str, remedy: str = MISSING_REMEDY) -> Column:
+def _raw(table: Table, role: str, name: str, roles: Roles) -> Column:
+    """A column of states: labels, or numbers where bins make states of them."""
+    return table.raw_labels(role, name) if roles.bins is None else table.raw(role, name)
+
+
+def _of_state(table: Table, role: str, name: str, roles: Roles, remedy: str = MISSING_REMEDY) -> Column:
+    if roles.bins is None:
+        return _values(table, role, name, remedy)
     return as_plain(role, table.raw(role, name), table.error, remedy)
+
+
+def _values(table: Table, role: str, name: str, remedy: str = MISSING_REMEDY) -> Column:
+    return table.label_column(role, name, remedy)
 
 
 def _code_actions(table: Table, roles: Roles, known: Any) -> tuple[tuple[Any, ...] | None, Ints]:

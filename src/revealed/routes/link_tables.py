@@ -165,7 +165,7 @@ def _id_column(table: Table, argument: str, name: Any) -> Column:
     raw = table.raw(argument, name)
     if raw.dtype == object and raw.size and all(isinstance(value, tuple) for value in raw):
         return raw
-    values = as_plain(argument, raw, table.error)
+    values = table.label_column(argument, name)
     if values.dtype.kind == "f":
         whole = np.isfinite(values) & (values == np.rint(values))
         if not whole.all():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,9 +10,9 @@ import numpy as np
 from revealed.checks import Bools, Ints, require_option
 from revealed.demonstrations import Demonstrations
 from revealed.errors import InvalidDemonstrations
-from revealed.frames import Column, Table, kind_of, read_table
+from revealed.frames import Column, Table, read_table
 from revealed.labels import how_many, near
-from revealed.panels.columns import varies
+from revealed.panels.columns import as_times, varies
 from revealed.routes.link_tables import Columns, Ids, read_ids
 from revealed.trajectories import Steps
 from revealed.voices import arg, either
@@ -150,29 +149,7 @@ def _of_trips(table: Table, trips: Ids, role: str, columns: Columns) -> tuple[An
 
 def _clock(table: Table, sequence: str) -> Column:
     """Numbers or dates; dates that are written as text are read, as they are in files."""
-    values = table.column("sequence", sequence)
-    dates = _dates(values) if values.dtype.kind == "U" else None
-    if dates is not None:
-        return dates
-    if values.dtype.kind not in "iufM":
-        is_text = values.dtype.kind in "US"
-        remedy = "As text, 10 would come before 9: make them numbers, or dates by pd.to_datetime." if is_text else None
-        got = f"{kind_of(values)} such as {values[0]!s}"
-        raise InvalidDemonstrations("sequence", f"numbers or dates in column {sequence!r}", got, remedy=remedy)
-    return values
-
-
-ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}([ T]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?)?")
-
-
-def _dates(texts: Column) -> Column | None:
-    """Dates in the form 2024-05-01 or 2024-05-01 08:30:00; None where a text is something else."""
-    if not all(ISO_DATE.fullmatch(text) for text in texts):
-        return None
-    try:
-        return texts.astype("datetime64[us]")
-    except ValueError:  # a month 13
-        return None
+    return as_times("sequence", table.column("sequence", sequence))
 
 
 def to_arrivals(network: RoadNetwork, rows: Rows) -> Rows:
