@@ -272,7 +272,14 @@ def lives(**more: Any) -> Any:
     columns["act"] = np.where(rng.random(72) < 0.3, "rest", "work")
     frame = pd.DataFrame(columns | {"to": columns["age"] + 1})
     end = LAST + 1 if "next_state" in more else LAST
-    named: Any = {"id": "id", "time": "t", "state": "age", "action": "act", "states": range(25, end + 1)}
+    named: Any = {
+        "id": "id",
+        "time": "t",
+        "state": "age",
+        "action": "act",
+        "states": range(25, end + 1),
+        "actions": ["rest", "work"],
+    }
     return rv.Demonstrations.from_frame(frame, **named | more)
 
 

@@ -108,7 +108,8 @@ class Kernel:
 
     def _by_distance(self, mdp: MDP, counts: Floats) -> Floats:
         shape = (mdp.n_states, mdp.n_states)
-        given = self.distance if is_sparse(self.distance) else as_floats(self.distance)
+        given = in_order(mdp, self.distance, "distance", ("state", "state"))
+        given = given if is_sparse(given) else as_floats(given)
         if given is None or given.shape != shape or given.dtype.kind not in "biuf":
             raise InvalidInput("distance", f"numbers of shape {shape}, sparse or dense", repr(self.distance)[:60])
         stored = sp.csr_array(given, dtype=np.float64, copy=True) if is_sparse(given) else None
@@ -270,6 +271,8 @@ def _features(given: Any, reward: Reward | None, mdp: MDP, who: str) -> Floats:
     """Dense features (S, K) or (S, A, K): those given, else those of a linear or neural reward."""
     if given is None:
         given = borrow_features(reward)
+    else:
+        given = in_order(mdp, given, "first_step features", ("state", "action")[: np.ndim(given) - 1])
     if given is None:
         raise InvalidOption(
             "first_step",

@@ -14,6 +14,7 @@ from revealed.checks import as_floats, require_flag
 from revealed.errors import InvalidReward, MissingDependency
 from revealed.mdp import Floats
 from revealed.rewards.base import sum_actions
+from revealed.rewards.linear import refuse_row_labels
 from revealed.rewards.units import STANDARDISED, Standard, unit_notes
 
 MANY_ROWS = 50_000  # inputs from which a module gains by threads more than they take to wake up
@@ -57,6 +58,7 @@ class TorchReward:
         if not isinstance(module, torch.nn.Module):
             raise InvalidReward("module", "a torch.nn.Module", type(module).__name__)
         require_flag("standardize", standardize)
+        refuse_row_labels(features)
         self._module = copy.deepcopy(module).to(torch.float64).eval()
         array = as_floats(features)
         if array is None or not np.isfinite(array).all():
