@@ -210,7 +210,7 @@ def labelled() -> Any:
 
     frame = {"i": [0, 0, 0, 1, 1], "t": [0, 1, 2, 0, 1], "s": list("abaab"), "a": list("xxyxx"), "n": list("babbc")}
     columns: dict[str, Any] = {"id": "i", "time": "t", "state": "s", "action": "a", "next_state": "n"}
-    return rv.Demonstrations.from_frame(pd.DataFrame(frame), **columns)
+    return rv.Demonstrations.from_frame(pd.DataFrame(frame), **columns, states=list("abc"), actions=list("xy"))
 
 
 def counted_only(demos: Any) -> Any:

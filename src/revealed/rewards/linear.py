@@ -39,6 +39,7 @@ class LinearReward:
     linear = True
     action_labels: Labels | None = None
     absent: Bools | None = None  # (S, A): pairs of a table that it has no row for; zeros stand in their place
+    counted = False  # whether it is a frame whose index, 0, 1, 2, …, counts its rows
     left_out = ""  # what `aligned` had no use for, in a sentence
     leads: Ints | None = None  # (S, A): the state that each pair leads to, where that names it; −1 for no pair
 
@@ -54,6 +55,7 @@ class LinearReward:
             table = indexed_features(features)
             names = table.names if names is None else names
             features, self.state_labels = table.matrix, table.state_labels
+            self.counted = table.state_labels is None
         self.matrix, self.n_states, self.n_columns = _as_matrix(features, n_actions)
         self.names = check_names(names, self.n_params)
         if state_labels is not None:
