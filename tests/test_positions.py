@@ -71,7 +71,8 @@ def test_orders_are_derived_where_labels_were_sorted_and_declared_where_somebody
 
 def test_an_order_that_was_derived_stays_so_wherever_it_goes(tmp_path):
     demos, mdp = derived(), derived_model()
-    for order in (mdp, mdp.replace(initial={"new": 1.0}), mdp.unroll(4), mdp.unroll(4).base, mdp.replace(discount=0.5)):
+    others: list[Any] = [mdp.unroll(4), mdp.unroll(4).base, mdp.replace(discount=0.5)]
+    for order in (mdp, mdp.replace(initial={"new": 1.0}), *others):
         assert is_derived(order.state_labels)
         assert is_derived(order.action_labels)
     assert is_derived(demos.subset(range(5)).state_labels)

@@ -140,7 +140,7 @@ def _as_named(argument: str, given: Any, labels: Labels, n: int) -> dict[Any, An
     if isinstance(given, Mapping):
         return dict(given)
     own = getattr(given, "state_labels", None)
-    if isinstance(given, np.ndarray) and own is not None and given.shape == (len(own),):  # of a fit or solution
+    if own is not None and np.shape(given) == (len(own),):  # an array of a fit or solution
         return dict(zip(map(plain, own), given.tolist(), strict=True))
     index = getattr(given, "index", None)
     if index is None or callable(index) or not hasattr(given, "to_numpy") or np.ndim(given) != 1:
