@@ -105,13 +105,27 @@ def test_numbers_of_rows_are_no_ids_of_links_unless_they_are_theirs_in_order():
     ring = pd.DataFrame({"link": [2, 0, 1], "from": [0, 1, 2], "to": [1, 2, 0], "toll": [12.0, 10.0, 11.0]})
     message = (
         "`values`: expected a Series by link or by pair of links; got one by number of row, 0…2. "
-        'As in table.set_index("link")["toll"], or pass a dict.'
+        'As in table.set_index("link")["toll"], or pass a dict; an array is in the order of the turns.'
     )
     with raises(message):
         rv.RoadNetwork.from_frame(ring.drop(columns="toll")).with_attribute("toll", ring["toll"])
     ordered = ring.assign(link=[0, 1, 2])
-    network = rv.RoadNetwork.from_frame(ordered.drop(columns="toll")).with_attribute("toll", ordered["toll"])
-    np.testing.assert_array_equal(network.attribute("toll"), ordered["toll"].to_numpy()[network.target])
+    network = rv.RoadNetwork.from_frame(ordered.drop(columns="toll"))
+    with raises(message):  # as many turns as links: numbers of rows may be either's
+        network.with_attribute("toll", ordered["toll"])
+    lane = pd.DataFrame({"link": [0, 1, 2], "from": [0, 1, 2], "to": [1, 2, 3], "toll": [12.0, 10.0, 11.0]})
+    network = rv.RoadNetwork.from_frame(lane.drop(columns="toll")).with_attribute("toll", lane["toll"])
+    np.testing.assert_array_equal(network.attribute("toll"), lane["toll"].to_numpy()[network.target])
+
+
+def test_a_series_in_the_order_of_the_turns_is_not_read_by_link():
+    """Links 0, 1, 2, … with fewer turns than links: numbers of the turns' rows are ids of links, too."""
+    lane = rv.RoadNetwork.from_frame(pd.DataFrame({"link": range(4), "from": range(4), "to": range(1, 5)}))
+    assert lane.n_turns < lane.n_links
+    with pytest.raises(InvalidInput, match="got one by number of row, 0…2"):
+        lane.with_attribute("toll", lane.turns_frame.assign(toll=[5.0, 6.0, 7.0])["toll"])
+    by_turn = lane.with_attribute("toll", np.array([5.0, 6.0, 7.0]))
+    np.testing.assert_array_equal(by_turn.attribute("toll"), [5.0, 6.0, 7.0])
 
 
 def test_values_that_cannot_be_meant():

@@ -353,3 +353,25 @@ def test_a_fit_with_link_sizes_is_bootstrapped_side_by_side():
     one, two = (fit.bootstrap(reps=4, seed=1, jobs=jobs, progress=False) for jobs, fit in enumerate(fits, 1))
     np.testing.assert_allclose(two.theta, one.theta, rtol=1e-9)
     assert one.theta.std(axis=0).min() > 0.0
+
+
+@pytest.mark.parametrize("per", ["pair", "goal"])
+def test_sizes_of_another_order_of_the_links_are_refused(per):
+    """Sizes and turns are known by number: on the same links in another order they would be those of other links."""
+    network = streets(3)
+    demand = {("00-01", "21-22"): 30, ("20-21", "01-02"): 30}
+    trips = model(network).simulate(demand, seed=0)
+    other = rv.RoadNetwork.from_frame(network.links_frame.sample(frac=1.0, random_state=1))
+    rewards = [sized(each, demand, per) for each in (network, other)]
+    with pytest.raises(
+        InvalidReward, match=r"link sizes of the model's links in their order \(.*\); got sizes of 00-01"
+    ):
+        rv.NFXP(rewards[0], l2=1e-3).fit(other.mdp, trips)
+    options = {"l2": 1e-3, "start": [-1.0, -1.5, 0.0]}
+    fits = [rv.NFXP(r, **options).fit(n.mdp, trips) for r, n in zip(rewards, (network, other), strict=True)]
+    np.testing.assert_allclose(fits[1].theta, fits[0].theta, rtol=1e-5)
+
+
+def sized(network, demand, per):
+    plain = network.reward(["travel_time", "constant"])
+    return rv.LinkSizeReward(plain, rv.link_size(network, plain, [-1.0, -1.5], demand, per=per))

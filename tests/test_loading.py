@@ -237,7 +237,8 @@ ESTIMATES: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("how", ESTIMATES)
 def test_labels_and_transitions_that_were_estimated(tmp_path, how):
-    demos = rv.Demonstrations.from_frame(bus_log(), **ROLES)
+    orders: Any = {"states": ["few", "many", "more", "most"], "actions": ["keep", "replace"]}
+    demos = rv.Demonstrations.from_frame(bus_log(), **ROLES, **orders)
     mdp = rv.MDP(rv.estimate_transitions(demos, **ESTIMATES[how]), discount=0.9)
     x = np.column_stack([np.arange(4.0), [0.0, 1.0, 1.0, 0.0]])
     fit = rv.NFXP(rv.LinearReward(np.stack([x, 0 * x + [0.0, 1.0]], axis=1), names=["x", "y"])).fit(mdp, demos)

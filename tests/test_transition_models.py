@@ -210,7 +210,7 @@ def labelled() -> Any:
 
     frame = {"i": [0, 0, 0, 1, 1], "t": [0, 1, 2, 0, 1], "s": list("abaab"), "a": list("xxyxx"), "n": list("babbc")}
     columns: dict[str, Any] = {"id": "i", "time": "t", "state": "s", "action": "a", "next_state": "n"}
-    return rv.Demonstrations.from_frame(pd.DataFrame(frame), **columns)
+    return rv.Demonstrations.from_frame(pd.DataFrame(frame), **columns, states=list("abc"), actions=list("xy"))
 
 
 def counted_only(demos: Any) -> Any:
@@ -272,7 +272,14 @@ def lives(**more: Any) -> Any:
     columns["act"] = np.where(rng.random(72) < 0.3, "rest", "work")
     frame = pd.DataFrame(columns | {"to": columns["age"] + 1})
     end = LAST + 1 if "next_state" in more else LAST
-    named: Any = {"id": "id", "time": "t", "state": "age", "action": "act", "states": range(25, end + 1)}
+    named: Any = {
+        "id": "id",
+        "time": "t",
+        "state": "age",
+        "action": "act",
+        "states": range(25, end + 1),
+        "actions": ["rest", "work"],
+    }
     return rv.Demonstrations.from_frame(frame, **named | more)
 
 

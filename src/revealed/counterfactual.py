@@ -193,8 +193,10 @@ def counterfactual(
     ----------
     params : name → number (set by hypothesis: it carries no uncertainty) or name → function of the estimate
         (`{"RC": lambda rc: 1.2 * rc}`, whose uncertainty follows by the derivative), or all K numbers.
-    mdp : another model, such as `fit.mdp.replace(discount=0.9)`, with other transitions, or with other masks.
-    reward : another reward model with the same parameters, or an (S, A) or (S, 1) array of rewards.
+    mdp : another model, such as `fit.mdp.replace(discount=0.9)`, with other transitions, or with other masks. Where
+        both models have labels, states and actions are matched by label, and the answer is in the order of the fit.
+    reward : another reward model with the same parameters, or an (S, A) or (S, 1) table of rewards: an array in the
+        order of the model, or a DataFrame with labels.
     bands : "delta" (the covariance of the fit's own errors, `fit.errors`), "bootstrap", None, or "auto": "bootstrap"
         after `fit.with_errors("bootstrap")`, else "delta", and none where the fit has no covariance.
     level : of the bands.

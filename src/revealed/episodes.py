@@ -18,7 +18,7 @@ import numpy as np
 
 from revealed.checks import Bools, Floats, Ints, as_list, is_count, is_index
 from revealed.errors import InvalidDemonstrations, InvalidInput
-from revealed.labels import plain, spell
+from revealed.labels import holds_numbers, plain, require_declared, spell
 from revealed.mdp import MDP, require_mdp
 from revealed.naming import in_words, state_in_words
 from revealed.step_forms import (
@@ -299,11 +299,14 @@ class _Coder:
             raise InvalidInput(option, "a function of one of them", type(function).__name__)
         self.what, self.option, self.function, self.n = what, option, function, n
         self.labels = {} if labels is None else {spell(label): k for k, label in enumerate(labels)}
+        self.numbered = labels is not None and holds_numbers(labels)  # whole numbers are labels then
+        self.order = labels
         self.widths = set() if n is None else {n, n - hidden} - {0, 1}  # of one-hot vectors
 
     def code(self, episode: int, values: Any) -> Ints:
         array = values if isinstance(values, np.ndarray) and self.function is None else None
-        if array is not None and array.dtype.kind in "iu" and array.size == len(array):
+        if array is not None and array.dtype.kind in "iu" and array.size == len(array) and not self.numbered:
+            self._require_positions()
             index = array.reshape(-1).astype(np.intp)
         else:
             index = np.array([self._one(episode, t, value) for t, value in enumerate(values)], dtype=np.intp)
@@ -328,6 +331,11 @@ class _Coder:
         array = np.asarray(value) if not isinstance(value, str) else np.zeros(0)
         if array.dtype.kind not in "iuf" or array.size == 0 or not np.isfinite(array).all():
             return None
+        if array.size == 1 and self.numbered:
+            number = array.reshape(-1)[0].item()
+            whole = spell(int(number)) if number == round(number) else ""
+            return self.labels.get(spell(number), self.labels.get(whole))
+        self._require_positions()
         if array.size == 1:
             number = float(array.reshape(-1)[0])
             return int(number) if number == round(number) else None
@@ -335,9 +343,14 @@ class _Coder:
         one = array.ndim == 1 and array.size in self.widths and hot.size == 1 and array[hot[0]] == 1
         return int(hot[0]) if one else None
 
+    def _require_positions(self) -> None:
+        """Numbers and one-hot vectors are positions, in an order of the model that was declared."""
+        role = "action" if self.what == "actions" else "state"
+        require_declared(self.what, role, self.order, "numbers by position", InvalidDemonstrations)
+
     def _refuse(self, episode: int, t: int, got: Any) -> NoReturn:
         known = "indices from 0" if self.n is None else f"indices in 0…{self.n - 1}"
-        known += ", or labels" if self.labels else ""
+        known = "labels of the model" if self.numbered else known + (", or labels" if self.labels else "")
         remedy = f"Pass {self.option}=, a function from one of them to its index."
         if self.function is not None:
             known, remedy = f"{known} from {self.option}", ""

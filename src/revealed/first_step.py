@@ -114,7 +114,8 @@ class Kernel:
     def _by_distance(self, mdp: MDP, counts: Floats) -> Floats:
         shape = (mdp.n_states, mdp.n_states)
         expected = f"numbers of shape {shape}, sparse or dense"
-        given = self.distance if is_sparse(self.distance) else require_floats("distance", self.distance, expected)
+        given = in_order(mdp, self.distance, "distance", ("state", "state"))
+        given = given if is_sparse(given) else require_floats("distance", given, expected)
         if given.shape != shape:
             raise InvalidInput("distance", expected, f"shape {given.shape}")
         stored = as_float_csr("distance", given) if is_sparse(given) else None
@@ -277,6 +278,8 @@ def _features(given: Any, reward: Reward | None, mdp: MDP, who: str) -> Floats:
     nothing is chosen."""
     if given is None:
         given = borrow_features(reward)
+    else:
+        given = in_order(mdp, given, "first_step features", ("state", "action")[: np.ndim(given) - 1])
     if given is None:
         raise InvalidOption(
             "first_step",

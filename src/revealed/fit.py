@@ -257,9 +257,9 @@ class Fit(AnyFit):
         """Actions for states, called as Stable-Baselines3's policies are: returns (actions, state).
 
         `obs` is a state index or an array of them, and so are the actions. Where the fit has labels, `obs` may be a
-        label or a sequence of them (tuples for labels of several columns), and the actions are labels then. Whole
-        numbers are always indices: labels that are whole numbers themselves go in as text ("20"). Actions are drawn
-        from the estimated policy, anew in every call unless `seed` is given, or are its most likely ones with
+        label or a sequence of them (tuples for labels of several columns), and the actions are labels then. Labels that
+        are whole numbers are labels, too: whole numbers are indices where no label is a number. Actions are drawn from
+        the estimated policy, anew in every call unless `seed` is given, or are its most likely ones with
         `deterministic=True`. `state` and `episode_start` are passed through: behaviour is Markov. Probabilities are in
         `fit.policy`, by label in `fit.table("policy").loc["park"]`.
         """
@@ -270,7 +270,8 @@ class Fit(AnyFit):
         return named_actions(self.mdp, actions.reshape(states.shape), by_label), state
 
     def table(self, what: str = "policy") -> pd.DataFrame:
-        """A row per state and a column per action under their labels; on a horizon rows are (time, state).
+        """A row per state and a column per action under their labels; on a horizon rows are (time, state). Labels of
+        several columns have a level of the index each, as in `fit.table("policy").loc[("c", 3)]`.
 
         `what` is "policy", "reward" (that of the reward model, whether an action is feasible or not; missing where it
         has no value), "q" (missing where an action is not feasible), "visits" (how often it was observed),

@@ -71,6 +71,7 @@ def require_declared(
     got: str = "positions",
     error: type[InvalidInput] = InvalidInput,
     where: str = "the data",
+    instead: str = "pass something with labels (a Series or DataFrame)",
 ) -> None:
     """Positions refer to an order that somebody declared: where states or actions (`role`) were sorted from data,
     what has no labels of its own cannot be matched with them, and is refused."""
@@ -82,7 +83,7 @@ def require_declared(
         f"labels of {role}s, because their order was sorted from {where} and not declared",
         f"{got}, which would mean {shown}",
         remedy=f"Declare the order of the {role}s where the data are read, {role}s=[{_quoted(labels)}] in the order "
-        "that you mean, or pass something with labels (a Series or DataFrame).",
+        f"that you mean, or {instead}.",
     )
 
 

@@ -125,7 +125,8 @@ def _numbers_matched(role: str, demos: Demonstrations, known: Any) -> Ints:
 def _require_declared(role: str, own: Any, model: Any) -> None:
     """Positions on one side need an order on the other that somebody declared."""
     by_position = f"an MDP that knows its {role}s by position, 0, 1, 2, …"
-    require_declared("mdp", role, own, by_position, InvalidDemonstrations)
+    instead = f"name those of the model, {role}_labels=[...] in its order"
+    require_declared("mdp", role, own, by_position, InvalidDemonstrations, instead=instead)
     by_position = f"decisions that know their {role}s by position, 0, 1, 2, …"
     require_declared("demonstrations", role, model, by_position, InvalidDemonstrations)
 

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from revealed.checks import Bools, Floats, Ints, as_floats, as_list, as_number
 from revealed.errors import InvalidDiscount, InvalidDistribution, InvalidInput, InvalidMask, InvalidTransitions
-from revealed.labels import Order, columns_of, how_many, spell
+from revealed.labels import Order, columns_of, how_many, is_derived, spell
 from revealed.naming import Names, in_words, never_left, pair_in_words, state_in_words, weights_by_name
 from revealed.positions import in_order
 from revealed.voices import arg, either
@@ -151,7 +151,7 @@ def own_labels(name: str, given: Any, own: tuple[Any, ...] | None) -> Any:
     if own is None or given is None:
         return own if given is None else given
     if list(map(spell, as_list(given) or ())) == list(map(spell, own)):
-        return Order(given, columns=columns_of(own))
+        return own if is_derived(given) else Order(given, columns=columns_of(own))
     raise InvalidInput(name, "the labels of the demonstrations that the transitions come from", repr(given)[:60])
 
 

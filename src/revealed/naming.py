@@ -17,7 +17,7 @@ import numpy as np
 
 from revealed.checks import Ints, as_number, is_index
 from revealed.errors import InvalidDistribution, InvalidInput
-from revealed.labels import Order, columns_of, find, holds_numbers, is_derived, plain, require_declared, spell
+from revealed.labels import Order, columns_of, find, holds_numbers, is_derived, listed, plain, require_declared, spell
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -66,23 +66,27 @@ def places(
     n: int,
     error: type[InvalidInput] = InvalidInput,
     role: str = "state",
+    each: str = "label",
 ) -> Ints:
     """The index of each state (or action) that is named by its label; by its number where there are no labels, or
     where no label could be meant: none of them is a number, and their order was declared."""
     if not all(is_index(one) for one in wanted) or (labels is not None and holds_numbers(labels)):
-        return find(argument, wanted, _labels_for(argument, wanted, labels, n, error), error=error)
-    index = indices(argument, wanted, n, error)
+        return find(argument, wanted, _labels_for(argument, wanted, labels, n, error), each, error)
+    index = indices(argument, wanted, n, error, labels)
     if index.size:
         require_declared(argument, role, labels, f"position {int(index[0])}", error)
     return index
 
 
-def indices(argument: str, wanted: Sequence[Any], n: int, error: type[InvalidInput] = InvalidInput) -> Ints:
-    """Whole numbers that are positions, whatever labels there are: they come from inside."""
+def indices(
+    argument: str, wanted: Sequence[Any], n: int, error: type[InvalidInput] = InvalidInput, labels: Labels = None
+) -> Ints:
+    """Whole numbers that are positions, whatever labels there are."""
     index = np.array(wanted, dtype=np.intp) if len(wanted) else np.zeros(0, dtype=np.intp)
     bad = np.flatnonzero((index < 0) | (index >= n))
     if bad.size:
-        raise error(argument, f"indices in 0…{n - 1}", wanted[int(bad[0])])
+        known = "" if labels is None else f"one of {listed(labels)}, or "
+        raise error(argument, f"{known}indices in 0…{n - 1}", wanted[int(bad[0])])
     return index
 
 
@@ -136,7 +140,7 @@ def _as_named(argument: str, given: Any, labels: Labels, n: int) -> dict[Any, An
     if isinstance(given, Mapping):
         return dict(given)
     own = getattr(given, "state_labels", None)
-    if isinstance(given, np.ndarray) and own is not None and given.shape == (len(own),):  # of a fit or solution
+    if own is not None and np.shape(given) == (len(own),):  # an array of a fit or solution
         return dict(zip(map(plain, own), given.tolist(), strict=True))
     index: Any = getattr(given, "index", None)
     if index is None or callable(index) or not hasattr(given, "to_numpy") or np.ndim(given) != 1:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from revealed.errors import InvalidInput
-from revealed.labels import spell
+from revealed.labels import is_derived, require_declared, spell
 from revealed.mdp import Floats
 
 if TYPE_CHECKING:
@@ -334,9 +334,19 @@ def _norm(table: Floats, vmin: float | None, vmax: float | None, log: bool) -> N
 
 def _as_grid(values: Any, shape: tuple[int, int]) -> Floats:
     array = np.asarray(values, dtype=np.float64)
+    _require_cells("values", values, shape)
     if array.size != shape[0] * shape[1]:
         raise InvalidInput("values", f"one value per cell of {shape[0]} × {shape[1]}", f"shape {array.shape}")
     return array.reshape(shape)
+
+
+def _require_cells(argument: str, values: Any, shape: tuple[int, int]) -> None:
+    """Cells are states by position, which sorted labels need not be: unless these are (row, column) in just that order,
+    what a fit of such states hands out is refused."""
+    labels = getattr(values, "state_labels", None)
+    cells = [divmod(k, shape[1]) for k in range(shape[0] * shape[1])]
+    if is_derived(labels) and list(labels or ()) != cells:
+        require_declared(argument, "state", labels, "a grid, whose cells are positions")
 
 
 def _as_policy(
@@ -344,7 +354,10 @@ def _as_policy(
 ) -> tuple[Floats, Sequence[tuple[int, int]]]:
     """The policy and where each of its columns leads."""
     array = np.asarray(policy, dtype=np.float64)
-    n = shape[0] * shape[1]
+    _require_cells("policy", policy, shape)
+    n, own = shape[0] * shape[1], getattr(policy, "action_labels", None)
+    if actions is None and own is not None and set(map(str, own)) <= set(MOVES):
+        actions = own
     if actions is not None and array.shape == (n, len(actions)):
         return array, [MOVES.get(str(name), (0, 0)) for name in actions]
     if array.shape not in ((n, 4), (n, 5)):

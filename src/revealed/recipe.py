@@ -22,6 +22,8 @@ from revealed.estimators import CCP, MCEIRL, NFXP, NPL, Estimator
 from revealed.frames import Table, read_names, read_table, require_column
 from revealed.labels import find
 from revealed.mdp import MDP
+from revealed.naming import Names
+from revealed.positions import labelled
 from revealed.rewards.base import Reward
 from revealed.rewards.linear import LinearReward
 from revealed.rewards.tabular import TabularReward
@@ -357,7 +359,7 @@ class Recipe(Description):
             labels = (given and given.state_labels) or demos.state_labels or range(demos.n_states)
             rows = self._rows_of(labels)
             columns = [self._table.numbers("--coordinates", name)[rows] for name in self.coordinates]
-            return np.column_stack(columns)
+            return labelled(np.column_stack(columns), Names(labels if isinstance(labels, tuple) else None, None))
         return None if self.binned is None else self.binned.features.to_numpy(dtype=np.float64)
 
     def _rows_of(self, labels: Sequence[Any]) -> Any:

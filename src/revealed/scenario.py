@@ -220,7 +220,7 @@ def sides(fit: Any, params: Any, mdp: Any, reward: Any, initial: Any) -> tuple[S
         model = _named_alike(mdp, fit.mdp).in_order_of(fit.mdp)
         _require_one_order(fit.mdp, mdp, {"reward": reward, "initial": initial})
         words += _changed(fit.mdp, model)
-    follows = before.estimated if _follows(model, fit.mdp) else None
+    follows = before.estimated if _follows(fit.mdp if mdp is None else mdp, model, fit.mdp) else None
     new_reward = _reward_of(fit, model, reward, setting)
     words += [ANOTHER_REWARD] if reward is not None else []
     return before, Side(model, new_reward, setting, *start_of(fit, model, initial), follows, before.solver), words
@@ -239,13 +239,13 @@ def _changed(before: MDP, after: MDP) -> list[str]:
     return words or [SAME_MODEL]
 
 
-def _follows(model: MDP, own: MDP) -> bool:
-    """Whether the transitions of a model are those that were estimated: the very ones, or the same by what they say."""
-    if model.estimated is own.estimated or own.estimated is None:
-        return own.estimated is not None
-    if same_moves(model, own):
-        return True
-    return model.estimated is not None and same_matrix(model.estimated.matrix, own.estimated.matrix)
+def _follows(given: MDP, model: MDP, own: MDP) -> bool:
+    """Whether the transitions of a model (`given`, and in the order of the fit) are those that were estimated: the very
+    ones, or others that were estimated and say the same. A plain matrix stays as it is."""
+    if given.estimated is None or own.estimated is None:
+        return False
+    same = given.estimated is own.estimated or same_moves(model, own)
+    return same or (model is given and same_matrix(given.estimated.matrix, own.estimated.matrix))
 
 
 def _require_one_order(own: MDP, mdp: MDP, given: dict[str, Any]) -> None:
@@ -253,12 +253,18 @@ def _require_one_order(own: MDP, mdp: MDP, given: dict[str, Any]) -> None:
     if mdp.in_order_of(own) is mdp:
         return
     for argument, value in given.items():
-        if value is not None and by_position(value):
+        if value is not None and by_position(value) and not _same_everywhere(value):
             role = next(r for r in ("state", "action") if not same_labels(_labels(own, r), _labels(mdp, r)))
             orders = " and ".join(listed(_labels(model, role)) for model in (own, mdp))
             expected = f"labels, because the two models have their {role}s in different orders ({orders})"
             remedy = "Pass a Series or DataFrame with labels, or a model in the order of fit.mdp."
             raise InvalidInput(argument, expected, "positions", remedy=remedy)
+
+
+def _same_everywhere(value: Any) -> bool:
+    """Whether an array holds one number only, so that its order does not matter."""
+    numbers = as_floats(value)
+    return numbers is not None and numbers.size > 0 and bool(np.all(numbers == numbers.reshape(-1)[0]))
 
 
 def _labels(mdp: MDP, role: str) -> Any:

@@ -21,6 +21,7 @@ from revealed.kernels import (
     scaled_rows,
 )
 from revealed.labels import find
+from revealed.positions import in_order
 from revealed.seen_moves import Moves, WithoutParameters
 from revealed.transitions.estimated import NO_PAIRS
 from revealed.voices import arg, either
@@ -150,6 +151,8 @@ def as_coordinates(coordinates: Any, demos: Demonstrations) -> Floats:
     index = getattr(coordinates, "index", None)
     if demos.state_labels is not None and hasattr(coordinates, "iloc") and index is not None:
         coordinates = coordinates.iloc[find("coordinates", demos.state_labels, list(index), "state")]
+    else:
+        coordinates = in_order(demos, coordinates, "coordinates", ("state",))
     nodes = as_floats(coordinates)
     if nodes is None or nodes.ndim not in (1, 2) or len(nodes) != demos.n_states or 0 in nodes.shape:
         got = type(coordinates).__name__ if nodes is None else f"shape {nodes.shape}"

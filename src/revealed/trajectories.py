@@ -119,7 +119,7 @@ def as_goals(goal: Any, n: int, n_states: int, labels: Labels = None, each: str 
     alone = is_index(goal) or is_label(goal, labels)
     goals = [goal] * n if alone else one_each("goal", goal, n)
     if labels is not None:
-        return places("goal", goals, labels, n_states, InvalidDemonstrations)
+        return places("goal", goals, labels, n_states, InvalidDemonstrations, each=each)
     bad = next((i for i, one in enumerate(goals) if not is_index(one) or not 0 <= one < n_states), None)
     if bad is not None:
         expected = f"states, indices in 0…{n_states - 1}"

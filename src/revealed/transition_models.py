@@ -20,6 +20,7 @@ from revealed.demonstrations import Demonstrations
 from revealed.errors import InvalidDemonstrations, InvalidInput, InvalidOption
 from revealed.labels import spell
 from revealed.naming import in_words, pair_in_words
+from revealed.positions import in_order
 from revealed.seen_moves import Moves, SeenMoves, moves_of
 from revealed.smooth_transitions import KernelAverages, SmoothedFrequencies, as_bandwidths, as_coordinates
 from revealed.tables import sparse_table
@@ -67,6 +68,7 @@ def estimate_transitions(
     _require_one_way(landing, names, alpha, coordinates, bandwidth)
     moves = moves_of(demonstrations)
     if landing is not None:
+        landing = in_order(demonstrations, landing, "landing")  # by position, hence in an order that was declared
         return SharedOutcomes(landing, demonstrations.n_states, names).fit_moves(demonstrations, moves)
     return _model(demonstrations, moves, unseen, alpha, coordinates, bandwidth).fit(demonstrations, moves)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cache, cached_property
 from typing import Any
 
 import revealed as rv
@@ -50,7 +50,7 @@ def _walk(start: Any, names: list[str]) -> Any:
     return start
 
 
-@lru_cache(maxsize=None)
+@cache
 def module_doors() -> tuple[Door, ...]:
     """Functions, classes and class methods that are public names of the package or of its public modules."""
     found: list[Door] = []
@@ -90,14 +90,12 @@ def public_attributes(kind: type) -> list[str]:
     found = []
     for name in sorted(dir(kind)):
         value = inspect.getattr_static(kind, name)
-        if not name.startswith("_") and (callable(value) or isinstance(value, property | cached_property)):
-            found.append(name)
-        elif isinstance(value, classmethod | staticmethod) and not name.startswith("_"):
+        if (not name.startswith("_") and (callable(value) or isinstance(value, property | cached_property))) or (isinstance(value, classmethod | staticmethod) and not name.startswith("_")):
             found.append(name)
     return found
 
 
-@lru_cache(maxsize=None)
+@cache
 def thing_doors(name: str) -> tuple[Door, ...]:
     """Methods and properties of one thing, and how it is shown."""
     kind = type(thing(name))
@@ -120,7 +118,7 @@ def all_doors() -> list[Door]:
     return [*module_doors(), *(door for name in THINGS for door in thing_doors(name))]
 
 
-@lru_cache(maxsize=None)
+@cache
 def door_named(name: str) -> Door:
     owner = name.rpartition(":")[0]
     doors = thing_doors(owner) if owner else module_doors()

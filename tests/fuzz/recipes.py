@@ -12,7 +12,7 @@ import pandas as pd
 import revealed as rv
 import trips as files
 from fuzz import things
-from fuzz.things import DEMAND, STATES, thing
+from fuzz.things import STATES, thing
 
 Call = Callable[[Any], dict[str, Any]]
 OPTIONS = ("weighting", "first_step", "l2", "tol", "max_iter", "patience", "learning_rate", "start", "optimizer")

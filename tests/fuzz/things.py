@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -35,13 +35,13 @@ def made(name: str) -> Callable[[Callable[[], Any]], Callable[[], Any]]:
     return keep
 
 
-@lru_cache(maxsize=None)
+@cache
 def thing(name: str) -> Any:
     """The object of that name, the same one each time."""
     return THINGS[name]()
 
 
-@lru_cache(maxsize=None)
+@cache
 def transitions() -> Any:
     """(S, A, S): action 0 leads on, action 1 stays, both with a little noise."""
     on, stay = np.roll(np.eye(4), 1, axis=1), np.eye(4)
@@ -142,7 +142,7 @@ def _demos_ends() -> Any:
     return rv.simulate(thing("mdp.ends"), thing("mdp.ends").uniform_policy(), 30, 10, seed=0)
 
 
-@lru_cache(maxsize=None)
+@cache
 def _goal_trips() -> Any:
     return random_trips(3, S=8, A=2, K=2, n=40, goals=3)
 
@@ -291,13 +291,13 @@ def _road_fit() -> Any:
     return rv.NFXP(thing("reward.roads"), start=[-1.5, -0.6], max_iter=20).fit(network.mdp, trips)
 
 
-@lru_cache(maxsize=None)
+@cache
 def saved() -> str:
     """The path of a saved fit."""
     return str(Path(thing("fit").save(os.path.abspath("kept.zip"))))
 
 
-@lru_cache(maxsize=None)
+@cache
 def folder() -> str:
     """A folder with files of decisions and features, and descriptions of a fit."""
     where = Path("files").absolute()

@@ -7,6 +7,7 @@ value, and the product of a cotangent with its Jacobian (theory G4). Anything wi
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -16,6 +17,7 @@ from revealed.checks import Bools, as_list, require_floats
 from revealed.errors import InvalidReward
 from revealed.labels import is_derived, require_declared, spell
 from revealed.mdp import MDP, Floats
+from revealed.naming import are_row_numbers
 from revealed.rewards.holes import require_defined, shown_value, undefined
 
 
@@ -147,6 +149,7 @@ def align_reward(reward: Any, mdp: MDP) -> Any:
     if hasattr(reward, "require_model"):  # known by its network
         reward.require_model(mdp)
         return reward
+    reward = _with_row_numbers(reward, mdp.base or mdp)
     own = getattr(reward, "state_labels", None)
     if own is None or not hasattr(reward, "aligned"):
         _require_positions(reward, mdp.base or mdp, ("state", "action"))
@@ -160,6 +163,16 @@ def align_reward(reward: Any, mdp: MDP) -> Any:
         _require_positions(reward, model, ("action",))
     actions = range(model.n_actions) if model.action_labels is None else model.action_labels
     return reward.aligned(states, actions, model.feasible)
+
+
+def _with_row_numbers(reward: Any, model: MDP) -> Any:
+    """Rows of a frame whose index is 0, 1, 2, … are states by these labels, where the model's are such numbers."""
+    labels = model.state_labels
+    if labels is None or not getattr(reward, "counted", False) or are_row_numbers(range(reward.n_states), labels):
+        return reward
+    other = copy(reward)
+    other.state_labels = tuple(range(reward.n_states))
+    return other
 
 
 def _require_positions(reward: Any, model: MDP, roles: Sequence[str]) -> None:

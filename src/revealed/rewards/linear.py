@@ -13,6 +13,7 @@ from revealed.checks import Bools, Ints, as_list, is_count
 from revealed.errors import InvalidReward
 from revealed.labels import listed, near, plain, spell
 from revealed.mdp import Floats
+from revealed.positions import keys_of
 from revealed.rewards.base import as_features, check_names, sum_actions
 from revealed.rewards.feature_table import FeatureTable, Labels, indexed_features, read_features, require_once
 from revealed.rewards.holes import Holes, fill_holes, find_holes, mask_holes, move_holes
@@ -43,6 +44,7 @@ class LinearReward:
     action_labels: Labels | None = None
     absent: Bools | None = None  # (S, A): pairs of a table that it has no row for; zeros stand in their place
     holes: Holes | None = None  # rows whose features are NaN or infinite; zeros stand in their place
+    counted = False  # whether it is a frame whose index, 0, 1, 2, …, counts its rows
     left_out = ""  # what `aligned` had no use for, in a sentence
     leads: Ints | None = None  # (S, A): the state that each pair leads to, where that names it; −1 for no pair
 
@@ -58,6 +60,7 @@ class LinearReward:
             table = indexed_features(features)
             names = table.names if names is None else names
             features, self.state_labels = table.matrix, table.state_labels
+            self.counted = table.state_labels is None
         matrix, self.n_states, self.n_columns = _as_matrix(features, n_actions)
         holes = find_holes(matrix)
         self.matrix = fill_holes(matrix, holes)
@@ -214,6 +217,33 @@ class LinearReward:
     def __repr__(self) -> str:
         per = "states" if self.n_columns == 1 else f"states x {self.n_columns} actions"
         return f"LinearReward({self.n_params} features of {self.n_states} {per})"
+
+
+def labels_of_rows(features: Any) -> Labels | None:
+    """The labels in the index of a data frame; None for what has none, or an index that counts its rows."""
+    index = getattr(features, "index", None)
+    return None if index is None or callable(index) or not hasattr(features, "columns") else keys_of(index, None)
+
+
+def as_row_labels(labels: Any, n: int) -> Labels:
+    """Labels that differ, one for each row of features."""
+    return _as_labels(labels, n)
+
+
+def aligned_rows(features: Any, own: Labels, wanted: Sequence[Any], feasible: Bools | None = None) -> tuple[Any, str]:
+    """Features (S, K) or (S, A, K) of labelled states in another order of theirs, and what was left out."""
+    flat = np.asarray(features).reshape(len(own), -1)
+    found = LinearReward(flat, state_labels=own).aligned(wanted, None, feasible)
+    return np.asarray(found.matrix).reshape(len(wanted), *np.shape(features)[1:]), found.left_out
+
+
+def refuse_row_labels(features: Any) -> None:
+    """Functions and modules of others take arrays: labels of a frame would be lost on the way."""
+    labels = labels_of_rows(features)
+    if labels is not None:
+        expected, got = "an array in the order of the model's states", f"a data frame with labels ({listed(labels)})"
+        remedy = "Pass frame.loc[list(mdp.state_labels)].to_numpy()."
+        raise InvalidReward("features", expected, got, remedy=remedy)
 
 
 _OTHER_NETWORK = "Are they those of another network? Take network.reward(...) of this one."

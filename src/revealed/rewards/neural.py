@@ -16,6 +16,7 @@ from revealed.errors import InvalidOption, InvalidReward
 from revealed.mdp import Floats
 from revealed.rewards.base import as_features, check_names, sum_actions
 from revealed.rewards.holes import Holes, find_holes, holes_at, holes_in, mask_holes
+from revealed.rewards.linear import aligned_rows, as_row_labels, labels_of_rows, refuse_row_labels
 from revealed.rewards.units import STANDARDISED, Standard, as_columns, unit_notes
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ class JaxReward:
         import jax
         from jax.flatten_util import ravel_pytree
 
+        refuse_row_labels(features)
         leaves, inputs = _as_arrays("params", params), _as_arrays("features", features)
         with jax.enable_x64(True):
             flat, unravel = ravel_pytree(jax.tree.map(jax.numpy.asarray, leaves))
@@ -152,11 +154,14 @@ class NeuralReward(JaxReward):
     offsets of features matter. `standardize=False` takes them as they are, a pair (center, scale) those numbers
     instead; `center` and `scale` say what was done. `with_features` is the same network elsewhere.
 
+    The index of a data frame, or `state_labels`, names the states of the rows, which are then matched by label.
+
     Unless `l2` is set, weights are estimated with the penalty `usual_l2(n)` for n decisions: without one the likelihood
     of a network has no maximum worth the name, and weights run away.
     """
 
     network = True  # its weights have no units
+    left_out = ""  # what `aligned` had no use for, in a sentence
 
     def __init__(
         self,
@@ -165,13 +170,16 @@ class NeuralReward(JaxReward):
         seed: int = 0,
         activation: str = "tanh",
         standardize: Any = True,
+        state_labels: Sequence[Any] | None = None,
     ) -> None:
         import jax
 
         require_option("activation", activation, ACTIVATIONS)
         if not is_seed(seed):
             raise InvalidOption("seed", "a whole number >= 0", repr(seed))
+        labels = labels_of_rows(features) if state_labels is None else state_labels
         X = as_features(features)
+        self.state_labels = None if labels is None else as_row_labels(labels, len(X))
         layers = as_list(hidden)
         if layers is None or not all(is_count(n) for n in layers):
             raise InvalidReward("hidden", "layer sizes that are whole numbers, at least 1", repr(hidden))
@@ -218,7 +226,19 @@ class NeuralReward(JaxReward):
         X = as_features(features)
         if X.shape[-1] != self._sizes[0]:
             raise InvalidReward("features", f"{self._sizes[0]} columns, as the network takes", f"{X.shape[-1]}")
-        return NeuralReward(X, self.hidden, self.seed, self.activation, self.standardize)
+        labels = labels_of_rows(features)
+        return NeuralReward(X, self.hidden, self.seed, self.activation, self.standardize, labels)
+
+    def aligned(
+        self, state_labels: Sequence[Any], action_labels: Sequence[Any] | None = None, feasible: Any = None
+    ) -> NeuralReward:
+        """The same network on the rows of these states, in this order, where rows have labels."""
+        if self.state_labels is None or self.state_labels == tuple(state_labels):
+            return self
+        rows, left_out = aligned_rows(self.features, self.state_labels, state_labels, feasible)
+        other = NeuralReward(rows, self.hidden, self.seed, self.activation, self.standardize, tuple(state_labels))
+        other.left_out = left_out
+        return other
 
     def _find_holes(self, scaled: Any) -> None:
         """It looks at each state or pair by itself: a row that is not finite is a hole."""
@@ -226,7 +246,8 @@ class NeuralReward(JaxReward):
         self._gone = mask_holes(self.holes, (len(scaled), self._columns))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return NeuralReward, (self.features, self.hidden, self.seed, self.activation, self.standardize)
+        made_of = (self.features, self.hidden, self.seed, self.activation, self.standardize, self.state_labels)
+        return NeuralReward, made_of
 
     def init(self, seed: int | None = None) -> Floats:
         if seed is None or seed == self.seed:

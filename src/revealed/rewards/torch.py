@@ -15,6 +15,7 @@ from revealed.errors import InvalidReward, MissingDependency
 from revealed.mdp import Floats
 from revealed.rewards.base import sum_actions
 from revealed.rewards.holes import Holes, holes_at, holes_in
+from revealed.rewards.linear import refuse_row_labels
 from revealed.rewards.units import STANDARDISED, Standard, unit_notes
 
 MANY_ROWS = 50_000  # inputs from which a module gains by threads more than they take to wake up
@@ -62,6 +63,7 @@ class TorchReward:
         if not isinstance(module, torch.nn.Module):
             raise InvalidReward("module", "a torch.nn.Module", type(module).__name__)
         require_flag("standardize", standardize)
+        refuse_row_labels(features)
         self._module = copy.deepcopy(module).to(torch.float64).eval()
         array = require_floats("features", features, "an array of numbers", InvalidReward)
         if standardize and array.ndim < 2:

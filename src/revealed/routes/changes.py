@@ -109,7 +109,7 @@ def _require_own_names(network: RoadNetwork, index: Any, keys: list[Any]) -> Non
         return
     if len(keys) == network.n_turns or [spell(key) for key in keys] != list(network.place):
         expected, got = "a Series by link or by pair of links", f"one by number of row, 0…{len(keys) - 1}"
-        remedy = 'As in table.set_index("link")["toll"]; numbers in the order of the turns go in as an array.'
+        remedy = 'As in table.set_index("link")["toll"], or pass a dict; an array is in the order of the turns.'
         raise InvalidInput("values", expected, got, remedy=remedy)
 
 
