@@ -31,7 +31,7 @@ from revealed.chain import (
     one_hot,
     towards_the_end,
 )
-from revealed.checks import as_floats, pass_instead, require_option
+from revealed.checks import pass_instead, require_floats, require_option
 from revealed.cold_start import SWEEPS, cold_start
 from revealed.errors import InvalidReward, SolverFailed, ValueDoesNotExist
 from revealed.layers import BackwardInduction, Relative, in_layers
@@ -403,10 +403,8 @@ def _steps_to_rounding(point: _Point, trial: _Point) -> float:
 
 def as_reward(mdp: MDP, reward: Any, name: str = "reward", largest: float = sys.float_info.max) -> Floats:
     """Check a reward of shape (S, A), (S, 1) or (S,); entries of infeasible pairs are ignored and become zero."""
-    array = as_floats(reward)
-    if array is None:
-        remedy = pass_instead(reward, "reward", "true_reward")
-        raise InvalidReward(name, "an (S, A) array of numbers", f"{type(reward).__name__}", remedy=remedy)
+    remedy = pass_instead(reward, "reward", "true_reward")
+    array = require_floats(name, reward, "an (S, A) array of numbers", InvalidReward, remedy)
     if array.shape == (mdp.n_states,):
         array = array[:, None]
     if array.shape not in ((mdp.n_states, 1), mdp.feasible.shape):

@@ -16,7 +16,7 @@ import scipy.sparse as sp
 
 from revealed.behaviour import Derivatives, Overall, Solved, solve_behaviour
 from revealed.bellman import SoftBellman, as_reward
-from revealed.checks import Floats, as_floats, as_number, is_index
+from revealed.checks import Floats, as_number, is_index, remedy_for, require_floats, shown
 from revealed.errors import InvalidInput, InvalidOption, InvalidReward
 from revealed.inference import slopes_on
 from revealed.labels import listed, near, spell
@@ -91,16 +91,17 @@ def as_setting(params: Any, names: tuple[str, ...]) -> Setting:
     for name, rule in pairs.items():
         number = as_number(rule)
         if not callable(rule) and not np.isfinite(number):
-            raise InvalidInput(f"params[{name!r}]", "a number, or a function of the estimate", repr(rule)[:60])
+            expected = "a number, or a function of the estimate"
+            raise InvalidInput(f"params[{name!r}]", expected, shown(rule), remedy=remedy_for(rule))
         changed[find_parameter(name, names)] = rule if callable(rule) else number
     return Setting(names, changed)
 
 
 def _all_of(params: Any, names: tuple[str, ...]) -> dict[str, float]:
-    numbers = as_floats(params)
-    if numbers is None or numbers.shape != (len(names),):
-        got = type(params).__name__ if numbers is None else f"shape {numbers.shape}"
-        raise InvalidInput("params", f"a dict from names to numbers or functions, or all {len(names)} numbers", got)
+    expected = f"a dict from names to numbers or functions, or all {len(names)} numbers"
+    numbers = require_floats("params", params, expected)
+    if numbers.shape != (len(names),):
+        raise InvalidInput("params", expected, f"shape {numbers.shape}")
     return dict(zip(names, numbers.tolist(), strict=True))
 
 
@@ -265,7 +266,7 @@ def _reward_of(fit: Any, mdp: MDP, reward: Any, setting: Setting) -> Reward | Fl
     """The new reward, or the fit's own, on the new model."""
     if reward is None:
         return _fitting(fit.reward_model, mdp, "reward= must come along: one that fits the new model.")
-    if as_floats(reward) is None:
+    if not hasattr(reward, "shape") and not isinstance(reward, list | tuple):
         require_reward(reward)
         if reward.n_params != fit.theta.size:
             expected = f"a reward of {fit.theta.size} parameters, those of the fit"
@@ -273,7 +274,7 @@ def _reward_of(fit: Any, mdp: MDP, reward: Any, setting: Setting) -> Reward | Fl
         return _fitting(reward, mdp, None)
     if setting.changed:
         raise InvalidOption("params", "None where rewards are given as numbers", "both", remedy="Pass one of them.")
-    table = np.asarray(as_floats(reward))
+    table = require_floats("reward", reward, "a reward, or an (S, A) array of numbers", InvalidReward)
     return as_reward(mdp, mdp.lift(table) if mdp.base is not None and len(table) == mdp.base.n_states else table)
 
 
