@@ -92,7 +92,7 @@ def test_the_kernel_looks_at_states_that_have_features():
         assert np.allclose(given.estimate(MODEL, demos().counts), found, atol=1e-12)
     bad = STATES.copy()
     bad[0, 1] = np.nan
-    with pytest.raises(RevealedError, match="first_step features.*state 0, feature 1"):
+    with pytest.raises(RevealedError, match=r"first_step features.*state 0, feature 1"):
         rv.first_step.Kernel(features=bad).estimate(MODEL, demos().counts)
 
 
@@ -327,7 +327,7 @@ def test_on_a_device(reward):
     assert np.allclose(there.vjp(theta, model.put(weights)), here.vjp(theta, weights))
 
 
-# -- rewards that are given as numbers ----------------------------------------------------------------------------------
+# -- rewards that are given as numbers --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("fill", ODD)

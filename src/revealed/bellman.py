@@ -31,7 +31,7 @@ from revealed.chain import (
     one_hot,
     towards_the_end,
 )
-from revealed.checks import as_floats, pass_instead, require_option
+from revealed.checks import pass_instead, require_floats, require_option
 from revealed.cold_start import SWEEPS, cold_start
 from revealed.errors import InvalidReward, SolverFailed, ValueDoesNotExist
 from revealed.layers import BackwardInduction, Relative, in_layers
@@ -417,10 +417,9 @@ def whole_reward(mdp: MDP, reward: Any, name: str = "reward", largest: float = s
     """(S, A): the same with what was given for infeasible pairs, which another model may offer."""
     if hasattr(reward, "reward_on") and not isinstance(reward, type):
         reward = reward.reward_on(mdp)
-    array = as_floats(in_order(mdp, reward, name, error=InvalidReward))
-    if array is None:
-        remedy = pass_instead(reward, "reward", "true_reward")
-        raise InvalidReward(name, "an (S, A) array of numbers", f"{type(reward).__name__}", remedy=remedy)
+    remedy = pass_instead(reward, "reward", "true_reward")
+    reward = in_order(mdp, reward, name, error=InvalidReward)
+    array = require_floats(name, reward, "an (S, A) array of numbers", InvalidReward, remedy)
     if array.shape == (mdp.n_states,):
         array = array[:, None]
     if array.shape not in ((mdp.n_states, 1), mdp.feasible.shape):

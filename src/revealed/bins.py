@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from revealed.checks import Floats, Ints, as_floats, as_list, require_count, require_option
+from revealed.checks import Floats, Ints, as_list, require_count, require_floats, require_option
 from revealed.errors import InvalidInput, InvalidOption
 from revealed.frames import require_column
 from revealed.labels import find
@@ -249,8 +249,8 @@ def _as_columns(columns: Any, argument: str = "columns") -> tuple[str, ...]:
 
 def _as_edges(name: str, given: Any) -> Floats:
     argument = f"edges of {name!r}"
-    edges = as_floats(given)
-    if edges is None or edges.ndim != 1 or edges.size < 2:
+    edges = require_floats(argument, given, "at least two numbers")
+    if edges.ndim != 1 or edges.size < 2:
         raise InvalidInput(argument, "at least two numbers", repr(given)[:60])
     bad = np.flatnonzero(~np.isfinite(edges))
     if bad.size:
@@ -265,8 +265,8 @@ def _as_edges(name: str, given: Any) -> Floats:
 
 
 def _as_values(name: str, given: Any) -> Floats:
-    values = as_floats(given)
-    if values is None or values.ndim > 1:
+    values = require_floats(f"column {name!r}", given, "an array of numbers")
+    if values.ndim > 1:
         raise InvalidInput(f"column {name!r}", "an array of numbers", repr(given)[:60])
     return np.atleast_1d(values)
 

@@ -93,7 +93,7 @@ class Bootstrap:
         """Percentiles of the replications."""
         import pandas as pd
 
-        require_probability("alpha", alpha)
+        alpha = require_probability("alpha", alpha)
         low, high = draw_bounds(self.theta, (alpha / 2.0, 1.0 - alpha / 2.0))
         return pd.DataFrame({"lower": low, "upper": high}, index=list(self.names))
 

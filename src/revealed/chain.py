@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from revealed.checks import as_floats, is_index, pass_instead
+from revealed.checks import is_index, pass_instead, require_floats
 from revealed.errors import InvalidDistribution, InvalidInput, SolverFailed, ValueDoesNotExist
 from revealed.krylov import KrylovSolver
 from revealed.labels import how_many
@@ -273,10 +273,9 @@ def expected_payoff(policy: Floats, reward: Floats, log_policy: Floats | None = 
 def as_policy(mdp: MDP, policy: Any, name: str = "policy") -> Floats:
     """Check an (S, A) array of choice probabilities, brought into the order of the MDP where it has labels; rows of
     terminal states become zero."""
-    array = as_floats(in_order(mdp, policy, name, error=InvalidDistribution))
-    if array is None:
-        remedy = pass_instead(policy, "policy", "expert")
-        raise InvalidDistribution(name, "an (S, A) array of probabilities", f"{type(policy).__name__}", remedy=remedy)
+    remedy = pass_instead(policy, "policy", "expert")
+    policy = in_order(mdp, policy, name, error=InvalidDistribution)
+    array = require_floats(name, policy, "an (S, A) array of probabilities", InvalidDistribution, remedy)
     if array.shape != mdp.feasible.shape:
         raise InvalidDistribution(name, f"shape {mdp.feasible.shape}", f"shape {array.shape}")
     array = np.where(mdp.terminal[:, None], 0.0, array)

@@ -79,9 +79,19 @@ def require_positive(name: str, value: Any, error: type[InvalidInput] = InvalidO
     return number
 
 
-def require_probability(name: str, value: Any) -> None:
-    if not 0.0 <= as_number(value) <= 1.0:
+def require_probability(name: str, value: Any) -> float:
+    number = as_number(value)
+    if not 0.0 <= number <= 1.0:
         raise InvalidInput(name, "a probability", shown(value), remedy=remedy_for(value))
+    return number
+
+
+def require_share(name: str, value: Any, error: type[InvalidInput] = InvalidOption) -> float:
+    """A number between 0 and 1, neither of them."""
+    number = as_number(value)
+    if not 0.0 < number < 1.0:
+        raise error(name, "a number between 0 and 1", shown(value), remedy=remedy_for(value))
+    return number
 
 
 def require_flag(name: str, value: Any) -> None:
@@ -140,12 +150,38 @@ def as_floats(values: Any) -> Floats | None:
 
 
 def require_floats(
-    name: str, values: Any, expected: str, error: type[InvalidInput] = InvalidInput, remedy: str | None = None
+    name: str,
+    values: Any,
+    expected: str,
+    error: type[InvalidInput] = InvalidInput,
+    remedy: str | None = None,
+    where: str | None = None,
 ) -> Floats:
-    """The same, or an error that tells what came instead, and where."""
+    """The same, or an error that tells what came instead, and where; `remedy` stands where nothing better is known."""
     found = _read(values)
     if isinstance(found, Odd):
-        raise error(name, expected, found.got, found.offender, found.remedy or remedy)
+        place = ", ".join(part for part in (where, found.offender) if part)
+        raise error(name, expected, found.got, place or None, found.remedy or remedy)
+    return found
+
+
+def require_whole(
+    name: str, values: Any, expected: str, error: type[InvalidInput] = InvalidInput, offender: str | None = None
+) -> Ints:
+    """A copy of an array or nested sequence of whole numbers; the numbers of an empty one may be of any kind."""
+    found = require_array(name, values, expected, error, offender)
+    if found.size and found.dtype.kind not in "iu":
+        raise error(name, expected, f"dtype {found.dtype}, shape {found.shape}", offender)
+    return found.astype(np.intp)
+
+
+def require_array(
+    name: str, values: Any, expected: str, error: type[InvalidInput] = InvalidInput, offender: str | None = None
+) -> npt.NDArray[Any]:
+    """An array of anything, as NumPy reads it, of which nothing is masked."""
+    found = _as_array(values)
+    if isinstance(found, Odd):
+        raise error(name, expected, found.got, offender or found.offender, found.remedy)
     return found
 
 
@@ -166,6 +202,12 @@ def odd_values(values: Any) -> Odd | None:
 def _read(values: Any) -> Floats | Odd:
     if is_sparse(values):
         return _read_sparse(values)
+    raw = _as_array(values)
+    return raw if isinstance(raw, Odd) else _as_float64(raw, values)
+
+
+def _as_array(values: Any) -> npt.NDArray[Any] | Odd:
+    """As NumPy reads it, unless that hides something."""
     if values is None or isinstance(values, str | bytes):
         return Odd("None" if values is None else f"{type(values).__name__} {shown(values)}")
     if isinstance(values, np.ma.MaskedArray):
@@ -174,7 +216,7 @@ def _read(values: Any) -> Floats | Odd:
         raw = np.asarray(values)
     except Exception as error:  # rows of different lengths, or whatever an object's own conversion raises
         return Odd(f"{type(values).__name__} ({' '.join(str(error).split())[:120]})")
-    return _odd_within(values, raw) or _as_float64(raw, values)
+    return _odd_within(values, raw) or raw
 
 
 def _read_sparse(matrix: Any) -> Floats | Odd:

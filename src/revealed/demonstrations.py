@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
-from revealed.checks import as_floats, as_number
+from revealed.checks import as_number, remedy_for, require_floats, shown
 from revealed.errors import InvalidDemonstrations, InvalidInput
 from revealed.goal_steps import Trips, n_goals, require_arrival
 from revealed.labels import with_columns
 from revealed.mdp import MDP, Floats
 from revealed.naming import unrolled_labels
-from revealed.tables import as_counts, sparse_table, sum_rows
+from revealed.tables import as_counts, require_countable, sparse_table, sum_rows
 from revealed.trajectories import Steps, agent_table, as_agents, as_goals, lifted, read_trajectories
 from revealed.voices import either
 
@@ -59,6 +59,10 @@ class Demonstrations(Trips):
     columns: dict[str, tuple[Any, ...]] = field(repr=False, default_factory=dict)
     period: str | None = field(repr=False, default=None)
     numbered: tuple[str, ...] = field(repr=False, default=())  # roles of columns of whole numbers, which may be labels
+
+    def __post_init__(self) -> None:
+        require_countable("counts", self.by_agent.data)
+        require_countable("starts", self.starts)
 
     @cached_property
     def counts(self) -> Floats:
@@ -240,9 +244,12 @@ class Demonstrations(Trips):
         """From an (S, A) table of visits, as one agent. `starts` (S,) is needed only for occupancy weighting."""
         table = as_counts(counts)
         n_states, n_actions = table.shape
-        first = as_floats(np.zeros(n_states) if starts is None else starts)
-        if first is None or first.shape != (n_states,) or not np.isfinite(first).all() or (first < 0).any():
-            raise InvalidDemonstrations("starts", f"{n_states} counts >= 0", repr(starts)[:60])
+        expected = f"{n_states} counts >= 0"
+        first = require_floats(
+            "starts", np.zeros(n_states) if starts is None else starts, expected, InvalidDemonstrations
+        )
+        if first.shape != (n_states,) or not np.isfinite(first).all() or (first < 0).any():
+            raise InvalidDemonstrations("starts", expected, repr(starts)[:60])
         none_seen = sp.csr_array((n_states * n_actions, n_states), dtype=np.float64)
         return cls(n_states, n_actions, sp.csr_array(table.reshape(1, -1)), first, none_seen, (0,))
 
@@ -350,9 +357,11 @@ class Demonstrations(Trips):
 
         Moves and single steps stay as they are: they tell what happened, not how often it counts.
         """
-        w = as_floats(weights)
-        if w is None or w.shape != (self.n_agents,) or not np.isfinite(w).all() or (w < 0).any():
-            raise InvalidDemonstrations("weights", f"{self.n_agents} numbers >= 0, one per agent", repr(weights)[:60])
+        expected = f"{self.n_agents} numbers >= 0, one per agent"
+        w = require_floats("weights", weights, expected, InvalidDemonstrations)
+        if w.shape != (self.n_agents,) or not np.isfinite(w).all() or (w < 0).any():
+            raise InvalidDemonstrations("weights", expected, repr(weights)[:60])
+        require_countable("weights", w)
         by_agent = sp.csr_array(sp.diags_array(w) @ self.by_agent)
         w = w if self.agent_weights is None else w * self.agent_weights
         return replace(self, by_agent=by_agent, starts=self._starts_with(w), agent_weights=w)
@@ -379,9 +388,9 @@ class Demonstrations(Trips):
     def discount_visits(self, gamma: float) -> Demonstrations:
         """The same decisions with weights γ^t in the objective (the paper's appendix); `counts` stay as they are."""
         if not 0.0 <= as_number(gamma) <= 1.0:
-            raise InvalidDemonstrations("gamma", "a number in [0, 1]", repr(gamma))
+            raise InvalidDemonstrations("gamma", "a number in [0, 1]", shown(gamma), remedy=remedy_for(gamma))
         self._require_steps("Visits can be discounted")
-        return replace(self, visit_discount=float(gamma))
+        return replace(self, visit_discount=as_number(gamma))
 
     def lift(self, mdp: MDP, first_time: Any = None) -> Demonstrations:
         """Decisions of the base MDP as decisions of the unrolled `mdp`: state s at time t becomes t·S + s.

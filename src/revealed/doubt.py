@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from revealed.bootstrap import Bootstrap, draw_weights
-from revealed.checks import Bools, Floats, as_number, require_option
+from revealed.checks import Bools, Floats, require_option, require_share
 from revealed.diagnosis import describe_directions
 from revealed.eigen import symmetric_eigen
 from revealed.errors import InvalidInput, InvalidOption, RevealedError, SolverFailed, ValueDoesNotExist
@@ -164,8 +164,7 @@ def doubt(fit: Any, bands: Any, level: Any, options: dict[str, Any]) -> Doubt:
     """
     if bands is not None:
         require_option("bands", bands, BANDS)
-    if not 0.0 < as_number(level) < 1.0:
-        raise InvalidOption("level", "a number between 0 and 1, such as 0.95", repr(level))
+    level = require_share("level", level)
     asked = bands != "auto" or bool(options)
     if bands == "auto":
         bands = "bootstrap" if fit.errors[0] == "bootstrap" else "delta"

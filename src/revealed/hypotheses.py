@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from revealed.checks import as_floats, require_count, require_flag, require_option
+from revealed.checks import as_number, remedy_for, require_count, require_flag, require_floats, require_option, shown
 from revealed.eigen import symmetric_eigen
 from revealed.errors import InvalidInput
 from revealed.inference import MOST_PARAMETERS, require_estimated
@@ -388,13 +388,14 @@ def _llf(fit: Any, joint: bool) -> float:
 def _restrictions(names: list[str], hypothesis: Any) -> tuple[Floats, Floats]:
     if isinstance(hypothesis, dict):
         return _named(names, hypothesis)
-    pair = hypothesis if isinstance(hypothesis, tuple) and len(hypothesis) == 2 else (None, None)
-    R, q = as_floats(pair[0]), as_floats(pair[1])
-    R = None if R is None else np.atleast_2d(R)
-    if R is None or q is None or R.shape[1] != len(names) or np.atleast_1d(q).shape != (len(R),):
-        expected = f'a dict as {{"{names[0]}": 0.0}}, or (R, q) with {len(names)} columns'
-        raise InvalidInput("hypothesis", expected, repr(hypothesis)[:60])
-    return R, np.atleast_1d(q)
+    expected = f'a dict as {{"{names[0]}": 0.0}}, or (R, q) with {len(names)} columns'
+    if not isinstance(hypothesis, tuple) or len(hypothesis) != 2:
+        raise InvalidInput("hypothesis", expected, shown(hypothesis))
+    R, q = (require_floats("hypothesis", part, expected) for part in hypothesis)
+    R, q = np.atleast_2d(R), np.atleast_1d(q)
+    if R.shape[1:] != (len(names),) or q.shape != (len(R),) or not (np.isfinite(R).all() and np.isfinite(q).all()):
+        raise InvalidInput("hypothesis", expected, shown(hypothesis))
+    return R, q
 
 
 def _named(names: list[str], hypothesis: dict[Any, Any]) -> tuple[Floats, Floats]:
@@ -407,10 +408,10 @@ def _named(names: list[str], hypothesis: dict[Any, Any]) -> tuple[Floats, Floats
                 raise InvalidInput("hypothesis", f"names among {', '.join(names[:8])}", repr(one), remedy=meant)
             R[i, names.index(one)] += sign
         if not isinstance(target, str):
-            value = as_floats(target)
-            if value is None or value.shape != () or not np.isfinite(value):
-                raise InvalidInput("hypothesis", "numbers or names", repr(target), name)
-            q[i] = float(value)
+            q[i] = as_number(target)
+            if not np.isfinite(q[i]):
+                remedy = remedy_for(target)
+                raise InvalidInput("hypothesis", "numbers or names", shown(target), str(name), remedy)
     if not hypothesis:
         raise InvalidInput("hypothesis", "at least one restriction", "none")
     return R, q

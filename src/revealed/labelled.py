@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from revealed.checks import Ints, require_option
+from revealed.checks import Ints, require_array, require_option
 from revealed.errors import InvalidInput
 from revealed.labels import holds_numbers, require_declared, spell
 from revealed.mdp import MDP, Floats
@@ -74,10 +74,7 @@ def _is_one(obs: Any, labels: Labels) -> bool:
 
 
 def _as_array(obs: Any) -> np.ndarray[Any, Any]:
-    try:
-        return np.asarray(obs)
-    except ValueError as error:
-        raise InvalidInput("obs", "state indices", "a ragged sequence") from error
+    return require_array("obs", obs, "state indices or labels")
 
 
 def _indices(mdp: MDP, states: Any) -> Ints:

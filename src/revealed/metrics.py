@@ -22,7 +22,7 @@ import numpy as np
 from revealed.alignment import same_model
 from revealed.bellman import solve
 from revealed.chain import Chain, as_policy
-from revealed.checks import as_floats, pass_instead, require_option
+from revealed.checks import as_floats, pass_instead, require_floats, require_option
 from revealed.demonstrations import Demonstrations
 from revealed.errors import InvalidDemonstrations, InvalidDistribution, InvalidInput
 from revealed.fit import AnyFit
@@ -398,11 +398,10 @@ def _within(mdp: MDP, coverage: Any) -> Any:
     """An (S, A) table of weights on what is left to those who head for a goal."""
     if coverage is None:
         return None
-    table = as_floats(coverage)
-    if table is None or table.shape != mdp.feasible.shape:
-        expected = f"None or weights of shape {mdp.feasible.shape} where trips have goals"
-        got = type(coverage).__name__ if table is None else f"shape {table.shape}"
-        raise InvalidDistribution("coverage", expected, got)
+    expected = f"None or weights of shape {mdp.feasible.shape} where trips have goals"
+    table = require_floats("coverage", coverage, expected, InvalidDistribution)
+    if table.shape != mdp.feasible.shape:
+        raise InvalidDistribution("coverage", expected, f"shape {table.shape}")
     return np.where(mdp.feasible, table, 0.0)
 
 
@@ -476,12 +475,12 @@ def _require_demonstrations(demos: Any) -> None:
 def _log_policy(policy: Any, named: MDP | Demonstrations) -> Floats:
     shape = (named.n_states, named.n_actions)
     given = getattr(policy, "log_policy", None)
-    found = getattr(policy, "policy", policy) if given is None else given
-    table = as_floats(in_order(named, found, "policy", error=InvalidDistribution))
-    if table is None or table.shape != shape:
-        got = type(policy).__name__ if table is None else f"shape {table.shape}"
-        expected = f"an (S, A) array of probabilities of shape {shape}, or a fit"
-        raise InvalidDistribution("policy", expected, got, remedy=pass_instead(policy, "expert"))
+    expected, remedy = f"an (S, A) array of probabilities of shape {shape}, or a fit", pass_instead(policy, "expert")
+    wanted = getattr(policy, "policy", policy) if given is None else given
+    wanted = in_order(named, wanted, "policy", error=InvalidDistribution)
+    table = require_floats("policy", wanted, expected, InvalidDistribution, remedy)
+    if table.shape != shape:
+        raise InvalidDistribution("policy", expected, f"shape {table.shape}", remedy=remedy)
     if given is not None:
         return table
     bad = ~((table >= 0.0) & (table <= 1.0 + 1e-8))

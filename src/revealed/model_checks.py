@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from revealed.checks import Bools, Floats, Ints, as_floats, as_list, as_number
+from revealed.checks import Bools, Floats, Ints, as_list, as_number, remedy_for, require_floats, shown
 from revealed.errors import InvalidDiscount, InvalidDistribution, InvalidInput, InvalidMask, InvalidTransitions
 from revealed.labels import Order, columns_of, how_many, is_derived, spell
 from revealed.naming import Names, in_words, never_left, pair_in_words, state_in_words, weights_by_name
@@ -62,9 +62,8 @@ def clean_rows(matrix: sp.csr_array, feasible: Bools, names: Names) -> sp.csr_ar
 def as_discount(discount: Any) -> float:
     gamma = as_number(discount)
     if not 0.0 <= gamma <= 1.0:
-        raise InvalidDiscount(
-            "discount", "a number in [0, 1]", repr(discount), remedy=f"As in {arg('discount', 0.95)}."
-        )
+        remedy = remedy_for(discount) or f"As in {arg('discount', 0.95)}."
+        raise InvalidDiscount("discount", "a number in [0, 1]", shown(discount), remedy=remedy)
     return gamma
 
 
@@ -72,9 +71,8 @@ def as_mask(name: str, mask: Any, shape: tuple[int, ...], default: bool, names: 
     """A mask over states, or states and actions: by position, or a Series or DataFrame by the labels in `names`."""
     if mask is None:
         return np.full(shape, default)
-    array = as_floats(mask if names is None else in_order(names, mask, name, error=InvalidMask))
-    if array is None:
-        raise InvalidMask(name, f"a bool array of shape {shape}", f"{type(mask).__name__} of something else")
+    mask = mask if names is None else in_order(names, mask, name, error=InvalidMask)
+    array = require_floats(name, mask, f"a bool array of shape {shape}", InvalidMask)
     if array.shape != shape:
         remedy = f"Indices go in as np.isin(np.arange({shape[0]}), indices)." if array.ndim == 1 else None
         raise InvalidMask(name, f"a bool array of shape {shape}", f"shape {array.shape}", remedy=remedy)
@@ -100,9 +98,7 @@ def require_an_action(feasible: Bools, terminal: Bools, names: Names) -> None:
 
 def as_distribution(name: str, values: Any, n: int, labels: tuple[Any, ...] | None = None) -> Floats:
     """(n,) probabilities over states, given as such or by the names of the states."""
-    p = as_floats(weights_by_name(name, values, labels, n))
-    if p is None:
-        raise InvalidDistribution(name, f"{n} probabilities", f"{type(values).__name__} of something else")
+    p = require_floats(name, weights_by_name(name, values, labels, n), f"{n} probabilities", InvalidDistribution)
     if p.shape != (n,):
         raise InvalidDistribution(name, f"an array of shape ({n},)", f"shape {p.shape}")
     bad = ~np.isfinite(p) | (p < 0)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from revealed import __version__
-from revealed.checks import as_number, is_index, require_count, require_flag, require_option
+from revealed.checks import is_index, require_count, require_flag, require_option, require_share
 from revealed.demonstrations import Demonstrations
 from revealed.environments.city import City
 from revealed.environments.world import World
@@ -337,8 +337,7 @@ def _check_numbers(replications: Any, n: Any, length: Any, seed: Any, level: Any
             require_count(name, value)
     if not is_index(seed) or seed < 0:
         raise InvalidInput("seed", "a whole number >= 0: a study can be repeated", repr(seed))
-    if not 0.0 < as_number(level) < 1.0:
-        raise InvalidInput("level", "a number between 0 and 1", repr(level))
+    require_share("level", level, InvalidInput)
 
 
 def _check_errors(kind: Any, joint: Any, reps: Any, model: Any) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from revealed.checks import require_floats, require_whole
 from revealed.errors import InvalidInput
 from revealed.labels import is_derived, require_declared, spell
 from revealed.mdp import Floats
@@ -102,7 +103,10 @@ def plot_arrows(
 
 def plot_objects(ax: Axes, objects: Any, colors: Sequence[str] = COLORS) -> None:
     """Objects (n, 4) of row, column, inner and outer colour: a disc of the inner colour in a ring of the outer one."""
-    row, column, inner, outer = np.asarray(objects).T
+    table = require_whole("objects", objects, "whole numbers of shape (n, 4)")
+    if table.ndim != 2 or table.shape[1] != 4:
+        raise InvalidInput("objects", "whole numbers of shape (n, 4)", f"shape {table.shape}")
+    row, column, inner, outer = table.T
     for color, size in ((outer, 0.62), (inner, 0.32)):
         _discs(ax, column, row, [str(colors[c % len(colors)]) for c in color], size)
     _name_colors(ax, [str(colors[c % len(colors)]) for c in np.unique(outer)], np.unique(outer))
@@ -151,7 +155,7 @@ def plot_plane(
     `push` (S,) in [−1, 1] is drawn as red arrows to the left and right on some of the nodes; `mark` is a vertical
     line at one x (the goal).
     """
-    xs, ys = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
+    xs, ys = _as_axis("x", x), _as_axis("y", y)
     table = _as_grid(values, (xs.size, ys.size))
     ax.set_facecolor(BLANK)
     norm = _norm(table, vmin, vmax, log)
@@ -193,7 +197,7 @@ def plot_states(
     or a line per action where the states are `ordered`; only four actions can be told apart, and no marks among more
     than 40 states. `names` are written below the bars of at most as many states.
     """
-    heights = np.asarray(values, dtype=np.float64).reshape(-1)
+    heights = require_floats("values", values, "one number per state").reshape(-1)
     index = np.arange(heights.size)
     edges = np.arange(heights.size + 1) - 0.5
     floor = _floor(heights)
@@ -204,7 +208,10 @@ def plot_states(
     if names is not None and heights.size <= MOST_MARKS:
         name_states(ax, names, fontsize)
     if policy is not None and (ordered or heights.size <= MOST_MARKS):
-        _plot_probabilities(ax, index, np.asarray(policy, dtype=np.float64), actions, fontsize, ordered)
+        table = require_floats("policy", policy, _PROBABILITIES.format(n=heights.size))
+        if table.ndim != 2 or len(table) != heights.size:
+            raise InvalidInput("policy", _PROBABILITIES.format(n=heights.size), f"shape {table.shape}")
+        _plot_probabilities(ax, index, table, actions, fontsize, ordered)
 
 
 def name_states(ax: Axes, names: Sequence[Any], fontsize: float) -> None:
@@ -244,7 +251,8 @@ def _plot_probabilities(
 
 def plot_estimates(ax: Axes, draws: Mapping[str, Any], truth: float, title: str = "", fontsize: float = 11.0) -> None:
     """Estimates of one parameter by several methods, one line each: median, half of them, nine in ten; the truth."""
-    for row, values in enumerate(draws.values()):
+    for row, (name, given) in enumerate(draws.items()):
+        values = require_floats(f"draws[{name!r}]", given, "a sequence of numbers")
         if np.size(values):
             low, left, middle, right, high = np.percentile(values, (5, 25, 50, 75, 95))
             ax.plot([low, high], [row, row], color=COLORS[0], linewidth=1.2)
@@ -332,11 +340,15 @@ def _norm(table: Floats, vmin: float | None, vmax: float | None, log: bool) -> N
     return LogNorm(max(least, 1e-4 * top) if vmin is None else vmin, top, clip=True)
 
 
+_PROBABILITIES = "probabilities of shape ({n}, A)"
+
+
 def _as_grid(values: Any, shape: tuple[int, int]) -> Floats:
-    array = np.asarray(values, dtype=np.float64)
+    expected = f"one value per cell of {shape[0]} × {shape[1]}"
+    array = require_floats("values", values, expected)
     _require_cells("values", values, shape)
     if array.size != shape[0] * shape[1]:
-        raise InvalidInput("values", f"one value per cell of {shape[0]} × {shape[1]}", f"shape {array.shape}")
+        raise InvalidInput("values", expected, f"shape {array.shape}")
     return array.reshape(shape)
 
 
@@ -349,13 +361,20 @@ def _require_cells(argument: str, values: Any, shape: tuple[int, int]) -> None:
         require_declared(argument, "state", labels, "a grid, whose cells are positions")
 
 
+def _as_axis(name: str, values: Any) -> Floats:
+    array = require_floats(name, values, "a sequence of finite numbers")
+    if array.ndim != 1 or not np.isfinite(array).all():
+        raise InvalidInput(name, "a sequence of finite numbers", repr(values)[:60])
+    return array
+
+
 def _as_policy(
     policy: Any, shape: tuple[int, int], actions: Sequence[Any] | None
 ) -> tuple[Floats, Sequence[tuple[int, int]]]:
     """The policy and where each of its columns leads."""
-    array = np.asarray(policy, dtype=np.float64)
-    _require_cells("policy", policy, shape)
     n, own = shape[0] * shape[1], getattr(policy, "action_labels", None)
+    array = require_floats("policy", policy, _PROBABILITIES.format(n=n))
+    _require_cells("policy", policy, shape)
     if actions is None and own is not None and set(map(str, own)) <= set(MOVES):
         actions = own
     if actions is not None and array.shape == (n, len(actions)):

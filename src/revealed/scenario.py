@@ -17,7 +17,7 @@ import scipy.sparse as sp
 from revealed.alignment import same_matrix, same_moves
 from revealed.behaviour import Derivatives, Overall, Solved, solve_behaviour
 from revealed.bellman import SoftBellman, as_reward
-from revealed.checks import Floats, as_floats, as_number
+from revealed.checks import Floats, as_number, remedy_for, require_floats, shown
 from revealed.errors import InvalidInput, InvalidOption, InvalidReward
 from revealed.inference import slopes_on
 from revealed.labels import listed, near, require_declared, spell
@@ -97,16 +97,17 @@ def as_setting(params: Any, names: tuple[str, ...]) -> Setting:
     for name, rule in pairs.items():
         number = as_number(rule)
         if not callable(rule) and not np.isfinite(number):
-            raise InvalidInput(f"params[{name!r}]", "a number, or a function of the estimate", repr(rule)[:60])
+            expected = "a number, or a function of the estimate"
+            raise InvalidInput(f"params[{name!r}]", expected, shown(rule), remedy=remedy_for(rule))
         changed[find_parameter(name, names)] = rule if callable(rule) else number
     return Setting(names, changed)
 
 
 def _all_of(params: Any, names: tuple[str, ...]) -> dict[str, float]:
-    numbers = as_floats(params)
-    if numbers is None or numbers.shape != (len(names),):
-        got = type(params).__name__ if numbers is None else f"shape {numbers.shape}"
-        raise InvalidInput("params", f"a dict from names to numbers or functions, or all {len(names)} numbers", got)
+    expected = f"a dict from names to numbers or functions, or all {len(names)} numbers"
+    numbers = require_floats("params", params, expected)
+    if numbers.shape != (len(names),):
+        raise InvalidInput("params", expected, f"shape {numbers.shape}")
     return dict(zip(names, numbers.tolist(), strict=True))
 
 
@@ -314,7 +315,7 @@ def _reward_of(fit: Any, mdp: MDP, reward: Any, setting: Setting) -> Reward | Fl
     if reward is None:
         _require_own_states(fit, mdp)
         return _fitting(fit.reward_model, mdp, _COME_ALONG)
-    if as_floats(reward) is None:
+    if not hasattr(reward, "shape") and not isinstance(reward, list | tuple):
         require_reward(reward)
         if reward.n_params != fit.theta.size:
             expected = f"a reward of {fit.theta.size} parameters, those of the fit"
@@ -323,7 +324,8 @@ def _reward_of(fit: Any, mdp: MDP, reward: Any, setting: Setting) -> Reward | Fl
     if setting.changed:
         remedy = "Pass one of them."
         raise InvalidOption.conflict("params", "has no meaning where `reward` is given as numbers", remedy=remedy)
-    table = np.asarray(as_floats(in_order(mdp, reward, "reward", error=InvalidReward)))
+    given = in_order(mdp, reward, "reward", error=InvalidReward)
+    table = require_floats("reward", given, "a reward, or an (S, A) array of numbers", InvalidReward)
     lifts = mdp.base is not None and table.ndim > 0 and len(table) == mdp.base.n_states
     return as_reward(mdp, labelled(mdp.lift(table) if lifts else table, mdp))
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from revealed.checks import Bools, Floats, Ints, as_floats
+from revealed.checks import Bools, Floats, Ints, require_floats
 from revealed.demonstrations import Demonstrations
 from revealed.errors import InvalidInput
 from revealed.kernels import (
@@ -153,10 +153,10 @@ def as_coordinates(coordinates: Any, demos: Demonstrations) -> Floats:
         coordinates = coordinates.iloc[find("coordinates", demos.state_labels, list(index), "state")]
     else:
         coordinates = in_order(demos, coordinates, "coordinates", ("state",))
-    nodes = as_floats(coordinates)
-    if nodes is None or nodes.ndim not in (1, 2) or len(nodes) != demos.n_states or 0 in nodes.shape:
-        got = type(coordinates).__name__ if nodes is None else f"shape {nodes.shape}"
-        raise InvalidInput("coordinates", f"numbers of shape ({demos.n_states}, d), a row per state", got)
+    expected = f"numbers of shape ({demos.n_states}, d), a row per state"
+    nodes = require_floats("coordinates", coordinates, expected)
+    if nodes.ndim not in (1, 2) or len(nodes) != demos.n_states or 0 in nodes.shape:
+        raise InvalidInput("coordinates", expected, f"shape {nodes.shape}")
     nodes = nodes.reshape(demos.n_states, -1)
     bad = np.argwhere(~np.isfinite(nodes))
     if bad.size:
@@ -167,12 +167,12 @@ def as_coordinates(coordinates: Any, demos: Demonstrations) -> Floats:
 
 def as_bandwidths(bandwidth: Any, nodes: Floats) -> Floats:
     """(2, d): of φ and ψ along each axis, from one number, two, or a table of both."""
-    h = as_floats(bandwidth)
     d = nodes.shape[1]
-    if h is not None and h.shape in ((), (2,)):
+    expected = f"a positive number, two (of φ and ψ), or a (2, {d}) table, in units of the coordinates"
+    h = require_floats("bandwidth", bandwidth, expected, remedy=_suggestion(nodes))
+    if h.shape in ((), (2,)):
         h = np.repeat(np.broadcast_to(h, (2,))[:, None], d, axis=1)
-    if h is None or h.shape != (2, d) or not np.all(np.isfinite(h) & (h > 0.0)):
-        expected = f"a positive number, two (of φ and ψ), or a (2, {d}) table, in units of the coordinates"
+    if h.shape != (2, d) or not np.all(np.isfinite(h) & (h > 0.0)):
         raise InvalidInput("bandwidth", expected, repr(bandwidth)[:60], remedy=_suggestion(nodes))
     return h
 

@@ -42,12 +42,15 @@ def is_sparse(x: Any) -> bool:
     return bool(sp.issparse(x))
 
 
-def as_float_csr(name: str, matrix: Any, error: type[InvalidInput] = InvalidInput) -> sp.csr_array:
-    """A float64 copy in CSR: sorted, duplicates added up, stored zeros kept. `matrix` has two axes."""
+def as_float_csr(
+    name: str, matrix: Any, error: type[InvalidInput] = InvalidInput, where: str | None = None
+) -> sp.csr_array:
+    """A float64 copy in CSR: sorted, duplicates added up, stored zeros kept. `matrix` has two axes; `where` tells which
+    one of several it is."""
     try:
         return _canonical(matrix)
     except Fault as fault:
-        raise _refusal(name, fault, error) from None
+        raise _refusal(name, fault, error, where) from None
 
 
 def as_float_entries(name: str, matrix: Any, error: type[InvalidInput] = InvalidInput) -> Entries:
@@ -77,9 +80,10 @@ def entries_of(matrix: Any) -> Entries:
     return Entries(_real(data), coords, shape)
 
 
-def _refusal(name: str, fault: Fault, error: type[InvalidInput]) -> InvalidInput:
+def _refusal(name: str, fault: Fault, error: type[InvalidInput], where: str | None = None) -> InvalidInput:
     remedy = None if fault.expected == _NUMBERS else REMEDY
-    return error(name, fault.expected, fault.got, fault.offender, remedy)
+    place = ", ".join(part for part in (where, fault.offender) if part)
+    return error(name, fault.expected, fault.got, place or None, remedy)
 
 
 def _canonical(matrix: Any) -> sp.csr_array:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from revealed.agent_groups import FEW
-from revealed.checks import as_number
-from revealed.errors import InvalidOption, RevealedError
+from revealed.checks import require_share
+from revealed.errors import RevealedError
 from revealed.estimates import Estimates, FitLike, read_estimates, read_transitions
 from revealed.first_step import Frequency, GoalLogit, Kernel, Logit, Smoothed, describe_step, step_named
 from revealed.labels import how_many
@@ -33,9 +33,7 @@ class Summary(Printed):
     """The printed form of a fit; `print(fit.summary())`, or by itself in a notebook."""
 
     def __init__(self, fit: FitLike, alpha: float = 0.05) -> None:
-        if not 0.0 < as_number(alpha) < 1.0:
-            raise InvalidOption("alpha", "a number between 0 and 1", repr(alpha))
-        self._fit, self._alpha = fit, float(alpha)
+        self._fit, self._alpha = fit, require_share("alpha", alpha)
 
     def to_frame(self) -> pd.DataFrame:
         """coef, std err, z, P>|z|, lower, upper per parameter; NaN where there are no standard errors.

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from revealed.checks import Floats, Ints, as_list, is_index, require_count
+from revealed.checks import Floats, Ints, as_list, is_index, require_array, require_count, require_whole
 from revealed.errors import InvalidDemonstrations
 from revealed.labels import plain
 from revealed.naming import Labels, is_label, places
@@ -212,18 +212,15 @@ def as_pair(i: int, trajectory: Any, n_states: int, n_actions: int, steps: bool 
 
 
 def _as_indices(what: str, values: Any, n: int, i: int) -> Ints:
-    try:
-        array = np.asarray(values)
-    except (ValueError, TypeError) as error:
-        raise InvalidDemonstrations(what, "a flat sequence of indices", "ragged", f"trajectory {i}") from error
-    if array.ndim != 1 or (array.size and not np.issubdtype(array.dtype, np.integer)):
-        got = f"dtype {array.dtype}, shape {array.shape}"
-        raise InvalidDemonstrations(what, "a flat sequence of whole numbers", got, f"trajectory {i}")
+    expected = "a flat sequence of whole numbers"
+    array = require_whole(what, values, expected, InvalidDemonstrations, f"trajectory {i}")
+    if array.ndim != 1:
+        raise InvalidDemonstrations(what, expected, f"shape {array.shape}", f"trajectory {i}")
     out = (array < 0) | (array >= n)
     if out.any():
         t = int(np.flatnonzero(out)[0])
         raise InvalidDemonstrations(what, f"indices in 0…{n - 1}", int(array[t]), f"trajectory {i}, time {t}")
-    return array.astype(np.intp)
+    return array
 
 
 def steps_of(i: int, agent: int, states: Ints, actions: Ints, after: Any, n_states: int) -> Steps:
@@ -247,14 +244,21 @@ def steps_of(i: int, agent: int, states: Ints, actions: Ints, after: Any, n_stat
 
 def as_agents(agents: Any, n: int) -> Ints:
     """Which agents are meant, by index."""
+    expected = f"indices, a mask or a slice of {n} agents, none twice"
     try:
-        chosen = np.arange(n)[agents if isinstance(agents, slice) else np.asarray(agents)]
-    except (IndexError, TypeError, ValueError):
+        chosen = np.arange(n)[agents if isinstance(agents, slice) else _mask_or_indices(agents, expected)]
+    except (IndexError, TypeError, ValueError) as error:
+        if isinstance(error, InvalidDemonstrations):
+            raise
         chosen = np.arange(n).reshape(1, n)
     if chosen.ndim != 1 or np.unique(chosen).size != chosen.size:
-        expected = f"indices, a mask or a slice of {n} agents, none twice"
         raise InvalidDemonstrations("agents", expected, repr(agents)[:60])
     return chosen
+
+
+def _mask_or_indices(agents: Any, expected: str) -> Any:
+    array = require_array("agents", agents, expected, InvalidDemonstrations)
+    return array if array.dtype.kind == "b" else require_whole("agents", agents, expected, InvalidDemonstrations)
 
 
 def agent_table(steps: Steps, often: Floats, n_agents: int, n_states: int, n_actions: int) -> sp.csr_array:

@@ -15,7 +15,7 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 
-from revealed.checks import Bools, Floats, Ints, as_floats, as_number, require_option
+from revealed.checks import Bools, Floats, Ints, require_floats, require_option, require_positive
 from revealed.demonstrations import Demonstrations
 from revealed.errors import InvalidDemonstrations, InvalidInput, InvalidOption
 from revealed.labels import spell
@@ -25,7 +25,7 @@ from revealed.seen_moves import Moves, SeenMoves, moves_of
 from revealed.smooth_transitions import KernelAverages, SmoothedFrequencies, as_bandwidths, as_coordinates
 from revealed.tables import sparse_table
 from revealed.transitions import EstimatedTransitions, TransitionSlopes
-from revealed.voices import arg, named
+from revealed.voices import named
 
 UNSEEN = ("error", "stay", "infeasible")
 MOST_ROUNDS = 1000  # of expectation and maximisation, where outcomes cannot be told apart
@@ -83,11 +83,7 @@ def _model(
 
 
 def _as_smoothing(smoothing: Any) -> float:
-    alpha = as_number(smoothing)
-    if not 0.0 <= alpha < np.inf:
-        remedy = f"As in {arg('smoothing', 1.0)}."
-        raise InvalidOption("smoothing", "a number >= 0", repr(smoothing)[:60], remedy=remedy)
-    return alpha
+    return require_positive("smoothing", smoothing, zero=True)
 
 
 def _require_one_way(landing: Any, names: Any, alpha: float, coordinates: Any, bandwidth: Any) -> None:
@@ -110,10 +106,10 @@ class SharedOutcomes:
     """
 
     def __init__(self, landing: Any, n_states: int, names: Sequence[str] | None = None) -> None:
-        table = as_floats(landing)
-        if table is None or table.ndim != 3 or table.shape[0] != n_states or 0 in table.shape:
-            got = "something else" if table is None else f"shape {table.shape}"
-            raise InvalidInput("landing", f"states of shape ({n_states}, A, O)", got)
+        expected = f"states of shape ({n_states}, A, O)"
+        table = require_floats("landing", landing, expected)
+        if table.ndim != 3 or table.shape[0] != n_states or 0 in table.shape:
+            raise InvalidInput("landing", expected, f"shape {table.shape}")
         bad = (table != np.floor(table)) | (table < -1) | (table >= n_states)
         if bad.any():
             where = tuple(int(i) for i in np.argwhere(bad)[0])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from revealed.checks import Bools, Floats, Ints, as_floats
+from revealed.checks import Bools, Floats, Ints, as_number, is_number, remedy_for, shown
 from revealed.demonstrations import Demonstrations
 from revealed.errors import InvalidDemonstrations, InvalidInput
 from revealed.frames import read_table
@@ -17,6 +17,7 @@ from revealed.labels import how_many, listed, near, plain
 from revealed.matching import match_labels
 from revealed.mdp import MDP
 from revealed.naming import Labels, label_index
+from revealed.tables import require_countable
 from revealed.voices import arg
 
 if TYPE_CHECKING:
@@ -121,6 +122,7 @@ def as_demand(
     wrong = np.flatnonzero(~(numbers >= 0.0) | np.isinf(numbers))
     if wrong.size:
         raise InvalidInput("trips", "finite numbers >= 0", numbers[wrong[0]], _pair(starts, ends, int(wrong[0])))
+    require_countable("trips", numbers)
     return _summed(mdp, found[0], found[1], numbers, argument)
 
 
@@ -170,10 +172,12 @@ def _read_pairs(demand: Any, argument: str) -> tuple[list[Any], list[Any], Float
     if odd is not None or not keys:
         got = "none" if odd is None else repr(odd)[:60]
         raise InvalidInput(argument, "keys that are pairs (origin, destination)", got)
-    given = list(demand.values()) if isinstance(demand, Mapping) else demand.to_numpy()
-    numbers = as_floats(given)
-    if numbers is None or numbers.shape != (len(keys),):
-        raise InvalidInput(argument, "a number of trips for every pair", repr(given)[:60])
+    given = list(demand.values()) if isinstance(demand, Mapping) else demand.to_numpy().tolist()
+    for key, value in zip(keys, given, strict=True):
+        if not is_number(value):
+            where, remedy = f"{key[0]!r} to {key[1]!r}", remedy_for(value)
+            raise InvalidInput(argument, "a number of trips for every pair", shown(value), where, remedy)
+    numbers = np.array([as_number(value) for value in given])
     return [key[0] for key in keys], [key[1] for key in keys], numbers
 
 

@@ -321,7 +321,7 @@ class Uncertain:
         import pandas as pd
         from scipy.special import ndtri
 
-        require_probability("alpha", alpha)
+        alpha = require_probability("alpha", alpha)
         if self.errors[0] == "bootstrap":
             found = self.drawn.conf_int(alpha)
             found.loc[self.bse.isna().to_numpy()] = np.nan

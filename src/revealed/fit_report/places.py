@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from revealed.checks import Floats, Ints, as_floats, as_number
+from revealed.checks import Floats, Ints, as_number, require_floats
 from revealed.errors import InvalidInput
 from revealed.positions import in_order
 
@@ -58,10 +58,10 @@ def find_places(fit: Any, coordinates: Any = None) -> Places | None:
 
 def _given(coordinates: Any, n_states: int, columns: Sequence[str] = ()) -> Places:
     """An (S, 2) array or frame; a state whose row is NaN has no place, such as one that stands for "ended"."""
-    xy = as_floats(coordinates)
-    if xy is None or xy.shape != (n_states, 2):
-        got = f"shape {xy.shape}" if xy is not None else type(coordinates).__name__
-        raise InvalidInput("coordinates", f"an array of shape ({n_states}, 2), a row per state", got)
+    expected = f"an array of shape ({n_states}, 2), a row per state"
+    xy = require_floats("coordinates", coordinates, expected)
+    if xy.shape != (n_states, 2):
+        raise InvalidInput("coordinates", expected, f"shape {xy.shape}")
     known = np.flatnonzero(np.isfinite(xy).all(axis=1)).astype(np.intp)
     if known.size == 0:
         raise InvalidInput("coordinates", "a place for at least one state", "none that is finite")

@@ -341,12 +341,13 @@ def _from_list(blocks: Sequence[Any]) -> tuple[Any, int, int]:
             raise InvalidReward("features", f"{len(blocks)} matrices (S, K) of one shape", block.shape, f"action {a}")
     S, A = shape[0], len(blocks)
     order = np.arange(S * A).reshape(A, S).T.reshape(-1)
-    checked = [_csr(block, f"features[{a}]") for a, block in enumerate(blocks)]
+    checked = [_csr(block, f"action {a}") for a, block in enumerate(blocks)]
     return sp.csr_array(sp.csr_array(sp.vstack(checked))[order]), S, A
 
 
-def _csr(matrix: Any, name: str = "features") -> sp.csr_array:
+def _csr(matrix: Any, where: str | None = None) -> sp.csr_array:
     """A float64 copy in CSR, checked; rows stand for states, or for pairs s*A + a."""
     if len(matrix.shape) != 2 or 0 in matrix.shape:
-        raise InvalidReward(name, "real numbers of at least one state and one feature", f"shape {matrix.shape}")
-    return as_float_csr(name, matrix, InvalidReward)
+        expected = "real numbers of at least one state and one feature"
+        raise InvalidReward("features", expected, f"shape {matrix.shape}", where)
+    return as_float_csr("features", matrix, InvalidReward, where)

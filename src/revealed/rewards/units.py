@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from revealed.checks import as_floats
+from revealed.checks import require_floats, shown
 from revealed.errors import InvalidReward
 from revealed.linear_solvers import EPS
 from revealed.mdp import Floats
@@ -45,12 +45,12 @@ class Standard:
     @classmethod
     def given(cls, pair: Any, n_features: int) -> Standard:
         """From a pair (center, scale), as another network has it."""
-        parts = [as_floats(part) for part in pair] if isinstance(pair, tuple | list) and len(pair) == 2 else [None]
-        if any(part is None or part.shape != (n_features,) or not np.isfinite(part).all() for part in parts):
-            raise InvalidReward(
-                "standardize", f"True, False, or two rows of {n_features} finite numbers", repr(pair)[:60]
-            )
-        center, scale = (np.asarray(part) for part in parts)
+        expected = f"True, False, or two rows of {n_features} finite numbers"
+        if not isinstance(pair, tuple | list) or len(pair) != 2:
+            raise InvalidReward("standardize", expected, shown(pair))
+        center, scale = (require_floats("standardize", part, expected, InvalidReward) for part in pair)
+        if any(part.shape != (n_features,) or not np.isfinite(part).all() for part in (center, scale)):
+            raise InvalidReward("standardize", expected, shown(pair))
         if not np.all(scale > 0.0):
             at = int(np.flatnonzero(~(scale > 0.0))[0])
             raise InvalidReward("standardize", "scales above zero", f"{scale[at]:g}", f"feature {at}")

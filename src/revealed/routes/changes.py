@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from revealed.checks import Floats, Ints, as_floats, as_number
+from revealed.checks import Floats, Ints, as_number, require_floats
 from revealed.errors import InvalidInput
 from revealed.labels import find, in_short, plain, spell
 from revealed.routes.link_tables import Nodes
@@ -118,10 +118,12 @@ def _per_turn(network: RoadNetwork, values: Any) -> Floats:
     arrivals = np.zeros(network.n_links, dtype=bool)
     arrivals[network.arrival[network.arrival >= 0]] = True
     number = as_number(values)
-    given = np.where(arrivals[network.target], 0.0, number) if np.isfinite(number) else as_floats(values)
-    if given is None or given.shape != (network.n_turns,) or not np.isfinite(given).all():
-        expected = f"a number, {network.n_turns} finite numbers (one per turn), or a dict by link or by pair of links"
-        raise InvalidInput("values", expected, f"shape {np.shape(values)}" if np.ndim(values) else repr(values)[:60])
+    if np.isfinite(number):
+        return np.where(arrivals[network.target], 0.0, number)
+    expected = f"a number, {network.n_turns} finite numbers (one per turn), or a dict by link or by pair of links"
+    given = require_floats("values", values, expected)
+    if given.shape != (network.n_turns,) or not np.isfinite(given).all():
+        raise InvalidInput("values", expected, f"shape {given.shape}" if given.ndim else repr(values)[:60])
     return given
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from revealed.checks import Floats, Ints, as_floats, as_list, as_number
+from revealed.checks import Floats, Ints, as_list, as_number, require_floats
 from revealed.errors import InvalidInput
 from revealed.goal_values import GoalValues, Toward
 from revealed.labels import listed, plain
@@ -185,11 +185,10 @@ def as_theta(params: Any, names: Sequence[str]) -> Floats:
         params = params.theta
     if hasattr(params, "items"):
         return _by_name(dict(params.items()), names)
-    theta = as_floats(params)
-    if theta is None or theta.shape != (len(names),) or not np.isfinite(theta).all():
-        got = type(params).__name__ if theta is None else f"{theta.tolist()!r}"[:60]
-        expected = f"{len(names)} numbers ({listed(names)}), a dict or Series by name, or a fit"
-        raise InvalidInput("params", expected, got)
+    expected = f"{len(names)} numbers ({listed(names)}), a dict or Series by name, or a fit"
+    theta = require_floats("params", params, expected)
+    if theta.shape != (len(names),) or not np.isfinite(theta).all():
+        raise InvalidInput("params", expected, f"{theta.tolist()!r}"[:60])
     return theta
 
 

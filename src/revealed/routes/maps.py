@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from revealed.checks import Bools, Floats, Ints, as_floats
+from revealed.checks import Bools, Floats, Ints, require_floats
 from revealed.errors import InvalidInput
 from revealed.plots import COLORS, add_colorbar, own_axes
 from revealed.routes.network import RoadNetwork
@@ -245,8 +245,8 @@ def round_below(length: float) -> float:
 
 
 def _per_link(name: str, values: Any, network: RoadNetwork) -> Floats:
-    array = as_floats(values)
-    if array is None or array.shape != (network.n_links,) or not (np.isfinite(array) & (array >= 0.0)).all():
-        got = "no numbers" if array is None else f"shape {array.shape}, least {array.min(initial=0.0):g}"
-        raise InvalidInput(name, f"{network.n_links} numbers >= 0, one per link", got)
+    expected = f"{network.n_links} numbers >= 0, one per link"
+    array = require_floats(name, values, expected)
+    if array.shape != (network.n_links,) or not (np.isfinite(array) & (array >= 0.0)).all():
+        raise InvalidInput(name, expected, f"shape {array.shape}, least {array.min(initial=0.0):g}")
     return array

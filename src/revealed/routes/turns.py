@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from revealed.checks import Bools, Floats, Ints, as_floats
+from revealed.checks import Bools, Floats, Ints, require_floats
 from revealed.errors import InvalidInput
 from revealed.frames import read_table
 from revealed.labels import how_many, near, spell
@@ -164,9 +164,10 @@ def without_u_turns(turns: Turns, nodes: Nodes) -> Turns:
 
 def as_limits(left_turn: Any) -> tuple[float, float]:
     """The angles between which a turn counts as one to the left."""
-    limits = as_floats(left_turn)
-    if limits is None or limits.shape != (2,) or not 0.0 < limits[0] < limits[1] <= 180.0:
-        raise InvalidInput("left_turn", "two angles in degrees, 0 < least < most <= 180", repr(left_turn)[:60])
+    expected = "two angles in degrees, 0 < least < most <= 180"
+    limits = require_floats("left_turn", left_turn, expected)
+    if limits.shape != (2,) or not 0.0 < limits[0] < limits[1] <= 180.0:
+        raise InvalidInput("left_turn", expected, repr(left_turn)[:60])
     return float(limits[0]), float(limits[1])
 
 

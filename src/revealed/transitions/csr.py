@@ -144,14 +144,14 @@ def merge_actions(T: sp.csr_array, n_states: int, n_actions: int) -> Merged:
 
 
 def _per_action(transitions: Any) -> list[Any] | None:
-    """A list or tuple of A matrices (S, S), sparse or dense arrays; None for anything else."""
+    """A list or tuple of A matrices (S, S), sparse or dense, of which one at least is an array; None for anything
+    else: nested lists are a dense (S, A, S)."""
     if not isinstance(transitions, list | tuple) or len(transitions) == 0:
         return None
-    if all(is_sparse(t) or (isinstance(t, np.ndarray) and t.ndim == 2) for t in transitions):
-        return [
-            t if is_sparse(t) else sp.csr_array(_numbers(t, f"transitions[{a}]")) for a, t in enumerate(transitions)
-        ]
-    return None
+    if not any(is_sparse(t) or (isinstance(t, np.ndarray) and t.ndim == 2) for t in transitions):
+        return None
+    blocks = [t if is_sparse(t) else _numbers(t, f"action {a}") for a, t in enumerate(transitions)]
+    return [t if is_sparse(t) or t.ndim != 2 else sp.csr_array(t) for t in blocks]
 
 
 def as_csr(transitions: Any) -> tuple[sp.csr_array, int, int]:
@@ -177,7 +177,7 @@ def _from_stacked(matrix: Any) -> tuple[sp.csr_array, int, int]:
 
 
 def _from_list(blocks: Sequence[Any]) -> tuple[sp.csr_array, int, int]:
-    n_states, n_actions = int(blocks[0].shape[0]), len(blocks)
+    n_states, n_actions = int(blocks[0].shape[0]) if blocks[0].shape else 0, len(blocks)
     for a, block in enumerate(blocks):
         if block.shape != (n_states, n_states) or n_states == 0:
             raise InvalidTransitions(
@@ -186,7 +186,7 @@ def _from_list(blocks: Sequence[Any]) -> tuple[sp.csr_array, int, int]:
                 f"shape {block.shape}",
                 f"action {a}",
             )
-    checked = [as_float_csr(f"transitions[{a}]", block, InvalidTransitions) for a, block in enumerate(blocks)]
+    checked = [as_float_csr("transitions", t, InvalidTransitions, f"action {a}") for a, t in enumerate(blocks)]
     stacked = sp.csr_array(sp.vstack(checked))  # row a*S + s
     order = np.arange(n_states * n_actions).reshape(n_actions, n_states).T.reshape(-1)
     return _narrow(sp.csr_array(stacked[order])), n_states, n_actions
@@ -207,9 +207,9 @@ def _from_dense(array: Any) -> tuple[sp.csr_array, int, int]:
     return _narrow(sp.csr_array(dense.reshape(n_states * n_actions, n_states))), n_states, n_actions
 
 
-def _numbers(array: Any, name: str = "transitions") -> Floats:
+def _numbers(array: Any, where: str | None = None) -> Floats:
     expected = "scipy.sparse (S*A, S), a dense (S, A, S) array, or a list of A sparse (S, S)"
-    return require_floats(name, array, expected, InvalidTransitions)
+    return require_floats("transitions", array, expected, InvalidTransitions, where=where)
 
 
 def _narrow(matrix: Any) -> sp.csr_array:
