@@ -103,8 +103,11 @@ class Evidence:
         require_flag("joint", joint)
         K = self.point.theta.size
         if K > MOST_PARAMETERS or K * self.seen.size > MOST_NUMBERS:
-            too_many = f"too many for a covariance matrix (of at most {MOST_PARAMETERS} parameters)"
-            what = f"{K} parameters and {self.seen.size} observed pairs are {too_many}"
+            limit = f"at most {MOST_PARAMETERS} parameters" if K > MOST_PARAMETERS else f"{MOST_NUMBERS:g} scores"
+            what = (
+                f"{K} parameters and {self.seen.size} observed pairs are too many for standard errors by formula "
+                f"(the limit is {limit})"
+            )
             raise InvalidOption.impossible(what, None, _BOOTSTRAP, "kind")
         if not self.even and kind != "cluster":
             expected = '"cluster" or "bootstrap" where visits are discounted'

@@ -176,7 +176,7 @@ class Truth:
             scores["epic"] = epic(self.mdp, self.reward, judged.reward, coverage)
             scores["starc"] = starc(self.mdp, self.reward, judged.reward, coverage, self._uniform)
         if self.expert is not None:
-            weights = _decision_weights(self.mdp, self.expert, starts.weights)
+            weights = decision_weights(self.mdp, self.expert, starts.weights)
             scores["population_nll"] = _cross_entropy(weights, judged.log_policy)
             scores["excess_nll"] = _divergence(weights, self.expert, judged.log_policy)
         return Scores(scores, starts.words, starts.weights, notes)
@@ -408,7 +408,7 @@ def _within(mdp: MDP, coverage: Any) -> Any:
 
 def population_nll(mdp: MDP, expert: Any, policy: Any, initial: Any = None) -> float:
     """The expected NLL per decision of `policy` under the true expert and its discounted visits (theory D2)."""
-    return _cross_entropy(_decision_weights(mdp, expert, initial), _log_policy_of(mdp, policy))
+    return _cross_entropy(decision_weights(mdp, expert, initial), _log_policy_of(mdp, policy))
 
 
 def entropy(mdp: MDP, expert: Any, initial: Any = None) -> float:
@@ -418,7 +418,7 @@ def entropy(mdp: MDP, expert: Any, initial: Any = None) -> float:
 
 def excess_nll(mdp: MDP, expert: Any, policy: Any, initial: Any = None) -> float:
     """`population_nll` less the expert's `entropy` (theory D2): zero for the expert's own policy, else positive."""
-    weights = _decision_weights(mdp, expert, initial)
+    weights = decision_weights(mdp, expert, initial)
     return _divergence(weights, policy_of(mdp, expert, "expert"), _log_policy_of(mdp, policy))
 
 
@@ -435,7 +435,7 @@ def _divergence(weights: Floats, expert: Floats, log_policy: Floats) -> float:
     return float(np.sum(weights[acts] * (np.expm1(gap) - gap)) + elsewhere.sum())
 
 
-def _decision_weights(mdp: MDP, expert: Any, initial: Any) -> Floats:
+def decision_weights(mdp: MDP, expert: Any, initial: Any) -> Floats:
     """(S, A) the share of the expert's discounted decisions that fall on each pair."""
     require_mdp(mdp)
     policy = policy_of(mdp, expert, "expert")

@@ -138,7 +138,7 @@ def _as_named(argument: str, given: Any, labels: Labels, n: int) -> dict[Any, An
     own = getattr(given, "state_labels", None)
     if isinstance(given, np.ndarray) and own is not None and given.shape == (len(own),):  # of a fit or solution
         return dict(zip(map(plain, own), given.tolist(), strict=True))
-    index = getattr(given, "index", None)
+    index: Any = getattr(given, "index", None)
     if index is None or callable(index) or not hasattr(given, "to_numpy") or np.ndim(given) != 1:
         return None
     keys = [plain(key) for key in index]
@@ -147,7 +147,7 @@ def _as_named(argument: str, given: Any, labels: Labels, n: int) -> dict[Any, An
     twice = next((key for i, key in enumerate(keys) if key in keys[:i]), None) if len(set(keys)) < len(keys) else None
     if twice is not None:
         raise InvalidDistribution(argument, "every state named once", f"{twice!r} twice")
-    return dict(zip(keys, given.to_numpy().tolist(), strict=True))
+    return dict(zip(keys, np.asarray(given).tolist(), strict=True))
 
 
 def are_row_numbers(keys: Sequence[Any], labels: Labels) -> bool:

@@ -167,7 +167,7 @@ def _require_positions(reward: Any, model: MDP, roles: Sequence[str]) -> None:
     derived = [role for role in roles if is_derived(getattr(model, f"{role}_labels"))]
     if not derived or getattr(reward, "by_label", False):
         return
-    sizes = dict(zip(("state", "action"), np.shape(reward.value(reward.init())), strict=False))
+    sizes: dict[str, int] = dict(zip(("state", "action"), np.shape(reward.value(reward.init())), strict=False))
     for role in derived:
         if sizes.get(role, 1) > 1:
             labels = getattr(model, f"{role}_labels")
