@@ -438,7 +438,7 @@ def test_a_zip_by_itself_answers_too(tmp_path):
 
 def test_what_is_simulated_is_read_again_as_it_was_drawn():
     told = well("simulate", "trips-fit", "--n", 30, "--length", 12, "--seed", 4, "--out", "drawn.parquet")
-    assert told == "Wrote 360 decisions of 30 agents to drawn.parquet.\n"
+    assert told == "Wrote 360 decisions of 30 agents to drawn.parquet.\nStarts: where the data started.\n"
     drawn = rv.load("trips-fit").simulate(30, 12, seed=4)
     read = rv.Demonstrations.from_frame("drawn.parquet", **files.NAMES, states=files.STATIONS, actions=files.CHOICES)
     assert np.array_equal(read.counts, drawn.counts)
@@ -452,6 +452,7 @@ def test_a_panel_for_programs():
     found = json.loads(well("simulate", "trips-fit", "--n", 3, "--length", 4, "--json"))
     printed = pd.read_csv(StringIO(well("simulate", "trips-fit", "--n", 3, "--length", 4)))
     assert (found["agents"], found["decisions"], found["files"]) == (3, 12, {})
+    assert found["starts"] == "where the data started"
     assert pd.DataFrame(found["panel"]).equals(printed)
 
 

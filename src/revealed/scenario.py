@@ -17,7 +17,7 @@ import scipy.sparse as sp
 from revealed.alignment import same_matrix, same_moves
 from revealed.behaviour import Derivatives, Overall, Solved, solve_behaviour
 from revealed.bellman import SoftBellman, as_reward
-from revealed.checks import Floats, as_number, remedy_for, require_floats, shown
+from revealed.checks import Floats, as_floats, as_number, remedy_for, require_floats, shown
 from revealed.errors import InvalidInput, InvalidOption, InvalidReward
 from revealed.inference import slopes_on
 from revealed.labels import listed, near, require_declared, spell

@@ -146,11 +146,13 @@ def simulate(
         from revealed.commands.tables import panel_frame
         from revealed.commands.trip_questions import drawn_trips, require_goals
         from revealed.commands.trip_tables import trip_panel
+        from revealed.starts import starts_of
 
         target = None if out is None else target_file(out, force)
         fit, names = _open(saved)
         require_goals(fit, goal=goal)
         with_goals = fit.demonstrations.goals is not None
+        begins = ""
         if with_goals:
             demos = drawn_trips(fit, names, n, length, seed, initial, goal)
             frame = trip_panel(fit, demos, names)
@@ -158,15 +160,19 @@ def simulate(
             start = None if initial is None else start_at(fit, initial)
             demos = fit.simulate(n, length or LENGTH, seed=seed, initial=start)
             frame = panel_frame(fit, demos, names)
+            begins = starts_of(fit.mdp, start, fit.demonstrations).words
         if target is not None:
             write_frame(target, frame)
         if json:
             panel = frame.to_dict("records") if target is None else None
-            print_json({"agents": n, "decisions": round(demos.n_decisions), "panel": panel, "files": _files(target)})
+            told = {"agents": n, "decisions": round(demos.n_decisions)} | ({"starts": begins} if begins else {})
+            print_json(told | {"panel": panel, "files": _files(target)})
         elif target is None:
             typer.echo(frame.to_csv(index=False, lineterminator="\n"), nl=False)
         else:
             tell(f"Wrote {demos.n_decisions:.0f} decisions of {n} {'trips' if with_goals else 'agents'} to {target}.")
+            if begins:
+                tell(f"Starts: {begins}.")
 
 
 def counterfactual(
