@@ -9,7 +9,7 @@ ARGS ?=
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test lint types reproduce bench bench-peers bench-scaling clean
+.PHONY: help setup test fuzz lint types reproduce bench bench-peers bench-scaling clean
 # The steps of a target run in the order written, also under `make -j`.
 .NOTPARALLEL:
 
@@ -21,6 +21,9 @@ setup: ## make .venv and install the package with its development tools (PYTHON=
 
 test: lint types ## lint, types, then the tests; stops at the first that fails
 	$(ONE_THREAD) $(BIN)/python -m pytest -n 2
+
+fuzz: setup ## knock at every public door with hostile values (ARGS="--minutes 60 --seed 3"); failures go to a file
+	$(ONE_THREAD) PYTHONPATH=tests $(BIN)/python -m fuzz $(ARGS)
 
 lint: setup ## ruff: rules and format
 	$(BIN)/ruff check .

@@ -1,6 +1,7 @@
 """What the tests share: plugins, one hypothesis profile, and the zoo's fixtures."""
 
 import os
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -14,11 +15,12 @@ pytest_plugins = ["plugin_required"]
 # Models are tiny here and JAX compiles more than it computes: code that is made quickly will do. Read when JAX starts.
 os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_cpu_parallel_codegen_split_count=1")
 
-# The same examples in every run, on every machine: a failure is a failure of the code, never of the dice.
-settings.register_profile(
-    "revealed", derandomize=True, deadline=None, max_examples=30, suppress_health_check=[HealthCheck.too_slow]
-)
-settings.load_profile("revealed")
+# On a desk the same examples in every run: a failure is a failure of the change at hand, never of the dice. In CI
+# (HYPOTHESIS_PROFILE=fresh) other ones each time, more of them; a failure prints what plays its example again.
+_COMMON: dict[str, Any] = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+settings.register_profile("revealed", derandomize=True, max_examples=30, **_COMMON)
+settings.register_profile("fresh", derandomize=False, max_examples=60, print_blob=True, database=None, **_COMMON)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "revealed"))
 
 
 @pytest.fixture(params=KINDS)

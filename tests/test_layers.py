@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[1] / "src" / "revealed"
 # A package stands after its own files: its __init__.py gathers them.
 # fmt: off
 ORDER: list[str] = [
-    "voices", "errors", "sparse_input", "checks", "eigen", "tables",
+    "voices", "errors", "sparse_input", "checks", "gates", "eigen", "tables",
     "labels", "naming", "positions", "files", "archive", "written", "frames", "numeric_columns", "bins",
     "progress", "parallel", "clusters", "latex", "page", "sheet",
     "transitions.aggregates", "transitions.pattern", "transitions.csr", "transitions.graph", "transitions.estimated",
@@ -37,8 +37,8 @@ ORDER: list[str] = [
     "goal_rows", "goal_cases", "route_cases", "goal_first_step", "goal_likelihood", "goal_flows",
     "influence", "inference", "goal_inference", "bootstrap", "reestimation", "nesting", "hypotheses", "identification",
     "uncertainty",
-    "plots", "band_plots", "long_run", "behaviour", "doubt", "bands", "scenario", "change_words", "counterfactual",
-    "demand", "goal_behaviour", "goal_counterfactual",
+    "plot_checks", "plots", "band_plots", "long_run", "behaviour", "doubt", "bands", "scenario", "change_words",
+    "counterfactual", "demand", "goal_behaviour", "goal_counterfactual",
     "goodness", "estimates", "summary", "comparison",
     "saving", "labelled", "fit", "goal_fit", "estimation", "device_estimation", "goal_estimation",
     "estimators", "loaded_checks", "recomputed", "loading",

@@ -52,7 +52,7 @@ def sparse(draw):
 
 WHATEVER = st.one_of(ANYTHING, arrays(), sparse(), st.lists(sparse(), max_size=3))
 TOLERATED = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
-QUIET = settings(max_examples=150, deadline=None, suppress_health_check=TOLERATED, derandomize=True)
+QUIET = settings(max_examples=150, deadline=None, suppress_health_check=TOLERATED)
 
 
 def only_our_errors(call: Callable[[], Any]) -> bool:

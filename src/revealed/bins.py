@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from revealed.checks import Floats, Ints, as_list, require_count, require_floats, require_option
+from revealed.checks import Floats, Ints, as_list, is_index, require_count, require_floats, require_option
 from revealed.errors import InvalidInput, InvalidOption
 from revealed.frames import require_column
+from revealed.gates import require_instance, require_list
 from revealed.labels import find
 from revealed.numeric_columns import NumericColumn, numeric_columns, sql_count, sql_float, sql_number
 from revealed.voices import either
@@ -52,8 +53,8 @@ class Bins:
         if given is None or len(given) != len(names):
             raise InvalidInput("edges", f"{len(names)} arrays, one per column", repr(edges)[:60])
         checked = tuple(_as_edges(name, own) for name, own in zip(names, given, strict=True))
-        fields = {"columns": names, "edges": checked, "how": tuple(how) or ("given",) * len(names)}
-        for name, value in (fields | {"notes": tuple(notes)}).items():
+        fields = {"columns": names, "edges": checked, "how": _as_texts("how", how) or ("given",) * len(names)}
+        for name, value in (fields | {"notes": _as_texts("notes", notes)}).items():
             object.__setattr__(self, name, value)
         if self.n_states > MOST_STATES:
             raise InvalidInput("bins", f"at most {MOST_STATES} states", f"{self.n_states}", remedy="Take fewer bins.")
@@ -138,6 +139,7 @@ class Bins:
     @classmethod
     def from_description(cls, description: Mapping[str, Any]) -> Bins:
         """The way back from `describe`."""
+        require_instance("description", description, Mapping, "what Bins.describe() gives: a dict")
         try:
             return cls(**{name: tuple(description[name]) for name in ("columns", "edges", "how", "notes")})
         except (KeyError, TypeError) as error:
@@ -247,6 +249,13 @@ def _as_columns(columns: Any, argument: str = "columns") -> tuple[str, ...]:
     return tuple(listed)
 
 
+def _as_texts(argument: str, given: Any) -> tuple[str, ...]:
+    listed = require_list(argument, given, "a list of texts")
+    if not all(isinstance(one, str) for one in listed):
+        raise InvalidInput(argument, "a list of texts", repr(given)[:60])
+    return tuple(listed)
+
+
 def _as_edges(name: str, given: Any) -> Floats:
     argument = f"edges of {name!r}"
     edges = require_floats(argument, given, "at least two numbers")
@@ -272,7 +281,7 @@ def _as_values(name: str, given: Any) -> Floats:
 
 
 def _as_numbers_of_bins(bins: Any, names: tuple[str, ...]) -> list[int]:
-    listed = as_list(bins) if not isinstance(bins, str) and np.ndim(bins) == 1 else [bins] * len(names)
+    listed = [bins] * len(names) if isinstance(bins, str) or is_index(bins) else as_list(bins)
     if listed is None or len(listed) != len(names):
         raise InvalidOption("bins", f"a whole number, or {len(names)} of them, one per column", repr(bins)[:60])
     for n in listed:

@@ -19,6 +19,7 @@ import numpy as np
 from revealed.agent_groups import AgentGroups
 from revealed.checks import is_seed, require_count, require_flag, require_probability
 from revealed.errors import InvalidInput, InvalidOption
+from revealed.gates import require_memory
 from revealed.mdp import Floats
 from revealed.parallel import cores, each, one_thread, workers
 from revealed.progress import Progress
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 WORTH_WORKERS = 4.0  # seconds of work for which starting other processes pays
 MANY_FAILURES = 0.05
+EACH_REPLICATION = 128  # numbers that one takes in memory, at least
 FEW = 100  # replications below which percentiles near 2.5 % are hardly more than the extremes
 
 
@@ -168,6 +170,7 @@ class _ByGroup:
 def check_options(reps: Any = 2, seed: Any = 0, jobs: Any = None, progress: Any = None) -> None:
     """Raise where the options of a bootstrap cannot be meant."""
     require_count("reps", reps, least=2)
+    require_memory("reps", reps, EACH_REPLICATION * int(reps))
     if not is_seed(seed) or seed is None:
         raise InvalidInput("seed", "a whole number >= 0", repr(seed))
     if jobs is not None:

@@ -12,8 +12,9 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from revealed.checks import is_index, pass_instead, require_floats
+from revealed.checks import is_index, pass_instead, require_flag, require_floats, require_number
 from revealed.errors import InvalidDistribution, InvalidInput, SolverFailed, ValueDoesNotExist
+from revealed.gates import floats_of, require_instance
 from revealed.krylov import KrylovSolver
 from revealed.labels import how_many
 from revealed.layers import LayerSolver, in_layers
@@ -32,7 +33,7 @@ from revealed.linear_solvers import (
     no_differences,
     refine,
 )
-from revealed.mdp import MDP, Floats
+from revealed.mdp import MDP, Floats, require_mdp
 from revealed.naming import pair_in_words, state_in_words
 from revealed.positions import in_order
 from revealed.transitions import can_reach, way_to
@@ -62,15 +63,27 @@ class Chain:
         systems: float = 1.0,
         near: Chain | None = None,
     ) -> None:
+        self._check(mdp, stale, near, work, check, systems)
         self.mdp, self._systems = mdp, systems
         self._near: LinearSolver | None = None if near is None else near._solver
-        self.policy: Floats = as_policy(mdp, policy) if check else policy
+        self.policy: Floats = as_policy(mdp, policy) if check else floats_of("policy", policy, mdp.feasible.shape)
         self.solver_choice = solver
         self.work = Work() if work is None else work
         self._solver: LinearSolver | None = None
         self._stale = stale.with_factor() if stale is not None and stale.reusable else None
         if self._stale is None:
             self._factor()
+
+    @staticmethod
+    def _check(mdp: Any, stale: Any, near: Any, work: Any, check: Any, systems: Any) -> None:
+        require_mdp(mdp)
+        for name, chain in (("stale", stale), ("near", near)):
+            if chain is not None:
+                require_instance(name, chain, Chain, "the rv.Chain of a nearby policy")
+        if work is not None:
+            require_instance("work", work, Work, "a counter of work")
+        require_flag("check", check)
+        require_number("systems", systems)
 
     @cached_property
     def A(self) -> sp.csr_array:
@@ -123,12 +136,14 @@ class Chain:
 
     def solve_transpose(self, b: Floats) -> Floats:
         """(I − γT^π)^{-T} b for b of shape (S,) or (S, K)."""
+        b = self._right_side(b)
         x = self._apply(b, True)
         return self._with_total(x, b.sum(axis=0) / (1.0 - self.mdp.discount)) if self._near_one else x
 
     def solve_relative(self, b: Floats) -> tuple[Floats, Any]:
         """(I − γT^π)⁻¹ b up to a constant where nothing ends: h and g with (I − γT^π)h = b − g, hence h + g/(1 − γ) is
         the solution (theory B5); g has a number per column. Elsewhere the solution and zero."""
+        b = self._right_side(b)
         if not self.mdp.endless:
             return self.solve(b), np.zeros(b.shape[1:])
         if self._near_one:
@@ -139,6 +154,7 @@ class Chain:
 
     def step(self, b: Floats, accuracy: float | None = None) -> Floats:
         """`solve` for a step of Newton's method; near γ = 1, where nothing ends, without a level, which is no news."""
+        b = self._right_side(b)
         return self._apply(b - self._visits @ b if self._near_one else b, False, accuracy)
 
     def _split(self, x: Floats) -> tuple[Floats, Any]:
@@ -171,6 +187,7 @@ class Chain:
 
     def solve_pairs(self, D: Floats) -> Floats:
         """(I − γT^π)^{-T} γTᵀD for weights D (S, A) of pairs that sum to zero in every state (theory G2)."""
+        D = floats_of("D", D, self.mdp.feasible.shape)
         if isinstance(self._solver, LayerSolver):
             self.work.solves += 1
             return self._solver.solve_pairs(D)
@@ -182,6 +199,7 @@ class Chain:
         Where nothing ends the solution sums to zero, too: what rounding leaves of that sum, which would be blown up by
         1/(1 − γ), is taken off along the visits that it would make (theory B5).
         """
+        b = self._right_side(b)
         x = self._apply(b, True)
         if not self._near_one:
             return x
@@ -206,8 +224,9 @@ class Chain:
         return Chain, (self.mdp, self.policy, self.solver_choice)  # a factorisation is made anew
 
     def _apply(self, b: Floats, transpose: bool, accuracy: float | None = None) -> Floats:
-        if b.ndim not in (1, 2) or b.shape[0] != self.mdp.n_states:
-            raise InvalidInput("b", f"shape ({self.mdp.n_states},) or ({self.mdp.n_states}, K)", f"shape {b.shape}")
+        b = self._right_side(b)
+        if accuracy is not None:
+            require_number("accuracy", accuracy)
         columns = 1 if b.ndim == 1 else b.shape[1]
         self.work.solves += columns
         if self._stale is not None and columns < MANY_COLUMNS:
@@ -221,6 +240,9 @@ class Chain:
             return solver.solve(b, accuracy=accuracy)
         return solver.solve_transpose(b) if transpose else solver.solve(b)
 
+    def _right_side(self, b: Any) -> Floats:
+        return floats_of("b", b, (self.mdp.n_states,), (self.mdp.n_states, None))
+
     @cached_property
     def _transposed(self) -> sp.csr_array:
         return sp.csr_array(self.A.T)
@@ -228,11 +250,13 @@ class Chain:
     def chord_step(self, b: Floats) -> Floats:
         """One application of whatever factorisation is at hand, stale or not: no refinement (theory B2)."""
         self.work.solves += 1
-        return self.with_factor()._factor().solve(b)
+        return self.with_factor()._factor().solve(self._right_side(b))
 
     def soft_value(self, reward: Floats, log_policy: Floats | None = None) -> Floats:
         """V^π (theory V1): expected reward and entropy, accumulated along the chain."""
-        return self.solve(expected_payoff(self.policy, reward, log_policy))
+        shape = self.mdp.feasible.shape
+        logs = None if log_policy is None else floats_of("log_policy", log_policy, shape)
+        return self.solve(expected_payoff(self.policy, floats_of("reward", reward, shape, (shape[0], 1)), logs))
 
     def occupancy(self, initial: Any = None) -> Floats:
         """Occ(s) = p₀ᵀ(I − γT^π)⁻¹ (theory C2): expected discounted visits; `initial` defaults to the MDP's."""
@@ -258,6 +282,7 @@ class Chain:
 
     def residual(self, x: Floats, b: Floats) -> float:
         """‖b − A x‖∞ relative to ‖b‖∞ + ‖x‖∞: what rounding leaves is a small multiple of 1e-16."""
+        b, x = self._right_side(b), floats_of("x", x, np.shape(b))
         scale = float(np.abs(b).max(initial=0.0) + np.abs(x).max(initial=0.0))
         return float(np.abs(b - self.A @ x).max(initial=0.0)) / max(scale, EPS)
 

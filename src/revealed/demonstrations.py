@@ -18,7 +18,7 @@ from revealed.checks import as_number, remedy_for, require_floats, shown
 from revealed.errors import InvalidDemonstrations, InvalidInput
 from revealed.goal_steps import Trips, n_goals, require_arrival
 from revealed.labels import with_columns
-from revealed.mdp import MDP, Floats
+from revealed.mdp import MDP, Floats, require_mdp
 from revealed.naming import unrolled_labels
 from revealed.tables import as_counts, require_countable, sparse_table, sum_rows
 from revealed.trajectories import Steps, agent_table, as_agents, as_goals, lifted, read_trajectories
@@ -398,6 +398,7 @@ class Demonstrations(Trips):
         Where a frame's ids enter at different times, `first_time` says which time is period 0, unless `from_frame` was
         told: one for all, where times are ages or dates, or "own". Trajectories without times begin at period 0.
         """
+        require_mdp(mdp)
         if mdp.base is None or self.n_states == mdp.n_states:
             return self
         if self.n_states != mdp.base.n_states:

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from revealed.errors import InvalidOption
+from revealed.files import as_path
 
 METHODS = ("nfxp", "mce-irl", "ccp", "npl")
 REWARDS = ("linear", "tabular", "neural")
@@ -268,7 +269,7 @@ class Description:
 
     def to_toml(self, folder: str | os.PathLike[str]) -> str:
         """Every option that has a value, for a file in `folder`, to which paths are relative."""
-        lines = []
+        folder, lines = as_path("folder", folder), []
         for one in fields(self):
             value = getattr(self, one.name)
             if value is None or value == one.default == ():
@@ -281,8 +282,18 @@ class Description:
 
 def said_in(given: Mapping[str, Any]) -> dict[str, Any]:
     """The flags that were given; numbers of a list may have commas between them."""
-    said = {name: value for name, value in given.items() if value is not None and value not in ([], ())}
+    if not isinstance(given, Mapping):
+        raise InvalidOption("given", "a dict of options", type(given).__name__)
+    nothing = ([], ())
+    said = {
+        name: value
+        for name, value in given.items()
+        if value is not None and not (isinstance(value, list | tuple) and value in nothing)
+    }
     about = option_fields()
+    unknown = next((name for name in said if name not in about), None)
+    if unknown is not None:
+        raise InvalidOption(str(unknown), "an option of rv.Recipe", repr(said[unknown])[:60])
     return {name: _counts(name, value) if about[name]["kind"] == "counts" else value for name, value in said.items()}
 
 
@@ -395,7 +406,7 @@ _EXPECTED = {
 
 def read_toml(kind: type[Description], path: str | os.PathLike[str]) -> dict[str, Any]:
     """The options in a file, paths seen from where we are."""
-    file = Path(path)
+    file = as_path("--config", path)
     try:
         found = tomllib.loads(file.read_text(encoding="utf-8-sig"))
     except OSError as error:

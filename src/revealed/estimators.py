@@ -18,8 +18,9 @@ from revealed.checks import require_count
 from revealed.demonstrations import Demonstrations
 from revealed.errors import InvalidOption
 from revealed.estimation import Options, Run
+from revealed.gates import floats_of
 from revealed.goal_estimation import run_for
-from revealed.mdp import MDP, Floats
+from revealed.mdp import MDP, Floats, require_mdp
 from revealed.optimize import Search
 from revealed.rewards.base import Reward, has_features, is_linear, require_reward
 
@@ -33,12 +34,7 @@ class Estimator:
     method: ClassVar[str]
 
     def __init__(self, reward: Reward, **options: Any) -> None:
-        known = Options.__dataclass_fields__
-        for name in options:
-            if name not in known:
-                near = get_close_matches(name, known, 1)
-                meant = f"Did you mean {near[0]}?" if near else None
-                raise InvalidOption(name, f"options among {', '.join(known)}", "an unknown option", remedy=meant)
+        _require_known(options)
         require_reward(reward)
         self.reward, self.options = reward, Options(**options)
 
@@ -49,6 +45,8 @@ class Estimator:
 
     def refit(self, mdp: MDP, demonstrations: Demonstrations, start: Floats, value: Floats | None = None) -> Any:
         """The same estimate on other data, quietly, from a θ that is near it and the value there, if it is known."""
+        require_mdp(mdp)
+        value = None if value is None else floats_of("value", value, (mdp.n_states,))
         newton = self.options.optimizer in ("auto", "newton") and is_linear(self.reward)
         tol = NEAR if newton and self.options.tol is None else self.options.tol
         options = replace(self.options, start=start, tol=tol, progress=False, callback=None)
@@ -58,6 +56,7 @@ class Estimator:
 
     def with_options(self, **options: Any) -> Self:
         """The same estimator with some options changed."""
+        _require_known(options)
         other = copy(self)
         other.options = replace(self.options, **options)
         return other
@@ -69,6 +68,15 @@ class Estimator:
         own = {k: v for k, v in vars(self).items() if k not in ("reward", "options")}
         given = own | {k: v for k, v in vars(self.options).items() if v is not Options.__dataclass_fields__[k].default}
         return f"{type(self).__name__}({self.reward!r}" + "".join(f", {k}={v!r}" for k, v in given.items()) + ")"
+
+
+def _require_known(options: dict[str, Any]) -> None:
+    known = Options.__dataclass_fields__
+    for name in options:
+        if name not in known:
+            near = get_close_matches(name, known, 1)
+            meant = f"Did you mean {near[0]}?" if near else None
+            raise InvalidOption(name, f"options among {', '.join(known)}", "an unknown option", remedy=meant)
 
 
 class NFXP(Estimator):

@@ -16,9 +16,9 @@ import uuid
 import zlib
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from revealed.errors import CannotWrite
+from revealed.errors import CannotWrite, InvalidInput
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -29,12 +29,29 @@ SHOWN = 80  # bytes of the name that a hidden one begins with, so that it is not
 ROOM = 200  # bytes beyond a folder's path for what is written there
 
 
+def as_path(argument: str, value: Any) -> Path:
+    """A path as a user gives it: text or a Path that a file system can hold."""
+    given = os.fspath(value) if isinstance(value, os.PathLike) else value
+    if not isinstance(given, str) or not given:
+        raise InvalidInput(argument, "a path", repr(value)[:60])
+    try:
+        longest = max(map(len, os.fsencode(given).split(os.fsencode(os.sep))))
+    except UnicodeEncodeError as error:
+        raise InvalidInput(argument, "a path that a file system can hold", repr(given)[:60]) from error
+    if "\0" in given:
+        raise InvalidInput(argument, "a path without NUL", repr(given)[:60])
+    if longest > LONGEST or len(given) > DEEPEST:
+        expected = f"a path whose names have at most {LONGEST} bytes each"
+        raise InvalidInput(argument, expected, f"{longest}: {given[:40]!r}…")
+    return Path(given)
+
+
 def prepare_folder(folder: str | os.PathLike[str], argument: str = "out") -> Path:
     """Make the folder if need be and see that files can be written there: better now than after the work.
 
     `argument` is the caller's name for it, in case it cannot be.
     """
-    path = Path(folder)
+    path = as_path(argument, folder)
     try:
         path.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=path):

@@ -17,8 +17,9 @@ from revealed.chain import as_policy
 from revealed.checks import Bools, as_floats, as_number, require_floats, require_positive
 from revealed.diagnosis import suspects, way_out
 from revealed.errors import InvalidDistribution, InvalidInput, InvalidOption
+from revealed.gates import floats_of
 from revealed.linear_solvers import Work
-from revealed.mdp import MDP, Floats
+from revealed.mdp import MDP, Floats, require_mdp
 from revealed.naming import pair_in_words, state_in_words
 from revealed.objective import Case, Evaluation, Objective
 from revealed.optimize import Search, Settings, Trace, maximise
@@ -48,7 +49,7 @@ class Frequency:
     """How often each action was chosen; a state that was not seen is uniform over its feasible actions."""
 
     def estimate(self, mdp: MDP, counts: Floats, reward: Reward | None = None) -> Floats:
-        return _shares(mdp, counts)
+        return _shares(mdp, _counts(mdp, counts))
 
     def details(self, mdp: MDP, counts: Floats, reward: Reward | None = None) -> str:
         return ""
@@ -65,7 +66,7 @@ class Smoothed:
     alpha: float = 1.0
 
     def estimate(self, mdp: MDP, counts: Floats, reward: Reward | None = None) -> Floats:
-        return _shares(mdp, counts + require_positive("alpha", self.alpha) * mdp.feasible)
+        return _shares(mdp, _counts(mdp, counts) + require_positive("alpha", self.alpha) * mdp.feasible)
 
     def details(self, mdp: MDP, counts: Floats, reward: Reward | None = None) -> str:
         return f"alpha={as_number(self.alpha):g}"
@@ -87,6 +88,7 @@ class Kernel:
     def estimate(self, mdp: MDP, counts: Floats, reward: Reward | None = None) -> Floats:
         if self.bandwidth is not None:
             require_positive("bandwidth", self.bandwidth)
+        counts = _counts(mdp, counts)
         if self.distance is not None:
             return _shares(mdp, self._by_distance(mdp, counts))
         X = self._scaled(mdp, reward)
@@ -97,7 +99,7 @@ class Kernel:
             return f"bandwidth={self._given(1.0):g}"
         if self.features is None and borrow_features(reward) is None:
             return "Scott's bandwidth"
-        return f"Scott's bandwidth={self._width(self._scaled(mdp, reward), counts):.3g}"
+        return f"Scott's bandwidth={self._width(self._scaled(mdp, reward), _counts(mdp, counts)):.3g}"
 
     def _scaled(self, mdp: MDP, reward: Reward | None) -> Floats:
         """(S, K): features of states in units of their spread, less those that are constant. What has none, where
@@ -153,10 +155,13 @@ class Logit:
     ) -> tuple[Floats, tuple[str, ...]]:
         """The policy, and what to know about it."""
         l2 = require_penalty(self.l2)
+        counts = _counts(mdp, counts)
         X = _features(self.features, reward, mdp, "logit")
         X = np.where(np.isfinite(X), X, 0.0)
         if mdp.n_actions == 1:
             return mdp.uniform_policy(), ()
+        if not (counts >= 0.0).all() or not 0.0 < counts.sum() < np.inf:
+            raise InvalidInput("counts", "counts >= 0, at least one above 0", f"a sum of {counts.sum():g}")
         visits = counts.sum(axis=1)
         share = visits / max(float(visits.sum()), 1e-300)
         if X.ndim == 3:
@@ -235,6 +240,7 @@ def estimate_with_notes(
 ) -> tuple[Floats, tuple[str, ...]]:
     """π̂_E (S, A), and what to know about it, where the first step says something."""
     require_first_step(first_step)
+    require_mdp(mdp)
     step, notes = step_named(first_step), ()
     if hasattr(step, "estimate_with_notes"):
         step, notes = step.estimate_with_notes(mdp, counts, reward)
@@ -266,6 +272,12 @@ def _lift_given(policy: Any, mdp: MDP) -> Any:
     return mdp.lift(array) if base is not None and array is not None and array.shape == base.feasible.shape else policy
 
 
+def _counts(mdp: Any, counts: Any) -> Floats:
+    """Visits (S, A) of a model."""
+    require_mdp(mdp)
+    return floats_of("counts", counts, mdp.feasible.shape)
+
+
 def _shares(mdp: MDP, weights: Floats) -> Floats:
     """Rows to probabilities over feasible actions; rows without weight are uniform, terminal rows zero."""
     weights = np.where(mdp.feasible, weights, 0.0)
@@ -289,6 +301,7 @@ def _features(given: Any, reward: Reward | None, mdp: MDP, who: str) -> Floats:
                 f"Pass rv.first_step.{who.capitalize()}(features=...).", "Give --features, or another --first-step."
             ),
         )
+    require_mdp(mdp)
     X = as_features(given, "first_step features")
     if mdp.base is not None and len(X) == mdp.base.n_states:
         X = mdp.lift(X)

@@ -105,6 +105,8 @@ def _sure_ways(mdp: MDP, steps: Steps) -> tuple[Bools, Bools]:
 
 def have_ways(mdp: MDP, states: Ints, goals: Ints) -> Bools:
     """Whether those who set out in each state can arrive at the goal beside it."""
+    if np.size(states) and max(int(states.max()), int(goals.max())) >= mdp.n_states:
+        raise InvalidDemonstrations("mdp", "a model that has the states of the trips", f"{mdp.n_states} states")
     if mdp.certain:
         return _lead_to(mdp, states, goals)
     found = states == goals

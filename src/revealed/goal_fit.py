@@ -12,6 +12,7 @@ from revealed.checks import Floats, Ints, as_list
 from revealed.demonstrations import Demonstrations
 from revealed.errors import InvalidInput
 from revealed.fit import AnyFit
+from revealed.gates import require_instance
 from revealed.goal_cases import EachGoal, StoredPolicies, matched
 from revealed.goal_first_step import goal_policies
 from revealed.goal_likelihood import by_trip, trip_names
@@ -214,6 +215,7 @@ class GoalFit(AnyFit):
         import pandas as pd
 
         demos = self.demonstrations if demonstrations is None else demonstrations
+        require_instance("demonstrations", demos, Demonstrations, "rv.Demonstrations with goals")
         values = by_trip(self.mdp, demos, self._cases_of, self.reward_model, self.theta)
         return pd.Series(values, index=pd.Index(trip_names(demos), name="trip", tupleize_cols=False), name="llf")
 

@@ -300,7 +300,17 @@ def quadratic_form(gap: Floats, V: Floats) -> tuple[float, int]:
     return float(along @ (along / values[seen])), int(seen.sum())
 
 
+def _require_fit(name: str, fit: Any) -> None:
+    """What an estimator's fit() returns, or anything that tells as much of itself."""
+    parts = ("theta", "method", "status", "options", "reward_model", "demonstrations", "llf")
+    if isinstance(fit, type) or not all(hasattr(fit, part) for part in parts):
+        got = f"the class {fit.__name__}" if isinstance(fit, type) else type(fit).__name__
+        raise InvalidInput(name, "a fit, as an estimator's fit() returns", got)
+
+
 def _require_two_estimators(first: Any, second: Any) -> None:
+    _require_fit("first", first)
+    _require_fit("second", second)
     if first.theta.shape != second.theta.shape or first.reward_model.names != second.reward_model.names:
         raise InvalidInput("second", f"the parameters of the first ({len(first.theta)})", f"{len(second.theta)} others")
     if not _same_counts(first.demonstrations.by_agent, second.demonstrations.by_agent):
@@ -336,6 +346,7 @@ def _by_goal(demos: Any) -> dict[tuple[int, int, int], float]:
 
 def _require_likelihood(name: str, fit: Any, joint: bool) -> None:
     """Likelihood ratios need maxima of the likelihood: no penalty, no pseudo-likelihood, no other weights."""
+    _require_fit(name, fit)
     if not (fit.method in FULL_LIKELIHOOD or fit.settled):
         got = f"{fit.method}, which maximises a pseudo-likelihood"
         raise InvalidInput(name, "NFXP, MCE-IRL or a settled NPL", got, remedy="Use fit.wald_test, or NFXP.")

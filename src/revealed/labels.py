@@ -18,6 +18,7 @@ from revealed.errors import InvalidInput
 
 SHOWN = 8
 FEW = 4  # in a title
+DEEPEST = 8  # tuples within tuples: a label that contains itself has no end
 MOST_INDEX = 10**8  # states or actions that are numbered, not named: beyond, it is a name such as a postcode
 
 
@@ -111,22 +112,32 @@ def _is_number(label: Any) -> bool:
         return False
 
 
-def plain(label: Any) -> Any:
+def plain(label: Any, depth: int = 0) -> Any:
     """A label as Python's own value; those of several columns are tuples."""
-    if isinstance(label, tuple | list):
-        return tuple(plain(part) for part in label)
+    if isinstance(label, tuple | list) and depth < DEEPEST:
+        return tuple(plain(part, depth + 1) for part in label)
     return label.item() if isinstance(label, np.generic) and not isinstance(label, np.datetime64) else label
 
 
 def spell(label: Any) -> str:
     """The text by which labels are matched: 3 and "3" are the same state, and so are np.int64(3) and 3."""
-    value = plain(label)
+    return _spelled(plain(label))
+
+
+def _spelled(value: Any) -> str:
     if not isinstance(value, tuple):
-        return str(value)
-    parts = [spell(part) for part in value]
+        return _text(value)
+    parts = [_spelled(part) for part in value]
     return (
         f"({', '.join(repr(part) if ', ' in part else part for part in parts)})"  # ("a, b", "c") is not ("a", "b, c")
     )
+
+
+def _text(value: Any) -> str:
+    try:
+        return str(value)
+    except (TypeError, ValueError, IndexError):  # a matrix in pieces cannot be printed, and is no label
+        return object.__repr__(value)
 
 
 def listed(known: Sequence[Any]) -> str:

@@ -23,6 +23,7 @@ from revealed.archive import Arrays, read_archive, unreadable
 from revealed.bootstrap import Bootstrap, Replication
 from revealed.errors import InvalidInput, InvalidReward
 from revealed.estimation import Options
+from revealed.files import as_path
 from revealed.fit import AnyFit, Fit
 from revealed.goal_fit import GoalFit
 from revealed.labels import Order
@@ -58,17 +59,15 @@ def load(path: str | os.PathLike[str], reward: Reward | None = None) -> Any:
 
 
 def _find(path: Any) -> Path:
-    try:
-        given = Path(path)
-    except TypeError as error:
-        raise InvalidInput("path", "the path of a saved fit", repr(path)[:60]) from error
-    if given.is_dir():
-        if not (given / FILE).is_file():
+    given = as_path("path", path)
+    if os.path.isdir(given):
+        if not os.path.isfile(given / FILE):
             raise unreadable(given, f"a folder without {FILE}", remedy=None)
         return given / FILE
-    if not given.exists() and not given.suffix and given.with_name(f"{given.name}.zip").is_file():
+    there = os.path.exists(given)
+    if not there and not given.suffix and os.path.isfile(given.with_name(f"{given.name}.zip")):
         return given.with_name(f"{given.name}.zip")  # as save named it
-    if not given.exists():
+    if not there:
         raise unreadable(given, "which does not exist", remedy=None)
     return given
 

@@ -18,6 +18,7 @@ import scipy.sparse as sp
 
 from revealed.checks import Bools, Floats, is_count, pass_instead
 from revealed.errors import InvalidInput
+from revealed.gates import require_memory, require_place
 from revealed.labels import require_declared, spell
 from revealed.model_checks import (
     as_discount,
@@ -373,6 +374,7 @@ class MDP(Placed):
                 remedy=either("Unroll `mdp.base`.", "Leave --horizon out."),
             )
         layers = int(horizon) + 1
+        require_memory("horizon", horizon, layers * (4 * self.transitions.matrix.nnz + self.n_states * self.n_actions))
         matrix = sp.csr_array(sp.kron(sp.eye_array(layers, k=1), self.transitions.matrix, format="csr"))
         frozen(matrix.data)
         last = np.repeat(np.arange(layers) == horizon, self.n_states)
@@ -416,6 +418,7 @@ class MDP(Placed):
         """The same for a goal that is given by its index."""
         if self.base is not None:
             raise InvalidInput("toward", "a model without a horizon", repr(self), remedy="Use `mdp.base`.")
+        require_place("g", g, self.n_states)
         terminal, feasible = ways_to(self.transitions.matrix, self.backwards, self.feasible, self.terminal, g)
         shared = ("transitions", "discount", "initial", "state_labels", "action_labels", "estimated", "device")
         other = _made(**{name: getattr(self, name) for name in shared}, base=None, base_state=None, goal=g)
@@ -462,7 +465,12 @@ class MDP(Placed):
 
     def lift(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Values per base state (first axis) as values per state of this unrolled MDP; of a plain MDP, as they are."""
-        return values if self.base_state is None else values[self.base_state]
+        if self.base_state is None or self.base is None:
+            return values
+        if np.ndim(values) == 0 or np.shape(values)[0] != self.base.n_states:
+            expected = f"an array with {self.base.n_states} rows, one per state before unrolling"
+            raise InvalidInput("values", expected, type(values).__name__ if np.ndim(values) == 0 else np.shape(values))
+        return np.asarray(values)[self.base_state]
 
 
 def _permuted(matrix: sp.csr_array, rows: npt.NDArray[np.intp], columns: npt.NDArray[np.intp]) -> sp.csr_array:

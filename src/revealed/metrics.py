@@ -96,6 +96,7 @@ class Truth:
     initial: Floats | None = field(repr=False, default=None)
 
     def __post_init__(self) -> None:
+        require_mdp(self.mdp)
         object.__setattr__(self, "reward", expected_reward(self.mdp, self.reward, "true_reward"))
         if self.initial is not None:
             object.__setattr__(self, "initial", self.mdp.start(self.initial))

@@ -3,7 +3,7 @@ offender by its labels."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ import scipy.sparse as sp
 
 from revealed.checks import Bools, Floats, Ints, as_list, as_number, remedy_for, require_floats, shown
 from revealed.errors import InvalidDiscount, InvalidDistribution, InvalidInput, InvalidMask, InvalidTransitions
+from revealed.gates import is_hashable
 from revealed.labels import Order, columns_of, how_many, is_derived, spell
 from revealed.naming import Names, in_words, never_left, pair_in_words, state_in_words, weights_by_name
 from revealed.positions import in_order
@@ -158,7 +159,7 @@ def as_labels(name: str, labels: Sequence[Any] | None, n: int) -> tuple[Any, ...
     listed = as_list(labels)
     if listed is None or len(listed) != n:
         raise InvalidInput(name, f"a sequence of {n} labels", repr(labels) if listed is None else f"{len(listed)}")
-    if not all(isinstance(x, Hashable) for x in listed):
+    if not all(is_hashable(x) for x in listed):
         raise InvalidInput(name, "labels that are names or numbers", repr(listed[:3]))
     if len(set(listed)) != n:
         twice = next(x for i, x in enumerate(listed) if x in listed[:i])

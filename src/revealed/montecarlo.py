@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from revealed import __version__
+from revealed.bootstrap import EACH_REPLICATION
 from revealed.checks import is_index, require_count, require_flag, require_option, require_share
 from revealed.demonstrations import Demonstrations
 from revealed.environments.city import City
@@ -23,6 +24,7 @@ from revealed.environments.world import World
 from revealed.errors import InvalidInput, InvalidOption, RevealedError
 from revealed.estimation import Options
 from revealed.estimators import CCP, MCEIRL, NFXP, NPL, Estimator
+from revealed.gates import require_memory
 from revealed.inference import KINDS
 from revealed.mdp import MDP, Floats
 from revealed.montecarlo_folder import Folder, digest, without_address
@@ -331,6 +333,7 @@ def _length(world: World | City, length: int | None) -> int | None:
 
 def _check_numbers(replications: Any, n: Any, length: Any, seed: Any, level: Any, jobs: Any) -> None:
     require_count("replications", replications)
+    require_memory("replications", replications, EACH_REPLICATION * int(replications))
     require_count("n", n)
     for name, value in (("length", length), ("jobs", jobs)):
         if value is not None:

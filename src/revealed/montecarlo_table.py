@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from revealed.checks import require_count
 from revealed.sheet import Printed, Row, Sheet
 
 if TYPE_CHECKING:
@@ -171,6 +172,7 @@ class MonteCarlo(Printed):
 
         from revealed.plots import plot_estimates
 
+        require_count("most", most)
         names = list(self.truth.index[:most])
         size = (1.6 + 3.2 * len(names), 1.2 + 0.4 * len(self.methods))
         figure = Figure(figsize=size, layout="constrained")

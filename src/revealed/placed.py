@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
+from revealed.errors import InvalidInput
+
 if TYPE_CHECKING:
     from revealed.device_model import DeviceModel, Placement
 
@@ -39,6 +41,8 @@ class Placed:
         """The model's arrays where `to` placed them, made when first asked for."""
         from revealed.device_model import DeviceModel
 
+        if self.device is None:
+            raise InvalidInput("on_device", "a model on a device", "one on the host", remedy='Use mdp.to("cpu").')
         return DeviceModel.of(self)
 
     def __getstate__(self) -> dict[str, Any]:

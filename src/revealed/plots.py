@@ -8,14 +8,16 @@ backend nor the settings of the host program are touched. `Figure(layout="constr
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from revealed.checks import require_floats, require_whole
+from revealed.checks import as_floats, as_number, shown
 from revealed.errors import InvalidInput
+from revealed.gates import require_list
 from revealed.labels import is_derived, require_declared, spell
 from revealed.mdp import Floats
+from revealed.plot_checks import as_heights, as_shape, require_axes, require_pair, require_style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -72,8 +74,12 @@ def plot_grid(
     this order. `vmin` and `vmax` fix the colours, `log` makes them logarithmic (for visits), `label` names the colour
     bar, `fontsize` is that of the labels in points. Cells without a value (NaN) are blue.
     """
-    ax.set_facecolor(BLANK)
+    require_axes(ax)
+    require_style(title=title, cmap=cmap, vmin=vmin, vmax=vmax, colorbar=colorbar, label=label, fontsize=fontsize)
+    require_style(log=log)
+    shape = as_shape(shape)
     table = _as_grid(values, shape)
+    ax.set_facecolor(BLANK)
     image = ax.imshow(table, cmap=cmap, norm=_norm(table, vmin, vmax, log), interpolation="nearest")
     label_axes(ax, title, fontsize)
     _number_cells(ax)
@@ -91,6 +97,9 @@ def plot_arrows(
 
     With `actions`, the policy's columns are found by these names, in any order; others move nobody.
     """
+    require_axes(ax)
+    require_style(color=color)
+    shape = as_shape(shape)
     probabilities, moves = _as_policy(policy, shape, actions)
     down, right = (probabilities @ np.array(moves, dtype=np.float64)).T * LONGEST
     row, column = np.divmod(np.arange(len(probabilities)), shape[1])
@@ -103,13 +112,23 @@ def plot_arrows(
 
 def plot_objects(ax: Axes, objects: Any, colors: Sequence[str] = COLORS) -> None:
     """Objects (n, 4) of row, column, inner and outer colour: a disc of the inner colour in a ring of the outer one."""
-    table = require_whole("objects", objects, "whole numbers of shape (n, 4)")
-    if table.ndim != 2 or table.shape[1] != 4:
-        raise InvalidInput("objects", "whole numbers of shape (n, 4)", f"shape {table.shape}")
-    row, column, inner, outer = table.T
+    require_axes(ax)
+    row, column, inner, outer = _as_objects(objects).T
+    colors = require_list("colors", colors, "colours, at least one")
+    for color in colors or [None]:
+        require_style(color=color)
     for color, size in ((outer, 0.62), (inner, 0.32)):
         _discs(ax, column, row, [str(colors[c % len(colors)]) for c in color], size)
     _name_colors(ax, [str(colors[c % len(colors)]) for c in np.unique(outer)], np.unique(outer))
+
+
+def _as_objects(objects: Any) -> Any:
+    """(n, 4) whole numbers."""
+    array = as_floats(objects)
+    if array is None or array.ndim != 2 or array.shape[1] != 4 or not (array == np.floor(array)).all():
+        got = type(objects).__name__ if array is None else f"shape {array.shape}"
+        raise InvalidInput("objects", "whole numbers of shape (n, 4): row, column, inner and outer colour", got)
+    return array.astype(np.intp)
 
 
 def _name_colors(ax: Axes, colors: list[str], numbers: Any) -> None:
@@ -155,7 +174,11 @@ def plot_plane(
     `push` (S,) in [−1, 1] is drawn as red arrows to the left and right on some of the nodes; `mark` is a vertical
     line at one x (the goal).
     """
-    xs, ys = _as_axis("x", x), _as_axis("y", y)
+    require_axes(ax)
+    require_style(title=title, cmap=cmap, vmin=vmin, vmax=vmax, colorbar=colorbar, label=label, fontsize=fontsize)
+    require_style(mark=mark, log=log)
+    names = require_pair("names", names, "texts, of x and y")
+    xs, ys = _as_nodes("x", x), _as_nodes("y", y)
     table = _as_grid(values, (xs.size, ys.size))
     ax.set_facecolor(BLANK)
     norm = _norm(table, vmin, vmax, log)
@@ -168,6 +191,14 @@ def plot_plane(
     if colorbar:
         _colorbar_beside(image, ax, label, fontsize)
     return image
+
+
+def _as_nodes(name: str, values: Any) -> Floats:
+    """Coordinates along an axis, in order."""
+    nodes = as_heights(name, values).reshape(-1)
+    if not (np.diff(nodes) > 0.0).all():
+        raise InvalidInput(name, "numbers that increase", shown(values))
+    return nodes
 
 
 def _plot_pushes(ax: Axes, push: Floats, x: Floats, y: Floats, most: int = 18) -> None:
@@ -197,7 +228,9 @@ def plot_states(
     or a line per action where the states are `ordered`; only four actions can be told apart, and no marks among more
     than 40 states. `names` are written below the bars of at most as many states.
     """
-    heights = require_floats("values", values, "one number per state").reshape(-1)
+    require_axes(ax)
+    require_style(title=title, label=label, states=states, fontsize=fontsize, color=color, ordered=ordered)
+    heights = as_heights("values", values).reshape(-1)
     index = np.arange(heights.size)
     edges = np.arange(heights.size + 1) - 0.5
     floor = _floor(heights)
@@ -207,15 +240,23 @@ def plot_states(
     ax.margins(x=0.01)
     if names is not None and heights.size <= MOST_MARKS:
         name_states(ax, names, fontsize)
+    policy = None if policy is None else _as_choices(policy, heights.size)
     if policy is not None and (ordered or heights.size <= MOST_MARKS):
-        table = require_floats("policy", policy, _PROBABILITIES.format(n=heights.size))
-        if table.ndim != 2 or len(table) != heights.size:
-            raise InvalidInput("policy", _PROBABILITIES.format(n=heights.size), f"shape {table.shape}")
-        _plot_probabilities(ax, index, table, actions, fontsize, ordered)
+        _plot_probabilities(ax, index, policy, actions, fontsize, ordered)
+
+
+def _as_choices(policy: Any, n: int) -> Floats:
+    array = as_heights("policy", policy, "probabilities")
+    if array.ndim != 2 or array.shape[0] != n:
+        raise InvalidInput("policy", f"shape ({n}, A), a row per state", f"shape {array.shape}")
+    return array
 
 
 def name_states(ax: Axes, names: Sequence[Any], fontsize: float) -> None:
     """Names as they are (a $ starts no formula), long ones cut, slanted so that they do not run into each other."""
+    require_axes(ax)
+    require_style(fontsize=fontsize)
+    names = require_list("names", names, "names of states")
     texts = [spell(name) for name in names]
     short = [t if len(t) <= LONGEST_NAME else t[: LONGEST_NAME - 1] + "…" for t in texts]
     size = (0.9 if len(names) <= 20 else 0.75) * fontsize
@@ -237,7 +278,7 @@ def _plot_probabilities(
     ax: Axes, index: Any, policy: Floats, actions: Sequence[Any] | None, fontsize: float, ordered: bool
 ) -> None:
     beside = ax.twinx()
-    names = [f"action {a}" for a in range(policy.shape[1])] if actions is None else [str(a) for a in actions]
+    names = [f"action {a}" for a in range(policy.shape[1])] if actions is None else _as_actions(actions, policy)
     styles = ("-", "--", "-.", ":") if ordered else ("o", "^", "s", "x")
     for a, style in zip(range(policy.shape[1]), styles, strict=False):
         beside.plot(index, policy[:, a], style, color=RED, linewidth=1.4, markersize=3.5, label=names[a])
@@ -249,11 +290,24 @@ def _plot_probabilities(
         beside.legend(fontsize=0.85 * fontsize, loc="best")
 
 
+def _as_actions(actions: Any, policy: Floats) -> list[str]:
+    names = [str(a) for a in require_list("actions", actions, "names of actions")]
+    if len(names) != policy.shape[1]:
+        raise InvalidInput("actions", f"{policy.shape[1]} names, one per column of the policy", f"{len(names)}")
+    return names
+
+
 def plot_estimates(ax: Axes, draws: Mapping[str, Any], truth: float, title: str = "", fontsize: float = 11.0) -> None:
     """Estimates of one parameter by several methods, one line each: median, half of them, nine in ten; the truth."""
-    for row, (name, given) in enumerate(draws.items()):
-        values = require_floats(f"draws[{name!r}]", given, "a sequence of numbers")
-        if np.size(values):
+    require_axes(ax)
+    require_style(title=title, fontsize=fontsize, truth=truth)
+    if truth is None or not isinstance(draws, Mapping):
+        raise InvalidInput("draws, truth", "a dict from methods to their estimates, and a number", shown(draws))
+    told = {str(name): as_floats(values) for name, values in draws.items()}
+    for row, (name, values) in enumerate(told.items()):
+        if values is None:
+            raise InvalidInput("draws", "numbers for each method", shown(draws), name)
+        if values.size:
             low, left, middle, right, high = np.percentile(values, (5, 25, 50, 75, 95))
             ax.plot([low, high], [row, row], color=COLORS[0], linewidth=1.2)
             ax.plot([left, right], [row, row], color=COLORS[0], linewidth=6.0, alpha=0.5, solid_capstyle="butt")
@@ -269,18 +323,20 @@ def own_axes(ax: Axes | None, size: tuple[float, float] = (5.4, 3.4)) -> tuple[F
     from matplotlib.figure import Figure
 
     if ax is None:
+        for side in require_pair("size", size, "numbers of inches, width and height"):
+            if not 0.0 < as_number(side) < 1e3:
+                raise InvalidInput("size", "a width and a height in inches, above 0", shown(size))
         figure = Figure(figsize=size, layout="constrained")
         return figure, figure.subplots()
-    if not hasattr(ax, "get_figure"):
-        raise InvalidInput("ax", "axes of matplotlib", type(ax).__name__)
-    figure = ax.get_figure(root=True)
-    if figure is None:
-        raise InvalidInput("ax", "axes on a figure", "axes without one")
-    return figure, ax
+    require_axes(ax)
+    return cast("Figure", ax.get_figure(root=True)), ax
 
 
 def label_axes(ax: Axes, title: str, fontsize: float = 11.0, names: tuple[str, str] = ("column", "row")) -> None:
     """The title and what runs along x and y."""
+    require_axes(ax)
+    require_style(title=title, fontsize=fontsize)
+    names = require_pair("names", names, "texts, of x and y")
     ax.set_title(title, fontsize=1.1 * fontsize)
     ax.set_xlabel(names[0], fontsize=fontsize)
     ax.set_ylabel(names[1], fontsize=fontsize)
@@ -299,14 +355,31 @@ def add_colorbar(
     image: ScalarMappable, axes: Sequence[Axes], label: str = "", fontsize: float = 11.0, **place: Any
 ) -> Colorbar:
     """One colour bar for the axes that share a scale; its ends are pointed where values lie beyond the colours."""
-    figure = axes[0].get_figure(root=True)
-    if figure is None:
-        raise InvalidInput("ax", "axes on a figure", "axes without one")
+    axes = _as_several(image, axes)
+    require_style(label=label, fontsize=fontsize)
     place.setdefault("extend", _beyond(image))
-    bar = figure.colorbar(image, ax=None if "cax" in place else list(axes), **place)
+    figure = cast("Figure", axes[0].get_figure(root=True))
+    try:
+        bar = figure.colorbar(image, ax=None if "cax" in place else axes, **place)
+    except (TypeError, ValueError, AttributeError, KeyError, IndexError) as error:  # matplotlib's own options
+        raise InvalidInput("add_colorbar", "options of Figure.colorbar", " ".join(str(error).split())[:200]) from error
     bar.set_label(label, fontsize=fontsize)
     bar.ax.tick_params(labelsize=0.9 * fontsize)
     return bar
+
+
+def _as_several(image: Any, axes: Any) -> list[Axes]:
+    """The axes that share a scale; `image` is what was drawn on one of them."""
+    from matplotlib.cm import ScalarMappable
+
+    if not isinstance(image, ScalarMappable):
+        raise InvalidInput("image", "what imshow or pcolormesh returned", type(image).__name__)
+    found = require_list("axes", axes, "a list of axes of matplotlib")
+    if not found:
+        raise InvalidInput("axes", "at least one", "none")
+    for ax in found:
+        require_axes(ax, "axes")
+    return found
 
 
 def _colorbar_beside(image: ScalarMappable, ax: Axes, label: str, fontsize: float, tall: float = 1.0) -> None:
@@ -345,7 +418,7 @@ _PROBABILITIES = "probabilities of shape ({n}, A)"
 
 def _as_grid(values: Any, shape: tuple[int, int]) -> Floats:
     expected = f"one value per cell of {shape[0]} × {shape[1]}"
-    array = require_floats("values", values, expected)
+    array = as_heights("values", values)
     _require_cells("values", values, shape)
     if array.size != shape[0] * shape[1]:
         raise InvalidInput("values", expected, f"shape {array.shape}")
@@ -361,21 +434,16 @@ def _require_cells(argument: str, values: Any, shape: tuple[int, int]) -> None:
         require_declared(argument, "state", labels, "a grid, whose cells are positions")
 
 
-def _as_axis(name: str, values: Any) -> Floats:
-    array = require_floats(name, values, "a sequence of finite numbers")
-    if array.ndim != 1 or not np.isfinite(array).all():
-        raise InvalidInput(name, "a sequence of finite numbers", repr(values)[:60])
-    return array
-
-
 def _as_policy(
     policy: Any, shape: tuple[int, int], actions: Sequence[Any] | None
 ) -> tuple[Floats, Sequence[tuple[int, int]]]:
     """The policy and where each of its columns leads."""
     n, own = shape[0] * shape[1], getattr(policy, "action_labels", None)
-    array = require_floats("policy", policy, _PROBABILITIES.format(n=n))
+    array = as_heights("policy", policy, "probabilities")
     _require_cells("policy", policy, shape)
-    if actions is None and own is not None and set(map(str, own)) <= set(MOVES):
+    if actions is not None:
+        actions = require_list("actions", actions, "names of actions")
+    elif own is not None and set(map(str, own)) <= set(MOVES):
         actions = own
     if actions is not None and array.shape == (n, len(actions)):
         return array, [MOVES.get(str(name), (0, 0)) for name in actions]

@@ -10,6 +10,8 @@ import time
 from types import TracebackType
 from typing import Any
 
+from revealed.checks import require_flag
+
 QUIET_SECONDS = 2.0
 
 
@@ -17,6 +19,8 @@ class Progress:
     """Context manager: `with Progress("NFXP", enabled=None) as bar: bar.update("gradient 1e-3")`."""
 
     def __init__(self, title: str, enabled: bool | None = None, total: int | None = None) -> None:
+        if enabled is not None:
+            require_flag("progress", enabled)
         self.title, self.total, self.done = title, total, 0
         self.enabled = sys.stderr.isatty() if enabled is None else enabled
         self._born = time.perf_counter()

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from revealed.checks import Floats
+from revealed.checks import Floats, require_option
 from revealed.demonstrations import Demonstrations
 from revealed.description import Description, flag, said_in
 from revealed.errors import InvalidDemonstrations, InvalidInput, InvalidOption, InvalidReward
@@ -380,7 +380,9 @@ class Recipe(Description):
 
     def estimator(self, method: str | None = None) -> Estimator:
         """The method asked for, or another with the same options."""
-        name = method or self.method
+        if method is not None:
+            require_option("method", method, METHODS)
+        name = self.method if method is None else method
         options = self.options
         if self.start == "ccp" and name in ("nfxp", "mce-irl"):
             options["start"] = "ccp"

@@ -23,6 +23,7 @@ from revealed.bellman import as_reward
 from revealed.chain import Chain
 from revealed.checks import as_floats, pass_instead, require_floats
 from revealed.errors import InvalidDistribution, InvalidInput, InvalidReward
+from revealed.gates import require_instance
 from revealed.levels import level_of, typical, without_level
 from revealed.mdp import MDP, Floats, require_mdp
 from revealed.naming import pair_in_words, state_in_words
@@ -206,6 +207,8 @@ def starc(mdp: MDP, reward_a: Any, reward_b: Any, coverage: Any = None, chain: C
     shaping r + γTφ − φ (φ = 0 in terminal states). `coverage` weighs the pairs of the norm, as in `epic`. `chain` may
     hand over the uniform policy's chain, where many rewards are compared.
     """
+    if chain is not None:
+        require_instance("chain", chain, Chain, "the rv.Chain of the uniform policy")
     weights = as_coverage(mdp, coverage).pairs
     uniform = mdp.uniform_policy()
     known = Chain(mdp, uniform, check=False) if chain is None else chain

@@ -21,7 +21,7 @@ import scipy.sparse as sp
 
 from revealed.archive import Arrays, write_archive
 from revealed.errors import InvalidInput
-from revealed.files import prepare_folder
+from revealed.files import as_path, prepare_folder
 from revealed.labels import Order
 from revealed.voices import Words
 
@@ -80,11 +80,8 @@ def save_fit(fit: Any, path: str | os.PathLike[str]) -> Path:
 
 
 def _target(path: Any) -> Path:
-    try:
-        target = Path(path)
-    except TypeError as error:
-        raise InvalidInput("path", "the path of a file", repr(path)[:60]) from error
-    if target.is_dir():
+    target = as_path("path", path)
+    if os.path.isdir(target):
         return target / FILE
     return target if target.suffix else target.with_name(f"{target.name}.zip")
 

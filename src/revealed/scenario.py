@@ -113,7 +113,7 @@ def _all_of(params: Any, names: tuple[str, ...]) -> dict[str, float]:
 
 def find_parameter(name: Any, names: tuple[str, ...], argument: str = "params") -> int:
     """The position of a parameter; an unknown name is an error that shows the nearest."""
-    if name in names:
+    if isinstance(name, str) and name in names:
         return names.index(name)
     raise InvalidInput(argument, f"names among {listed(names)}", repr(name), remedy=near(name, names))
 

@@ -15,6 +15,8 @@ from math import floor, isfinite, log10
 from typing import TYPE_CHECKING, Any
 from unicodedata import combining, east_asian_width
 
+from revealed.checks import require_count
+from revealed.gates import require_function, require_list
 from revealed.latex import tabular
 from revealed.voices import words
 
@@ -116,6 +118,10 @@ class Printed(ABC):
 
         `reword` respells its notes; columns called as in `spare` are left out where the table is too wide.
         """
+        require_count("width", width)
+        if reword is not None:
+            require_function("reword", reword, "None or a function from one text to another")
+        spare = require_list("spare", spare, "names of columns")
         sheet = self._sheet()
         notes = sheet.notes if reword is None else tuple(reword(note) for note in sheet.notes)
         too_wide = sum(_column_widths([sheet.head, *sheet.rows], width)) > width

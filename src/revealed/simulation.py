@@ -11,6 +11,7 @@ from revealed.chain import as_policy
 from revealed.checks import is_seed, require_count
 from revealed.demonstrations import Demonstrations
 from revealed.errors import InvalidInput
+from revealed.gates import require_memory
 from revealed.mdp import MDP, Floats, require_mdp
 
 
@@ -26,6 +27,7 @@ def simulate(
     require_mdp(mdp)
     require_count("n", n)
     require_count("length", length)
+    require_memory("n, length", (n, length), 4 * int(n) * (int(length) + 1))
     policy = as_policy(mdp, policy)
     rng = make_rng(seed)
     state = rng.choice(mdp.n_states, size=n, p=mdp.start(initial))

@@ -14,6 +14,7 @@ import scipy.sparse as sp
 
 from revealed.checks import Floats, Ints, as_list, is_index, require_array, require_count, require_whole
 from revealed.errors import InvalidDemonstrations
+from revealed.gates import require_memory
 from revealed.labels import plain
 from revealed.naming import Labels, is_label, places
 from revealed.tables import sparse_table
@@ -69,6 +70,7 @@ def read_trajectories(
     """
     require_count("n_states", n_states, error=InvalidDemonstrations)
     require_count("n_actions", n_actions, error=InvalidDemonstrations)
+    require_memory("n_states, n_actions", (n_states, n_actions), int(n_states) * int(n_actions), InvalidDemonstrations)
     written = [list(one) if isinstance(one, Iterator) else one for one in as_list(trajectories) or ()]
     steps_each = are_steps(written, n_states, n_actions)
     pairs = [as_pair(i, t, n_states, n_actions, steps_each[i]) for i, t in enumerate(written)]

@@ -16,6 +16,7 @@ import scipy.sparse as sp
 from revealed.checks import Bools, Floats, Ints, as_list
 from revealed.errors import InvalidInput, InvalidMask, InvalidTransitions
 from revealed.frames import Table, declared_order, read_table
+from revealed.gates import require_list, require_text
 from revealed.labels import MOST_INDEX, Order, find, how_many, listed, near, plain, spell
 from revealed.naming import Labels, Names, label_array, pair_in_words, state_in_words
 from revealed.positions import in_order, labelled
@@ -265,6 +266,7 @@ def write_transitions(
     found: list[tuple[str, Any]] = []
     for role, (labels, index) in parts.items():
         found += _written(role, columns[role], labels, index)
+    require_text("probability", columns["probability"], "the name of a column")
     found.append((columns["probability"], moves.data.copy()))
     if len({name for name, _ in found}) < len(found):
         raise InvalidInput("to_frame", "columns of different names", repr([name for name, _ in found]))
@@ -277,7 +279,10 @@ def _written(role: str, names: Columns, labels: Labels, index: Ints) -> list[tup
 
     if isinstance(names, str):
         return [(names, pd.Series(label_array(labels, index)).infer_objects())]
-    listed, width = list(names), {len(x) if isinstance(x, tuple) else 1 for x in labels or (0,)}
+    listed = require_list(role, names, "the name of a column, or several")
+    for name in listed:
+        require_text(role, name, "names of columns")
+    width = {len(x) if isinstance(x, tuple) else 1 for x in labels or (0,)}
     if width != {len(listed)}:
         raise InvalidInput(role, f"one name per part of a label ({', '.join(map(str, sorted(width)))})", repr(names))
     if len(listed) == 1:

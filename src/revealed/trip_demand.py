@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from revealed.checks import Bools, Floats, Ints, as_number, is_number, remedy_for, shown
+from revealed.checks import Bools, Floats, Ints, as_number, is_number, remedy_for, require_flag, shown
 from revealed.demonstrations import Demonstrations
 from revealed.errors import InvalidDemonstrations, InvalidInput
 from revealed.frames import read_table
+from revealed.gates import require_place, require_places
 from revealed.goal_checks import have_ways, require_goals_within
 from revealed.labels import how_many, listed, near, plain
 from revealed.matching import match_labels
-from revealed.mdp import MDP
+from revealed.mdp import MDP, require_mdp
 from revealed.naming import Labels, label_index
 from revealed.tables import require_countable
 from revealed.voices import arg
@@ -66,10 +67,12 @@ class Demand:
 
     def words(self, row: int) -> str:
         """`'A' to 'B'`, or `state 3 to state 7` where there are no labels."""
+        row = require_place("row", row, len(self), "pairs of the demand")
         return " to ".join(_name(self.labels, int(end[row])) for end in (self.origin, self.destination))
 
     def groups(self, pairs: bool = False) -> list[Ints]:
         """The rows of each destination, or of each pair; in the order of the destinations' states."""
+        require_flag("pairs", pairs)
         order = np.lexsort((self.origin, self.destination))
         new = np.diff(self.destination[order]) != 0
         if pairs:
@@ -78,14 +81,24 @@ class Demand:
 
     def starts(self, rows: Ints) -> Floats:
         """(S,): how many of the trips of these rows start in each state."""
+        rows = self._rows(rows)
         return np.bincount(self.origin[rows], self.trips[rows], minlength=self.n_states).astype(np.float64)
 
     def keep(self, rows: Any) -> Demand:
-        """Some of the pairs."""
+        """Some of the pairs: indices, a mask, or a slice."""
+        rows = self._rows(rows)
         return Demand(self.labels, self.n_states, self.origin[rows], self.destination[rows], self.trips[rows])
+
+    def _rows(self, rows: Any) -> Any:
+        if isinstance(rows, slice):
+            return rows
+        if isinstance(rows, np.ndarray) and rows.dtype == bool and rows.shape == self.trips.shape:
+            return rows
+        return require_places("rows", rows, len(self), "pairs of the demand")
 
     def arriving(self, mdp: MDP) -> Bools:
         """(P,): pairs between which the model has a way."""
+        require_mdp(mdp)
         return have_ways(mdp, self.origin, self.destination)
 
 

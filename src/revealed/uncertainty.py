@@ -96,8 +96,9 @@ class Uncertain:
 
     def joint_gap(self, kind: str) -> str:
         """For what joint errors of a kind have no formula here; empty where they have one."""
-        from revealed.inference import no_formula
+        from revealed.inference import KINDS, no_formula
 
+        require_option("kind", kind, KINDS)
         if kind == "bootstrap" or self.mdp.estimated is None:
             return ""
         if self.demonstrations.goal_states is not None:
@@ -196,6 +197,9 @@ class Uncertain:
 
     def influence(self, kind: str) -> Influence:
         """The covariance of θ and the transitions' parameters together, without writing it out."""
+        from revealed.inference import KINDS
+
+        require_option("kind", kind, KINDS)
         key = ("influence", kind)
         if key not in self.kept:
             self.evidence.require(kind, joint=True)
@@ -206,6 +210,7 @@ class Uncertain:
 
     def wide_noise(self, kind: str, joint: bool) -> Influence | None:
         """The same where joint errors count more parameters than a matrix holds; None elsewhere."""
+        require_flag("joint", joint)
         return self.influence(kind) if joint and kind != "bootstrap" and self._is_wide else None
 
     def covariance(self, kind: str | None = None, joint: bool | None = None) -> Floats:

@@ -1,8 +1,8 @@
 """`python -m fuzz`: cases for as many minutes as one likes, or one case again.
 
-    python -m fuzz --minutes 60 --seed 3
-    python -m fuzz --case 'fit:bootstrap(reps=int.1e30)'
-    python -m fuzz --every --door 'rv.MDP'
+python -m fuzz --minutes 60 --seed 3
+python -m fuzz --case 'fit:bootstrap(reps=int.1e30)'
+python -m fuzz --every --door 'rv.MDP'
 """
 
 from __future__ import annotations

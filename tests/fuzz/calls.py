@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from fuzz import things
-from fuzz.recipes import EXTRAS, RECIPES
+from fuzz.recipes import EXTRAS, RECIPES, Several
 from fuzz.things import thing
 
 # Doors that are not tried, each with its reason.
@@ -87,13 +87,20 @@ def perform(door: Any, given: dict[str, Any]) -> Any:
     """Call it, with its positional arguments in their places; iterators and contexts are gone through."""
     several = [n for n, p in door.parameters.items() if p.kind == inspect.Parameter.VAR_POSITIONAL]
     given = dict(given)
-    spread = tuple(given.pop(several[0], ())) if several else ()
+    spread = _spread(given.pop(several[0], ())) if several else ()
     ahead = [given.pop(n) for n, p in door.parameters.items() if n in given and _is_ahead(p, bool(several))]
     result = door.function(*ahead, *spread, **given)
     if hasattr(result, "__enter__") and door.key == "on_cluster":
         with result as entered:
             return entered
+    if hasattr(result, "canvas"):
+        result.canvas.draw()  # much of what matplotlib refuses it refuses only then
     return list(result) if inspect.isgenerator(result) else result
+
+
+def _spread(value: Any) -> tuple[Any, ...]:
+    """Several arguments of one name; a value that took their place is the only one."""
+    return tuple(value.all) if isinstance(value, Several) else (value,)
 
 
 def _is_ahead(parameter: inspect.Parameter, several: bool) -> bool:

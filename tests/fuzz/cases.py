@@ -6,6 +6,7 @@ which cases are played, and in which order.
 
 from __future__ import annotations
 
+import re
 import traceback
 import warnings
 from collections.abc import Iterator
@@ -74,9 +75,19 @@ def _judged(door: Door, given: dict[str, Any]) -> tuple[str, str, str]:
     except pool.Unkind:
         return THEIRS, "", ""
     except BaseException as escaped:
+        if _is_unknown_keyword(escaped, given):
+            return REFUSED, "", ""
+        if type(escaped) is TypeError and "<lambda>" in str(escaped):
+            return THEIRS, "", ""  # a function of the caller's that takes other arguments
         said = f"{type(escaped).__name__}: {_words(escaped)}"
         return ESCAPED, " ".join(said.split())[:300], _line(escaped)
     return FINE, "", ""
+
+
+def _is_unknown_keyword(error: BaseException, given: dict[str, Any]) -> bool:
+    """Python's own complaint about an argument that a function does not have."""
+    found = re.search(r"unexpected keyword argument '(\w+)'", str(error)) if type(error) is TypeError else None
+    return found is not None and found.group(1) in given
 
 
 def _words(error: BaseException) -> str:

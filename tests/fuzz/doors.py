@@ -1,4 +1,4 @@
-"""What a user can call, found by looking: the public names of `revealed`, and methods and properties of real objects."""
+"""What a user can call, found by looking: public names of `revealed`, methods and properties of real objects."""
 
 from __future__ import annotations
 
@@ -56,6 +56,8 @@ def module_doors() -> tuple[Door, ...]:
     found: list[Door] = []
     for name in rv.__all__:
         value = getattr(rv, name)
+        if name == "errors":
+            continue  # nothing but exceptions and the words they are made of
         if inspect.ismodule(value):
             for inner in public_names(value):
                 found += _named(f"rv.{name}.{inner}", f"{name}.{inner}", getattr(value, inner))
@@ -90,7 +92,9 @@ def public_attributes(kind: type) -> list[str]:
     found = []
     for name in sorted(dir(kind)):
         value = inspect.getattr_static(kind, name)
-        if (not name.startswith("_") and (callable(value) or isinstance(value, property | cached_property))) or (isinstance(value, classmethod | staticmethod) and not name.startswith("_")):
+        if (not name.startswith("_") and (callable(value) or isinstance(value, property | cached_property))) or (
+            isinstance(value, classmethod | staticmethod) and not name.startswith("_")
+        ):
             found.append(name)
     return found
 

@@ -1,4 +1,4 @@
-"""Arguments of single doors, where their names alone do not tell; one line each, in the order of docs/api.md's topics."""
+"""Arguments of single doors, where their names alone do not tell."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "MDP.replace": ("discount", "initial", "feasible", "terminal", "transitions", "state_labels", "nonsense"),
     **dict.fromkeys(("Fit.counterfactual", "Fit.demand_curve", "GoalFit.counterfactual"), DRAWN),
     **dict.fromkeys(("Uncertain.with_errors", "Uncertain.cov_params"), DRAWN),
-    **{f"RouteChoice.{name}": COLUMNS for name in ("flows", "expected", "welfare", "simulate", "elasticity", "compare")},
+    **{
+        f"RouteChoice.{name}": COLUMNS for name in ("flows", "expected", "welfare", "simulate", "elasticity", "compare")
+    },
     "RouteChoice.elasticities": COLUMNS,
     "link_size": COLUMNS,
     "Recipe.from_toml": ("method", "panel", "discount", "seed", "nonsense"),
@@ -36,6 +38,13 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "City.plot": ("cmap", "label", "nonsense"),
     "plots.add_colorbar": ("shrink", "nonsense"),
 }
+
+
+class Several:
+    """The values of an argument that takes any number of them."""
+
+    def __init__(self, *values: Any) -> None:
+        self.all = values
 
 
 def fields(name: str) -> dict[str, Any]:
@@ -85,12 +94,6 @@ def trip_rows() -> pd.DataFrame:
     return pd.DataFrame({"trip": ["p", "p"], "sequence": [1, 2], "link": ["00-01", "01-11"]})
 
 
-def flags(**changes: Any) -> dict[str, Any]:
-    where = things.folder()
-    columns = {"features": f"{where}/stations.csv", "columns": ["shops", "green"], "discount": 0.9}
-    return {"panel": [f"{where}/trips.csv"], **files.NAMES, **columns, **changes}
-
-
 def config() -> str:
     where = things.folder()
     with open(f"{where}/fit.toml", "w", encoding="utf-8") as file:
@@ -102,7 +105,8 @@ def cluster() -> str:
     """The address of a cluster in this process."""
     from distributed import LocalCluster
 
-    found: Any = LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None)
+    options: dict[str, Any] = {"processes": False, "dashboard_address": None}
+    found: Any = LocalCluster(n_workers=1, threads_per_worker=1, **options)
     return found.scheduler_address
 
 
@@ -182,11 +186,11 @@ DATA: dict[str, Call] = {
     "Demonstrations.toward": lambda own: {"goal": 1 if own.goal_states is None else own.goals[0]},
     "Bins": lambda own: {"columns": ["x"], "edges": [[0.0, 1.0, 2.0]]},
     "Bins.from_description": lambda own: {"description": thing("bins").describe()},
-    "Bins.code": lambda own: {"values": ([0.5, 1.5], [1, 2])},
+    "Bins.code": lambda own: {"values": Several([0.5, 1.5], [1, 2])},
     "discretize": lambda own: {"frame": pd.DataFrame({"x": [0.0, 1.0, 2.0]}), "column": "x", "bins": 2},
     "simulate": lambda own: {"n": 5, "length": 4, "seed": 0},
-    "Recipe": lambda own: flags(),
-    "Recipe.from_flags": lambda own: {"given": flags()},
+    "Recipe": lambda own: things.flags(),
+    "Recipe.from_flags": lambda own: {"given": things.flags()},
     "Recipe.from_toml": lambda own: {"path": config()},
     "Description.to_toml": lambda own: {"folder": "."},
     "datasets.rust_bus": lambda own: {"groups": 1},
@@ -268,7 +272,7 @@ ESTIMATION: dict[str, Call] = {
     "vuong_test": lambda own: {"first": thing("fit"), "second": thing("fit.tabular")},
     "first_step.Smoothed": lambda own: {"alpha": 1.0},
     "first_step.require_penalty": lambda own: {"l2": 0.1},
-    }
+}
 
 
 def _as_given(name: str, kind: type) -> dict[str, Any]:
@@ -312,7 +316,6 @@ WORLDS: dict[str, Call] = {
         "progress": False,
     },
     "on_cluster": lambda own: {"address": cluster()},
-    "errors.describe": lambda own: {"argument": "x", "expected": "a number", "got": "none"},
     "plots.plot_grid": lambda own: {"values": np.arange(4.0), "shape": (2, 2)},
     "plots.plot_arrows": lambda own: {"policy": np.full((4, 4), 0.25), "shape": (2, 2)},
     "plots.plot_objects": lambda own: {"objects": thing("world.objects").objects},

@@ -123,8 +123,7 @@ def _demos_trajectories() -> Any:
 
 @made("demos.frame")
 def _demos_frame() -> Any:
-    names = {"id": "id", "time": "time", "state": "state", "action": "action"}
-    return rv.Demonstrations.from_frame(panel(), **names)
+    return rv.Demonstrations.from_frame(panel(), id="id", time="time", state="state", action="action")
 
 
 @made("demos.goals")
@@ -388,18 +387,26 @@ def _bins() -> Any:
 
 @made("recipe")
 def _recipe() -> Any:
+    return _described(**flags())
+
+
+def flags() -> dict[str, Any]:
+    """How a fit of files is described."""
     where = folder()
-    names = {**files.NAMES, "features": f"{where}/stations.csv", "columns": ["shops", "green"], "discount": 0.9}
-    return rv.Recipe(panel=f"{where}/trips.csv", **names)
+    columns = {"features": f"{where}/stations.csv", "columns": ["shops", "green"], "discount": 0.9}
+    return {"panel": [f"{where}/trips.csv"], **files.NAMES, **columns}
+
+
+def _described(**given: Any) -> Any:
+    return rv.Recipe(**given)
 
 
 @made("recipe.roads")
 def _road_recipe() -> Any:
-    links, turns = thing("network").to_frame()
-    links.to_csv("links.csv", index=False)
+    thing("network").links_frame.to_csv("links.csv", index=False)
     trips = pd.DataFrame({"trip": ["p", "p"], "sequence": [1, 2], "link": ["00-01", "01-11"]})
     trips.to_csv("trips.csv", index=False)
-    return rv.Recipe(panel="trips.csv", network="links.csv", columns=["travel_time"], discount=1.0)
+    return _described(panel="trips.csv", network="links.csv", columns=["travel_time"], discount=1.0)
 
 
 @made("network")
@@ -443,6 +450,18 @@ def _garnet() -> Any:
 @made("world.obstacles")
 def _obstacles() -> Any:
     return rv.environments.obstacleworld(size=4)
+
+
+@made("world.grid")
+def _grid() -> Any:
+    import gymnasium
+
+    return rv.environments.from_gymnasium(gymnasium.make("FrozenLake-v1"), discount=0.9)
+
+
+@made("goodness")
+def _goodness() -> Any:
+    return thing("fit").goodness
 
 
 @made("world.objects")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import select
@@ -12,7 +13,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ TESTS = Path(__file__).parents[1]
 PATIENCE = 10 * SECONDS  # of waiting: a machine that does other things as well is no hang
 START = 600  # seconds for a worker to load
 HUNG, CRASHED = "hung", "crashed"
+MALFORMED = "malformed"  # values that may damage memory, so that a later call pays for it
 FAILURES = (ESCAPED, HUNG, CRASHED)
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "MPLBACKEND": "Agg"}
 
@@ -58,56 +60,67 @@ class Worker:
         except BrokenPipeError:
             told = None
         if isinstance(told, dict):
-            return Outcome(**(told | {"warned": tuple(told["warned"])}))
+            warned = tuple(told.pop("warned"))
+            return Outcome(**told, warned=warned)
         return self._lost(case, waiting=told == "waiting")
 
     def _answer(self, seconds: float) -> Any:
         """A dict; None where the process has ended, "waiting" where it has not answered."""
+        assert self.process.stdout is not None
         ready, _, _ = select.select([self.process.stdout], [], [], seconds)
         if not ready:
             return "waiting"
-        assert self.process.stdout is not None
         line = self.process.stdout.readline()
         return json.loads(line) if line else None
 
     def _lost(self, case: Case, waiting: bool) -> Outcome:
-        self.stop(tidy=False)
+        if waiting:
+            self.process.kill()
+        self.process.wait()
         trace = (self.folder / "trace.txt").read_text(errors="replace").strip()
         ended = -(self.process.returncode or 0)
         hung = waiting or ended == signal.SIGXCPU
         said = f"no answer in {SECONDS} s" if hung else f"ended by signal {ended}" if ended > 0 else f"exit {-ended}"
         inner = next((line for line in trace.splitlines() if "/revealed/" in line), "")
         where = inner.strip().rpartition("/revealed/")[2].replace('", line ', ":").partition(" in ")[0]
-        shutil.rmtree(self.folder, ignore_errors=True)
         return Outcome(str(case), HUNG if hung else CRASHED, said, where)
 
-    @property
-    def alive(self) -> bool:
-        return self.process.poll() is None
-
-    def stop(self, tidy: bool = True) -> None:
+    def stop(self) -> None:
         """It, and what it may have started."""
-        if self.alive or tidy:
-            try:
-                os.killpg(self.process.pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
-        if tidy:
-            shutil.rmtree(self.folder, ignore_errors=True)
+        shutil.rmtree(self.folder, ignore_errors=True)
 
 
 def played(cases: Iterable[Case]) -> Iterator[Outcome]:
     """The outcomes of cases; a new worker takes over where one was lost."""
-    worker: Worker | None = None
+    worker, suspect = None, None
     try:
         for case in cases:
-            if worker is None or not worker.alive:
-                worker = Worker()
-            yield worker.play(case)
+            worker = Worker() if worker is None else worker
+            outcome = worker.play(case)
+            suspect = outcome.case if MALFORMED in outcome.case else suspect
+            if outcome.how in (HUNG, CRASHED):
+                worker.stop()
+                worker = None
+                outcome, suspect = _alone(case, outcome, suspect), None
+            yield outcome
     finally:
         if worker is not None:
             worker.stop()
+
+
+def _alone(case: Case, before: Outcome, suspect: str | None) -> Outcome:
+    """What is lost is played once more, in a worker of its own: an earlier call may have damaged memory."""
+    worker = Worker()
+    again = worker.play(case)
+    worker.stop()
+    if again.how in (HUNG, CRASHED):
+        return again
+    if suspect is not None:
+        return replace(before, case=suspect, said=f"{before.said}, in a later call: {case}")
+    return replace(before, said=f"{before.said}, but not when played alone")
 
 
 @dataclass
@@ -131,7 +144,9 @@ class Tally:
     @property
     def sites(self) -> Counter[str]:
         """Lines of the library at which failures ended."""
-        return Counter(f"{one.where or one.case.partition('(')[0]} {one.said.partition(':')[0]}" for one in self.failures)
+        return Counter(
+            f"{one.where or one.case.partition('(')[0]} {one.said.partition(':')[0]}" for one in self.failures
+        )
 
     def words(self) -> str:
         names = {ESCAPED: "escapes", HUNG: "hangs", CRASHED: "crashes"}

@@ -6,6 +6,7 @@ making the machine swap; a call that computes for longer than allowed ends the p
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import faulthandler
 import json
@@ -47,10 +48,8 @@ def _load() -> None:
     from fuzz.things import thing
 
     for name in ("reward.torch", "fit.neural", "fit.device"):
-        try:
+        with contextlib.suppress(ImportError):
             thing(name)
-        except ImportError:
-            pass
 
 
 def _limit_memory() -> None:

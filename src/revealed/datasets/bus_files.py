@@ -23,6 +23,7 @@ import numpy as np
 
 from revealed.checks import Ints
 from revealed.errors import InvalidInput, MissingData
+from revealed.files import as_path
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -81,13 +82,13 @@ def find_folder(path: Any, groups: Sequence[int]) -> Path | None:
     if path is None:
         return next((folder for folder in usual_places() if not _lacking(folder, groups)), None)
     try:
-        folder = Path(path).expanduser()
-    except (TypeError, RuntimeError) as error:
+        folder = as_path("path", path).expanduser()
+    except RuntimeError as error:
         remedy = f"Leave path out: {shipped()}."
         raise InvalidInput("path", "the folder of Rust's files", repr(path), remedy=remedy) from error
     lacking = _lacking(folder, groups)
     if lacking:
-        got = f"{folder}, which is no folder" if not folder.is_dir() else f"{folder} without {', '.join(lacking)}"
+        got = f"{folder}, which is no folder" if not os.path.isdir(folder) else f"{folder} without {', '.join(lacking)}"
         expected = f"the folder with {', '.join(FILES[g][0] for g in groups)}"
         raise MissingData("path", expected, got, remedy=f"Put {_files(lacking)} there, or leave path out: {shipped()}.")
     return folder
@@ -128,7 +129,7 @@ def _user_cache() -> Path:
 
 
 def _lacking(folder: Path, groups: Iterable[int]) -> list[str]:
-    return [FILES[group][0] for group in groups if not (folder / FILES[group][0]).is_file()]
+    return [FILES[group][0] for group in groups if not os.path.isfile(folder / FILES[group][0])]
 
 
 def read_months(folder: Path, groups: Sequence[int], bins: int) -> Months:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
-from revealed.checks import require_count, require_probability
+from revealed.checks import require_count, require_flag, require_probability
+from revealed.gates import require_memory
 from revealed.plots import MOVES
 
 ACTIONS = tuple(MOVES)
@@ -20,6 +21,8 @@ def grid_transitions(rows: int, columns: int, wind: float = 0.0, stay: bool = Fa
     require_count("rows", rows)
     require_count("columns", columns)
     require_probability("wind", wind)
+    require_flag("stay", stay)
+    require_memory("rows, columns", (rows, columns), 75 * int(rows) * int(columns))
     S, A = rows * columns, 5 if stay else 4
     target = np.stack([_target(rows, columns, *move) for move in list(MOVES.values())[:A]], axis=1)  # (S, A)
     moves = [(np.arange(S * A), target.reshape(-1), np.full(S * A, 1.0 - wind))]

@@ -19,6 +19,7 @@ from revealed.demonstrations import Demonstrations
 from revealed.environments.kernel_transitions import BANDWIDTH, Places, check_bandwidth, kernel_transitions
 from revealed.environments.world import World, check_scale, make_expert
 from revealed.errors import InvalidInput
+from revealed.gates import require_memory
 from revealed.mdp import MDP, Floats
 from revealed.rewards.base import Reward
 from revealed.rewards.tabular import TabularReward
@@ -154,6 +155,7 @@ class MountainCar(World):
         length = self.length if length is None else length
         require_count("n", n)
         require_count("length", length)
+        require_memory("n, length", (n, length), 3 * int(n) * (int(length) + 1))
         rng = make_rng(seed)
         x, v = np.full((n, length + 1), np.nan), np.full((n, length + 1), np.nan)
         action = np.full((n, length), -1, dtype=np.intp)

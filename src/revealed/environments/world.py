@@ -19,8 +19,9 @@ from revealed.chain import Chain
 from revealed.checks import as_number, require_option, require_probability
 from revealed.demonstrations import Demonstrations
 from revealed.errors import InvalidInput, InvalidOption
+from revealed.gates import require_instance
 from revealed.hard_bellman import solve_hard
-from revealed.mdp import MDP, Floats
+from revealed.mdp import MDP, Floats, require_mdp
 from revealed.metrics import Scores, Truth, policy_of, policy_value
 from revealed.rewards.base import Reward
 from revealed.rewards.linear import LinearReward
@@ -54,7 +55,10 @@ class World:
     length: int = 50
 
     def __post_init__(self) -> None:
-        for array in (self.true_reward, self.expert):
+        require_mdp(self.mdp)
+        for name in ("true_reward", "expert"):
+            array = getattr(self, name)
+            require_instance(name, array, np.ndarray, "an (S, A) array")
             array.flags.writeable = False
 
     def demonstrate(self, n: int = 100, length: int | None = None, seed: int | None = None) -> Demonstrations:

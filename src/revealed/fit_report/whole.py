@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from revealed.errors import InvalidInput
-from revealed.files import prepare_folder, write_atomically
+from revealed.files import as_path, prepare_folder, write_atomically
 from revealed.fit import AnyFit, Fit
 from revealed.fit_report.chapters import Chapter, choices, diagnostics, estimates, search, states
 from revealed.fit_report.material import Material, sentence
 from revealed.fit_report.places import find_places
 from revealed.fit_report.trips import trips, use
+from revealed.gates import require_list, require_text
 from revealed.goal_fit import GoalFit
 from revealed.labels import how_many, spell
 from revealed.page import Html, contents, document, facts, join, note, paragraph, section, tag
@@ -55,8 +56,8 @@ def write_fit_report(
     network: RoadNetwork | None = None,
 ) -> Path:
     """`build_fit_report` as a file, which is there whole or not at all; in a folder it is called `report.html`."""
-    target = Path(path)
-    target = target / "report.html" if target.is_dir() else target
+    target = as_path("path", path)
+    target = target / "report.html" if os.path.isdir(target) else target
     page = build_fit_report(fit, title, coordinates, sections, network)
     prepare_folder(target.parent, "path")
     return write_atomically(target, page.encode("utf-8", "replace"))
@@ -79,7 +80,10 @@ def build_fit_report(
     if not isinstance(fit, Fit | GoalFit):
         raise InvalidInput("fit", "what an estimator's fit() returns", type(fit).__name__)
     material = Material(fit, find_places(fit, coordinates), _as_network(fit, network))
-    added = {f"extra-{k}": _extra(k, given) for k, given in enumerate(sections)}
+    pairs = require_list("sections", sections, "(title, text) pairs")
+    if title is not None:
+        require_text("title", title, "None or a text")
+    added = {f"extra-{k}": _extra(k, given) for k, given in enumerate(pairs)}
     chapters = WITH_GOALS if isinstance(fit, GoalFit) else CHAPTERS
     made = {anchor: (name, _or_note(make, material)) for anchor, (name, make) in chapters.items()}
     made |= {**added, "further": ("Going on", _further(fit))}

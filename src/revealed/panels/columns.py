@@ -18,6 +18,7 @@ import numpy as np
 from revealed.checks import Ints, as_list, require_count, require_option
 from revealed.errors import InvalidDemonstrations, InvalidInput
 from revealed.frames import Column, dates_as_text, kind_of, require_column, require_exact
+from revealed.gates import require_memory
 from revealed.labels import MOST_INDEX, Order, listed, near, plain, spell
 from revealed.voices import arg, either, named, words
 from revealed.written import EXACT, ISO, ZONE
@@ -442,4 +443,5 @@ def size_of(role: str, given: Any, labels: tuple[Any, ...] | None, seen: int) ->
     require_count(f"n_{role}s", given, error=InvalidDemonstrations)
     if given < seen:
         raise InvalidDemonstrations(f"n_{role}s", f"at least {seen}, which the {role} column needs", given)
+    require_memory(f"n_{role}s", given, 2 * int(given), InvalidDemonstrations)
     return int(given)

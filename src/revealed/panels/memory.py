@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from revealed.checks import Floats, Ints
+from revealed.checks import Floats, Ints, shown
 from revealed.errors import InvalidDemonstrations, InvalidInput
 from revealed.frames import Column, Table, as_plain, missing_in, require_exact
 from revealed.labels import plain
@@ -373,9 +373,11 @@ def write_panel(
     import pandas as pd
 
     labels = {"agent": ids, "action": action_labels} | dict.fromkeys(_OF_STATES, state_labels)
-    columns: list[tuple[str, Any]] = []
+    columns: list[tuple[Any, Any]] = []
     several = names.get("episode") is not None
     for field, name in names.items():
+        if name is not None or field == "time":
+            _require_names(field, name)
         if field == "episode":
             columns += [(name, _number_within(steps.agent, steps.first))] if several else []
         elif field == "time":
@@ -388,6 +390,14 @@ def write_panel(
     if len({name for name, _ in columns}) < len(columns):
         raise InvalidInput("to_frame", "columns of different names", repr([name for name, _ in columns]))
     return pd.DataFrame(dict(columns))
+
+
+def _require_names(field: str, given: Any) -> None:
+    """The name of a column; of labels also several."""
+    several = list(given) if isinstance(given, list | tuple) and field in ("action", *_OF_STATES) else [given]
+    if not several or not all(isinstance(name, str) for name in several):
+        role = "id" if field == "agent" else field
+        raise InvalidInput(role, "the name of a column" + (", or several" if field != "time" else ""), shown(given))
 
 
 def _spread(field: str, names: Sequence[str], labels: Any, index: Ints) -> list[tuple[str, Any]]:

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from revealed.checks import Bools, as_list, require_floats
 from revealed.errors import InvalidReward
+from revealed.gates import floats_of
 from revealed.labels import is_derived, require_declared, spell
 from revealed.mdp import MDP, Floats
 from revealed.naming import are_row_numbers
@@ -37,6 +38,16 @@ class Reward(Protocol):
 def sum_actions(cotangent: Floats) -> Floats:
     """Σ_a of an (S, A) table; a product with ones is several times faster than a sum over short rows."""
     return cotangent @ np.ones(cotangent.shape[1])
+
+
+def as_theta(theta: Any, n_params: int) -> Floats:
+    """Parameters as a user gives them: a number each."""
+    return floats_of("theta", theta, (n_params,), error=InvalidReward)
+
+
+def as_cotangent(cotangent: Any, n_states: int, n_columns: int) -> Floats:
+    """Derivatives by the table of the reward: (S, A); any number of actions where the reward is the same for all."""
+    return floats_of("cotangent", cotangent, (n_states, None if n_columns == 1 else n_columns), error=InvalidReward)
 
 
 def is_linear(reward: Reward) -> bool:

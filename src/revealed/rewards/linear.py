@@ -11,10 +11,11 @@ import scipy.sparse as sp
 
 from revealed.checks import Bools, Ints, as_list, is_count
 from revealed.errors import InvalidReward
+from revealed.gates import require_list
 from revealed.labels import listed, near, plain, spell
 from revealed.mdp import Floats
 from revealed.positions import keys_of
-from revealed.rewards.base import as_features, check_names, sum_actions
+from revealed.rewards.base import as_cotangent, as_features, as_theta, check_names, sum_actions
 from revealed.rewards.feature_table import FeatureTable, Labels, indexed_features, read_features, require_once
 from revealed.rewards.holes import Holes, fill_holes, find_holes, mask_holes, move_holes
 from revealed.sparse_input import as_float_csr, as_float_entries, is_sparse
@@ -109,6 +110,11 @@ class LinearReward:
 
         A state or pair without features is an error, unless `feasible` (S, A) says that nothing is chosen there.
         """
+        state_labels = require_list("state_labels", state_labels, "labels of states")
+        if action_labels is not None:
+            action_labels = require_list("action_labels", action_labels, "labels of actions")
+        if feasible is not None and not _is_mask(feasible, len(state_labels)):
+            raise InvalidReward("feasible", f"(S, A) bools of {len(state_labels)} states", type(feasible).__name__)
         if self.state_labels is None or (self.absent is None and self._stands(state_labels, action_labels)):
             return self
         rows = _places(state_labels, self.state_labels)
@@ -132,8 +138,13 @@ class LinearReward:
     def along(self, state_labels: Sequence[Any], targets: Ints, feasible: Bools) -> LinearReward:
         """The same features in the order of a model whose actions have no names but where they lead, as turns have:
         `targets` (S, A). A pair of the model that the features do not know is an error."""
+        state_labels = require_list("state_labels", state_labels, "labels of states")
         if self.state_labels is None or self.leads is None:
             return self
+        n = len(state_labels)
+        if np.shape(targets) != np.shape(feasible) or np.ndim(targets) != 2 or len(targets) != n:
+            got = f"shapes {np.shape(targets)} and {np.shape(feasible)}"
+            raise InvalidReward("targets, feasible", f"tables with {n} rows, one per state", got)
         wanted = np.where(feasible, targets, -1)
         same = self.state_labels == tuple(state_labels) and wanted.shape == self.leads.shape
         if same and np.array_equal(self.leads[feasible], wanted[feasible]):
@@ -204,9 +215,10 @@ class LinearReward:
         return np.zeros(self.n_params)
 
     def value(self, theta: Floats) -> Floats:
-        return (self.matrix @ theta).reshape(self.n_states, self.n_columns)
+        return (self.matrix @ as_theta(theta, self.n_params)).reshape(self.n_states, self.n_columns)
 
     def vjp(self, theta: Floats, cotangent: Floats) -> Floats:
+        cotangent = as_cotangent(cotangent, self.n_states, self.n_columns)
         per_row = sum_actions(cotangent) if self.n_columns == 1 else cotangent.reshape(-1)
         return self.matrix.T @ per_row
 
@@ -300,6 +312,10 @@ def _places(wanted: Sequence[Any], known: Sequence[Any]) -> Ints:
     """Where each wanted label stands among those known; −1 where it does not."""
     place = {spell(label): k for k, label in enumerate(known)}
     return np.array([place.get(spell(label), -1) for label in wanted], dtype=np.intp)
+
+
+def _is_mask(feasible: Any, n_states: int) -> bool:
+    return isinstance(feasible, np.ndarray) and feasible.ndim == 2 and feasible.shape[0] == n_states
 
 
 def _needed(shape: tuple[int, int], feasible: Bools | None) -> Bools:

@@ -11,10 +11,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from revealed.checks import Bools, as_list, is_count, is_seed, require_flag, require_floats, require_option
+from revealed.checks import (
+    Bools,
+    as_list,
+    is_count,
+    is_seed,
+    require_flag,
+    require_floats,
+    require_number,
+    require_option,
+    shown,
+)
 from revealed.errors import InvalidOption, InvalidReward
+from revealed.gates import require_function, require_memory
 from revealed.mdp import Floats
-from revealed.rewards.base import as_features, check_names, sum_actions
+from revealed.rewards.base import as_cotangent, as_features, as_theta, check_names, sum_actions
 from revealed.rewards.holes import Holes, find_holes, holes_at, holes_in, mask_holes
 from revealed.rewards.linear import aligned_rows, as_row_labels, labels_of_rows, refuse_row_labels
 from revealed.rewards.units import STANDARDISED, Standard, as_columns, unit_notes
@@ -53,6 +64,7 @@ class JaxReward:
         import jax
         from jax.flatten_util import ravel_pytree
 
+        require_function("apply", apply, "a function of (params, features)")
         refuse_row_labels(features)
         leaves, inputs = _as_arrays("params", params), _as_arrays("features", features)
         with jax.enable_x64(True):
@@ -71,7 +83,7 @@ class JaxReward:
 
             self._table, self._pull = jax.jit(table), jax.jit(pull)
             try:
-                self._columns = jax.eval_shape(table, flat, self._features).shape[1]
+                self._rows, self._columns = jax.eval_shape(table, flat, self._features).shape
             except (TypeError, ValueError, IndexError) as error:
                 got = f"a function that fails on them: {str(error).splitlines()[0]}"
                 raise InvalidReward(
@@ -123,12 +135,13 @@ class JaxReward:
         import jax
 
         with jax.enable_x64(True):
-            table = np.asarray(self._table(theta, self._features))
+            table = np.asarray(self._table(as_theta(theta, self.n_params), self._features))
         return table if self._gone is None else np.where(self._gone, 0.0, table)
 
     def vjp(self, theta: Floats, cotangent: Floats) -> Floats:
         import jax
 
+        theta, cotangent = as_theta(theta, self.n_params), as_cotangent(cotangent, self._rows, self._columns)
         if self._columns == 1:
             cotangent = sum_actions(cotangent)[:, None]
         if self._gone is not None:
@@ -184,6 +197,7 @@ class NeuralReward(JaxReward):
         if layers is None or not all(is_count(n) for n in layers):
             raise InvalidReward("hidden", "layer sizes that are whole numbers, at least 1", repr(hidden))
         sizes = [X.shape[-1], *layers, 1]
+        require_memory("hidden", hidden, 4 * sum(m * n for m, n in pairwise(map(int, sizes))), error=InvalidReward)
         self.hidden, self.activation, self.seed, self._sizes = tuple(layers), activation, seed, sizes
         bend = getattr(jax.nn, activation) if activation != "tanh" else jax.numpy.tanh
 
@@ -218,7 +232,8 @@ class NeuralReward(JaxReward):
 
     def usual_l2(self, decisions: float) -> float:
         """The penalty where none is set: a normal prior of deviation ½ on each weight, l2 = 4/n, and at most 0.01."""
-        return min(1.0 / (SPREAD**2 * decisions), MOST_L2) if decisions > 0.0 else MOST_L2
+        n = require_number("decisions", decisions)
+        return min(1.0 / (SPREAD**2 * n), MOST_L2) if n > 0.0 else MOST_L2
 
     def with_features(self, features: Any) -> NeuralReward:
         """The same network on other features (of another map, say): weights mean the same, since inputs are scaled by
@@ -250,6 +265,8 @@ class NeuralReward(JaxReward):
         return NeuralReward, made_of
 
     def init(self, seed: int | None = None) -> Floats:
+        if not is_seed(seed):
+            raise InvalidOption("seed", "None or a whole number >= 0", shown(seed))
         if seed is None or seed == self.seed:
             return super().init()
         drawn = _draw_start(self._sizes, seed, self.activation)

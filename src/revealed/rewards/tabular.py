@@ -10,9 +10,10 @@ import scipy.sparse as sp
 
 from revealed.checks import require_count
 from revealed.errors import InvalidReward
+from revealed.gates import require_list, require_memory
 from revealed.labels import spell
 from revealed.mdp import Floats
-from revealed.rewards.base import check_names, sum_actions
+from revealed.rewards.base import as_cotangent, as_theta, check_names, sum_actions
 
 
 class TabularReward:
@@ -30,6 +31,7 @@ class TabularReward:
             expected, remedy = "a whole number: how many states there are", "Pass its `.n_states`."
             raise InvalidReward("n_states", expected, type(n_states).__name__, remedy=remedy)
         require_count("n_states", n_states, error=InvalidReward)
+        require_memory("n_states", n_states, int(n_states), error=InvalidReward)
         self.n_states = int(n_states)
         self._names = None if names is None else check_names(names, self.n_states)
 
@@ -48,7 +50,7 @@ class TabularReward:
 
     def named(self, state_labels: Sequence[Any]) -> TabularReward:
         """The same with the states' labels as names of the weights, unless it has names."""
-        texts = [spell(label) for label in state_labels]
+        texts = [spell(label) for label in require_list("state_labels", state_labels, "labels of states")]
         fits = self._names is None and len(texts) == self.n_states == len(set(texts))
         if not fits:
             return self
@@ -60,10 +62,10 @@ class TabularReward:
         return np.zeros(self.n_states)
 
     def value(self, theta: Floats) -> Floats:
-        return theta[:, None]
+        return as_theta(theta, self.n_states)[:, None]
 
     def vjp(self, theta: Floats, cotangent: Floats) -> Floats:
-        return sum_actions(cotangent)
+        return sum_actions(as_cotangent(cotangent, self.n_states, 1))
 
     def jacobian(self, theta: Floats) -> sp.csr_array:
         return sp.csr_array(sp.eye_array(self.n_states))

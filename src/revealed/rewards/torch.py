@@ -13,7 +13,7 @@ import numpy as np
 from revealed.checks import Bools, require_flag, require_floats
 from revealed.errors import InvalidReward, MissingDependency
 from revealed.mdp import Floats
-from revealed.rewards.base import sum_actions
+from revealed.rewards.base import as_cotangent, as_theta, sum_actions
 from revealed.rewards.holes import Holes, holes_at, holes_in
 from revealed.rewards.linear import refuse_row_labels
 from revealed.rewards.units import STANDARDISED, Standard, unit_notes
@@ -66,6 +66,8 @@ class TorchReward:
         refuse_row_labels(features)
         self._module = copy.deepcopy(module).to(torch.float64).eval()
         array = require_floats("features", features, "an array of numbers", InvalidReward)
+        if not array.size:
+            raise InvalidReward("features", "at least one row of numbers", f"shape {array.shape}")
         if standardize and array.ndim < 2:
             raise InvalidReward("features", "(S, K) or (S, A, K) where inputs are standardised", f"shape {array.shape}")
         self._units = Standard.of(array) if standardize else None
@@ -118,11 +120,13 @@ class TorchReward:
     def value(self, theta: Floats) -> Floats:
         torch = _torch()
         with _few_threads(torch, self._rows), torch.no_grad():
-            table = self._table(torch.tensor(theta)).numpy()
+            table = self._table(torch.tensor(as_theta(theta, self.n_params))).numpy()
         return table if self._gone is None else np.where(self._gone, 0.0, table)
 
     def vjp(self, theta: Floats, cotangent: Floats) -> Floats:
         torch = _torch()
+        theta = as_theta(theta, self.n_params)
+        cotangent = as_cotangent(cotangent, self._features.shape[0], self._columns)
         if self._columns == 1:
             cotangent = sum_actions(cotangent)[:, None]
         if self._gone is not None:
@@ -143,7 +147,7 @@ class TorchReward:
         torch = _torch()
         module = copy.deepcopy(self._module)
         with torch.no_grad():
-            for name, part in self._split(torch.tensor(theta)).items():
+            for name, part in self._split(torch.tensor(as_theta(theta, self.n_params))).items():
                 module.get_parameter(name).copy_(part)
         return module if self._units is None else _standardising(torch, self._units, module)
 

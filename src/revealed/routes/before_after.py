@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from revealed.checks import Floats
+from revealed.checks import Floats, require_count
 from revealed.counterfactual import readable
 from revealed.errors import InvalidInput
 from revealed.labels import in_short, spell
@@ -73,6 +73,7 @@ class RouteComparison(Printed):
 
     def most_changed(self, n: int = SHOWN) -> pd.DataFrame:
         """The links whose flows change most, in either direction."""
+        require_count("n", n)
         order = self.flows["change"].abs().sort_values(ascending=False, kind="stable").index[:n]
         return self.flows.loc[order]
 

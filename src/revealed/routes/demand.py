@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from revealed.demonstrations import Demonstrations
+from revealed.gates import require_instance
 from revealed.routes.network import RoadNetwork
 from revealed.trip_demand import Columns, Demand
 from revealed.trip_demand import as_demand as between_states
@@ -28,4 +29,5 @@ def as_demand(
 
 def demand_of(trips: Demonstrations, network: RoadNetwork) -> Demand:
     """How often trips went from each origin to each destination; trips are demonstrations with goals."""
+    require_instance("network", network, RoadNetwork, "an rv.RoadNetwork")
     return of_trips(network.mdp, trips)

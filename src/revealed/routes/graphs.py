@@ -10,6 +10,7 @@ import numpy as np
 from revealed.checks import Floats, as_number
 from revealed.errors import InvalidInput, MissingDependency
 from revealed.frames import Table
+from revealed.gates import require_text
 from revealed.labels import near, spell
 from revealed.routes.link_tables import Ids, Links, Nodes, ends_of, join_nodes, read_attributes, read_link_labels
 
@@ -51,6 +52,8 @@ def _require_distinct(nodes: list[Any]) -> None:
 
 def _edges(graph: Any, link: str | None) -> list[Edge]:
     """Every link with its label: both directions of an edge that has none."""
+    if link is not None:
+        require_text("link", link, "None or the name of an attribute of edges")
     if link is not None and not graph.is_directed():
         remedy = "Leave it out, and links are called (u, v); or pass a directed graph."
         raise InvalidInput.conflict("link", "requires a directed graph: an undirected edge is two links", remedy=remedy)
@@ -90,6 +93,8 @@ def _objects(values: list[Any]) -> Any:
 
 def _coordinates(graph: Any, nodes: Nodes, x: str, y: str) -> Floats | None:
     """(S, 2, 2) where every node has a place, None where none has."""
+    for name, given in (("x", x), ("y", y)):
+        require_text(name, given, "the name of an attribute of nodes")
     data = [graph.nodes[label] for label in nodes.labels]
     if not any(x in one or y in one for one in data):
         return None

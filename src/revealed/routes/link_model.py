@@ -14,6 +14,7 @@ import numpy as np
 
 from revealed.checks import Floats, Ints, as_list, as_number, require_floats
 from revealed.errors import InvalidInput
+from revealed.gates import floats_of, require_instance, require_place, require_places
 from revealed.goal_values import GoalValues, Toward
 from revealed.labels import listed, plain
 from revealed.naming import label_index
@@ -63,6 +64,7 @@ class LinkModel:
         """Rewards of turns (S, A), or (S, 1); those of a case where they depend on the trip."""
         if self.by is None or goal is None:
             return self.reward_model.value(self.theta)
+        require_place("goal", goal, self.network.n_links, "links")
         return self.reward_model.toward(goal, origin).value(self.theta)
 
     @cached_property
@@ -71,12 +73,14 @@ class LinkModel:
 
     def toward(self, goal: int, origin: int | None = None) -> Toward:
         """Values and choices toward a link (an index); `origin` is asked for where rewards depend on it."""
+        require_place("goal", goal, self.network.n_links, "links")
         if self.by is None:
             return self._values.toward(goal)
         return GoalValues(self.network.mdp, self.table(goal, origin)).toward(goal)
 
     def cases(self, demand: Demand) -> Iterator[tuple[Toward, Ints]]:
         """Values toward one goal after another, each with the rows of the demand that they are for."""
+        require_instance("demand", demand, Demand, "the demand that rv.demand_of returns")
         groups = demand.groups(pairs=self.by == "pair")
         if self.by is None:
             goals = [int(demand.destination[rows[0]]) for rows in groups]
@@ -87,6 +91,7 @@ class LinkModel:
 
     def values_of(self, demand: Demand) -> Floats:
         """(P,): V at the origin of each pair, −∞ where no way leads to its destination."""
+        require_instance("demand", demand, Demand, "the demand that rv.demand_of returns")
         out = np.full(len(demand), -np.inf)
         for toward, rows in self.cases(demand):
             out[rows] = toward.value[demand.origin[rows]]
@@ -155,6 +160,8 @@ class LinkModel:
 
     def along(self, origin: int, turns: Ints) -> tuple[Any, ...]:
         """The labels of the links of a path."""
+        require_place("origin", origin, self.network.n_links, "links")
+        turns = require_places("turns", turns, self.network.n_turns, "turns")
         return tuple(self.network.links[k] for k in (origin, *self.network.target[turns]))
 
     @cached_property
@@ -171,6 +178,11 @@ class LinkModel:
         """A row per turn: its links, and what is told of it."""
         import pandas as pd
 
+        rows = require_places("rows", rows, self.network.n_turns, "turns")
+        require_instance("told", told, dict, "a dict from names to a number per turn")
+        told = {name: floats_of(str(name), values, (None,)) for name, values in told.items()}
+        for name, values in told.items():
+            require_places(f"rows of {name}", rows, values.size, "numbers")
         ends = {"from_link": self.network.source, "to_link": self.network.target}
         names = {name: self.link_index.take(index[rows]) for name, index in ends.items()}
         return pd.DataFrame(names | {name: values[rows] for name, values in told.items()})

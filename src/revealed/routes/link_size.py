@@ -18,6 +18,7 @@ import scipy.sparse as sp
 
 from revealed.checks import Floats, Ints, require_flag, require_option
 from revealed.errors import InvalidInput, InvalidReward
+from revealed.gates import require_instance, require_place
 from revealed.labels import listed, plain
 from revealed.mdp import MDP
 from revealed.naming import label_index
@@ -77,6 +78,9 @@ class LinkSizes:
         return out
 
     def _case(self, goal: int, origin: int | None) -> tuple[int, int]:
+        require_place("goal", goal, self.network.n_links, "links")
+        if origin is not None:
+            require_place("origin", origin, self.network.n_links, "links")
         if self.by == "goal":
             return int(goal), -1
         if origin is None:
@@ -103,6 +107,9 @@ class LinkSizes:
 
     def again(self, network: RoadNetwork, at: Any) -> LinkSizes:
         """The same on a changed network; pairs without a way have no sizes."""
+        require_instance("network", network, RoadNetwork, "an rv.RoadNetwork")
+        if not hasattr(at, "cases"):
+            raise InvalidInput("at", "an rv.RouteChoice on this network", type(at).__name__)
         return _sizes(network, at, self.demand, self.by)
 
 

@@ -6,7 +6,7 @@ of numbers that plays no other part is an attribute; columns of anything else ar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -139,7 +139,10 @@ def ends_of(points: Floats, nodes: Nodes) -> Floats:
 
 def as_names(names: Any) -> list[Any]:
     """The columns that are meant: one, or several."""
-    return [names] if isinstance(names, str) else as_list(names) or [names]
+    listed = [names] if isinstance(names, str) else as_list(names) or [names]
+    if not all(isinstance(name, Hashable) for name in listed):
+        raise InvalidInput("columns", "names of columns", repr(names)[:60])
+    return listed
 
 
 def read_ids(table: Table, argument: str, names: Columns, ordered: bool = False) -> Ids:

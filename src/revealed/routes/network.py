@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
-from revealed.checks import Floats, Ints, as_list, require_flag
+from revealed.checks import Floats, Ints, as_list, require_flag, shown
 from revealed.demonstrations import Demonstrations
 from revealed.errors import InvalidInput
+from revealed.gates import require_instance, require_place, require_places
 from revealed.labels import find, listed, near, plain, spell
 from revealed.mdp import MDP
 from revealed.model_checks import frozen
@@ -58,10 +59,14 @@ class RoadNetwork:
     words: str = field(default="")
 
     def __post_init__(self) -> None:
-        arrays = (self.source, self.target, self.slot, self.n_slots, self.arrival, self.coordinates)
-        for array in (*arrays, *self.link_values.values(), *self.turn_values.values()):
-            if array is not None:
-                frozen(array)
+        for name in ("link_values", "turn_values"):
+            require_instance(name, getattr(self, name), dict, "a dict of arrays")
+        named = {name: getattr(self, name) for name in ("source", "target", "slot", "n_slots", "arrival")}
+        if self.coordinates is not None:
+            named["coordinates"] = self.coordinates
+        for name, array in (named | self.link_values | self.turn_values).items():
+            require_instance(name, array, np.ndarray, "an array", "Use from_frame, from_turns or from_networkx.")
+            frozen(array)
 
     @classmethod
     def from_frame(
@@ -252,6 +257,10 @@ class RoadNetwork:
 
     def turns_between(self, source: Ints, target: Ints) -> Ints:
         """The turn from each link to another, by their indices; −1 where there is none."""
+        source = require_places("source", source, self.n_links, "links")
+        target = require_places("target", target, self.n_links, "links")
+        if source.shape != target.shape:
+            raise InvalidInput("target", f"as many links as in source ({source.size})", f"{target.size}")
         wanted = source * self.n_links + target
         k = np.minimum(np.searchsorted(self._keys, wanted), self.n_turns - 1)
         return np.where(self._keys[k] == wanted, k, -1)
@@ -272,6 +281,7 @@ class RoadNetwork:
 
     def ways_in_words(self, link: int) -> str:
         """Where the turns at the end of a link lead, for a message."""
+        require_place("link", link, self.n_links, "links")
         ways = [self.links[k] for k in self.target[self.source == link]]
         name = repr(plain(self.links[link]))
         return f"From {name} turns lead to {listed(ways)}." if ways else f"{name} is a dead end."
@@ -287,6 +297,8 @@ class RoadNetwork:
 
     def attribute(self, name: str, argument: str = "name") -> Floats:
         """(E,) one value per turn: its own or, where it has none, that of the link it enters."""
+        if not isinstance(name, str):
+            raise InvalidInput(argument, f"one of {listed(self.attributes)}", shown(name))
         if name in self.turn_values:
             return self.turn_values[name]
         if name not in self.link_values:

@@ -11,6 +11,7 @@ from revealed.checks import Bools, Ints, require_option
 from revealed.demonstrations import Demonstrations
 from revealed.errors import InvalidDemonstrations
 from revealed.frames import Column, Table, read_table
+from revealed.gates import require_list
 from revealed.labels import how_many, near
 from revealed.panels.columns import as_times, varies
 from revealed.routes.link_tables import Columns, Ids, read_ids
@@ -124,7 +125,7 @@ def _read_rows(
     order = np.lexsort((clock, trips.code))
     index = links.places(network.place)
     owners = None if traveller is None else _of_trips(table, trips, "traveller", traveller)
-    names = [keep] if isinstance(keep, str) else list(keep)
+    names = [keep] if isinstance(keep, str) else require_list("keep", keep, "names of columns")
     columns = {name: _of_trips(table, trips, "keep", name) for name in names}
     rows = Rows(trips.code[order], index[order], clock[order], order, trips.labels, owners, columns)
     notes: list[str] = []

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
-from revealed.checks import Floats, as_list
+from revealed.checks import Floats, as_list, require_flag
 from revealed.errors import InvalidInput
 from revealed.labels import listed
 from revealed.rewards.feature_table import pair_matrix
@@ -23,6 +23,7 @@ BUILT_IN = ("constant", "u_turn", "left_turn")
 
 def make_features(network: RoadNetwork, columns: str | Sequence[str] | None, sparse: bool) -> Any:
     """See `RoadNetwork.features`."""
+    require_flag("sparse", sparse)
     names, values = _chosen(network, columns)
     shape = (network.n_links * network.n_actions, len(names))
     if sparse:
@@ -55,6 +56,8 @@ def _names(network: RoadNetwork, columns: str | Sequence[str] | None) -> list[st
         return [name for name in network.attributes if name not in BUILT_IN or network.attribute(name).any()]
     names = [columns] if isinstance(columns, str) else as_list(columns)
     if not names:
+        raise InvalidInput("columns", f"names among {listed(network.attributes)}", repr(columns)[:60])
+    if not all(isinstance(name, str) for name in names):
         raise InvalidInput("columns", f"names among {listed(network.attributes)}", repr(columns)[:60])
     twice = next((name for k, name in enumerate(names) if name in names[:k]), None)
     if twice is not None:

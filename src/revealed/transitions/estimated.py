@@ -15,7 +15,9 @@ from typing import Any, Protocol, Self
 import numpy as np
 import scipy.sparse as sp
 
-from revealed.checks import Bools, Floats, Ints
+from revealed.checks import Bools, Floats, Ints, shown
+from revealed.errors import InvalidMask
+from revealed.gates import floats_of
 from revealed.naming import pair_in_words
 from revealed.tables import sparse_table
 from revealed.voices import arg, words
@@ -165,15 +167,17 @@ class EstimatedTransitions:
 
     def at(self, psi: Floats) -> EstimatedTransitions:
         """The same model at other probabilities."""
-        return replace(self, psi=np.asarray(psi, dtype=np.float64))
+        return replace(self, psi=floats_of("psi", psi, self.psi.shape))
 
     def drawn(self, draw: Floats) -> EstimatedTransitions:
         """The same model at one draw of what was estimated: ψ, or the counts of classes where there is no ψ."""
-        return self.at(draw) if self.psi.size else replace(self, model=self.model.recounted(draw))
+        if self.psi.size:
+            return self.at(draw)
+        return replace(self, model=self.model.recounted(floats_of("draw", draw, self.counts.shape)))
 
     def reweighted(self, weights: Floats) -> EstimatedTransitions:
         """Estimated anew, agent i counting `weights[i]` times; what was then not seen at all stays as it was."""
-        counts = np.asarray(self.by_agent.T @ weights)
+        counts = np.asarray(self.by_agent.T @ floats_of("weights", weights, (self.by_agent.shape[0],)))
         model = self.model.recounted(counts)
         return replace(self, model=model, psi=model.estimate(counts, self.psi))
 
@@ -183,6 +187,7 @@ class EstimatedTransitions:
         """`feasible` (S, A) and `terminal` (S,) with what the rule adds to them."""
         if self.rule != "infeasible" or self.unknown.size == 0:
             return feasible, terminal
+        require_pairs(feasible, self.matrix.shape)
         known = np.ones(feasible.size, dtype=bool)
         known[self.unknown] = False
         known = known.reshape(feasible.shape)
@@ -196,6 +201,8 @@ class EstimatedTransitions:
     def notes_on(self, feasible: Bools | None) -> tuple[str, ...]:
         """The same of the pairs that are feasible (S, A) in a model; of all where that is None."""
         pairs, n_states = self.matrix.shape
+        if feasible is not None:
+            require_pairs(feasible, self.matrix.shape)
         counted = np.ones(pairs, dtype=bool) if feasible is None else feasible.reshape(-1).copy()
         if self.rule == "infeasible":  # a model does not show any more what it did not offer for this reason
             counted[self.unknown] = True
@@ -227,3 +234,13 @@ class EstimatedTransitions:
         if ends == 0:
             return ""
         return f", and {ends} {'states that have no other are' if ends > 1 else 'state that has no other is'} terminal"
+
+
+def require_pairs(feasible: Any, shape: tuple[int, int]) -> None:
+    """A mask of pairs (S, A), for transitions (S*A, S)."""
+    pairs, n_states = shape
+    wanted = (n_states, pairs // n_states)
+    if not isinstance(feasible, np.ndarray) or feasible.dtype != bool or feasible.shape != wanted:
+        array = isinstance(feasible, np.ndarray)
+        got = f"dtype {feasible.dtype}, shape {feasible.shape}" if array else shown(feasible)
+        raise InvalidMask("feasible", f"an array of bools of shape {wanted}", got)

@@ -1,0 +1,142 @@
+"""What doors ask of objects, sizes and arrays of a known shape; `checks` asks whether something is a number at all."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from revealed.checks import Floats, Ints, as_floats, as_list, is_index, shown
+from revealed.errors import InvalidInput
+
+EACH = 8  # bytes of a number
+
+
+def require_instance(
+    name: str,
+    value: Any,
+    kind: type | tuple[type, ...],
+    expected: str,
+    remedy: str | None = None,
+    error: type[InvalidInput] = InvalidInput,
+) -> None:
+    """An object of this kind; a class in its place is told apart from an object."""
+    if not isinstance(value, kind):
+        got = f"the class {value.__name__}" if isinstance(value, type) else type(value).__name__
+        raise error(name, expected, got, remedy=remedy)
+
+
+def require_text(name: str, value: Any, expected: str = "a text") -> None:
+    require_instance(name, value, str, expected)
+
+
+def require_function(name: str, value: Any, expected: str = "a function") -> None:
+    if not callable(value):
+        raise InvalidInput(name, expected, shown(value))
+
+
+def require_place(name: str, value: Any, n: int, of: str = "states") -> int:
+    """An index: a whole number below n."""
+    if not is_index(value) or not 0 <= value < n:
+        raise InvalidInput(name, f"an index in 0…{n - 1}, one of {n} {of}", shown(value))
+    return int(value)
+
+
+def require_places(name: str, values: Any, n: int, of: str = "states") -> Ints:
+    """Indices, each below n; one alone will do."""
+    try:
+        index = np.asarray(values)
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(name, f"indices in 0…{n - 1}", type(values).__name__) from error
+    if not index.size:
+        return index.reshape(-1).astype(np.intp)
+    if index.dtype.kind not in "iu" or index.ndim > 1:
+        raise InvalidInput(name, f"indices in 0…{n - 1} of {of}", f"dtype {index.dtype}, shape {index.shape}")
+    bad = np.flatnonzero((index < 0) | (index >= n))
+    if bad.size:
+        raise InvalidInput(name, f"indices in 0…{n - 1} of {of}", index.reshape(-1)[bad[0]], f"entry {bad[0]}")
+    return index.astype(np.intp).reshape(-1)
+
+
+def is_hashable(value: Any) -> bool:
+    """Whether something can be a key: a tuple of lists says that it can, and cannot."""
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
+
+
+def require_list(name: str, values: Any, expected: str) -> list[Any]:
+    """The entries of a sequence; a text is not taken for its letters."""
+    found = None if isinstance(values, str | bytes) else as_list(values)
+    if found is None:
+        raise InvalidInput(name, expected, shown(values))
+    return found
+
+
+def floats_of(
+    name: str, values: Any, *shapes: tuple[int | None, ...], error: type[InvalidInput] = InvalidInput
+) -> Floats:
+    """An array of numbers with one of these shapes, where None is any length; such an array is passed on as it is."""
+    array = values if _is_plain(values) else as_floats(values)
+    if array is None:
+        raise error(name, f"an array of numbers of shape {_in_words(shapes)}", type(values).__name__)
+    if not any(_has(array.shape, shape) for shape in shapes):
+        raise error(name, f"shape {_in_words(shapes)}", f"shape {array.shape}")
+    return array
+
+
+def _is_plain(values: Any) -> bool:
+    return type(values) is np.ndarray and values.dtype == np.float64
+
+
+def _has(found: tuple[int, ...], shape: tuple[int | None, ...]) -> bool:
+    return len(found) == len(shape) and all(n is None or n == m for n, m in zip(shape, found, strict=True))
+
+
+def _in_words(shapes: Iterable[tuple[int | None, ...]]) -> str:
+    each = [", ".join("any" if n is None else str(n) for n in shape) for shape in shapes]
+    return " or ".join(f"({text},)" if "," not in text else f"({text})" for text in each)
+
+
+def require_memory(name: str, value: Any, numbers: int, error: type[InvalidInput] = InvalidInput) -> None:
+    """Refuse a size whose arrays, of about so many numbers, would not fit into memory: before they are made."""
+    needed, most = EACH * int(numbers), memory_left()
+    if needed > most:
+        got = f"{shown(value)}, which needs at least {in_bytes(needed)}"
+        raise error(name, f"a size that fits into memory ({in_bytes(most)} here)", got)
+
+
+def memory_left() -> int:
+    """Bytes that this process may still take: what the machine has, or less where a limit is set (`ulimit -v`)."""
+    most = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 1 << 62
+    limit = _limit()
+    return most if limit is None else min(most, limit)
+
+
+def _limit() -> int | None:
+    """What `ulimit -v` leaves; None where nothing is limited."""
+    try:
+        import resource
+
+        soft = resource.getrlimit(resource.RLIMIT_AS)[0]
+        if soft == resource.RLIM_INFINITY:
+            return None
+        with open("/proc/self/statm", encoding="ascii") as file:
+            used = int(file.read().split()[0]) * resource.getpagesize()
+        return max(0, soft - used)
+    except (ImportError, OSError):
+        return None
+
+
+def in_bytes(n: int) -> str:
+    """ "3.2 GB"; with the largest unit that leaves a figure of at least 1."""
+    size, unit = float(min(n, 10**300)), "bytes"
+    for larger in ("kB", "MB", "GB", "TB", "PB", "EB"):
+        if size < 1000.0:
+            break
+        size, unit = size / 1000.0, larger
+    return f"{size:.3g} {unit}"
