@@ -279,7 +279,7 @@ def _reward_of(fit: Any, mdp: MDP, reward: Any, setting: Setting) -> Reward | Fl
         return _fitting(reward, mdp, None)
     if setting.changed:
         remedy = "Pass one of them."
-        raise InvalidOption.conflict("params", "has no meaning where `reward` is given as numbers", remedy=remedy)
+        raise InvalidOption.conflict("params", "cannot be combined with `reward` given as numbers", remedy=remedy)
     table = np.asarray(as_floats(reward))
     return as_reward(mdp, mdp.lift(table) if mdp.base is not None and len(table) == mdp.base.n_states else table)
 
