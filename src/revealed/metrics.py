@@ -30,6 +30,7 @@ from revealed.naming import pair_in_words, state_in_words
 from revealed.reward_distances import as_table, epic, starc
 from revealed.rewards.base import of_trips
 from revealed.trip_demand import demand_of
+from revealed.voices import arg
 
 __all__ = [
     "Truth", "entropy", "epic", "evaluate", "evd", "excess_nll", "expected_return", "nll", "policy_value",
@@ -224,7 +225,7 @@ def _policy_for(policy: Any) -> Callable[[Any], Any]:
 def _with_goals(demos: Any) -> Demonstrations:
     _require_demonstrations(demos)
     if demos.goals is None:
-        remedy = "Pass goal= where they are read."
+        remedy = f"Pass {arg('goal')} where they are read."
         raise InvalidDemonstrations("demos", "trips with goals, as those of the fit", "none", remedy=remedy)
     return demos
 

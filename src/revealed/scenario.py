@@ -270,7 +270,7 @@ def _observed_starts(fit: Any, mdp: MDP) -> Floats:
 def _reward_of(fit: Any, mdp: MDP, reward: Any, setting: Setting) -> Reward | Floats:
     """The new reward, or the fit's own, on the new model."""
     if reward is None:
-        return _fitting(fit.reward_model, mdp, "reward= must come along: one that fits the new model.")
+        return _fitting(fit.reward_model, mdp, _NEW_REWARD)
     if as_floats(reward) is None:
         require_reward(reward)
         if reward.n_params != fit.theta.size:
@@ -282,6 +282,12 @@ def _reward_of(fit: Any, mdp: MDP, reward: Any, setting: Setting) -> Reward | Fl
         raise InvalidOption.conflict("params", "cannot be combined with `reward` given as numbers", remedy=remedy)
     table = np.asarray(as_floats(reward))
     return as_reward(mdp, mdp.lift(table) if mdp.base is not None and len(table) == mdp.base.n_states else table)
+
+
+_NEW_REWARD = either(
+    "reward= must come along: one that fits the new model.",
+    "The new model must have the states and actions of the fit.",
+)
 
 
 def _fitting(reward: Reward, mdp: MDP, remedy: str | None) -> Reward:
