@@ -163,7 +163,7 @@ def test_what_did_not_converge_is_written_with_its_reason_and_status_three():
     assert found["files"]["params"] == os.path.join("short", "params.csv")
     assert found["params"][0]["coef"] == rv.load("short").theta[0]
     asked = here("predict", "short", "--state", "zoo")
-    assert (asked.exit_code, "note: the fit ended iteration_limit" in one_line(asked)) == (0, True)
+    assert (asked.exit_code, "note: the fit did not converge (iteration_limit)" in one_line(asked)) == (0, True)
 
 
 def test_an_interrupt_keeps_what_was_reached():

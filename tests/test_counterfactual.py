@@ -218,7 +218,7 @@ def wrong(**arguments: Any) -> Any:
 @pytest.mark.parametrize(
     ("match", "error", "arguments"),
     [
-        wrong(match="something that changes"),
+        wrong(match="`counterfactual` requires at least one change"),
         wrong(match="Did you mean theta11", params={"theta_11": 1.0}),
         wrong(match="a number, or a function", params={"RC": "high"}),
         wrong(match="a number, or a function", params={"RC": np.nan}),
@@ -228,7 +228,12 @@ def wrong(**arguments: Any) -> Any:
         wrong(match="2 parameters", error=InvalidReward, reward=rv.LinearReward(np.zeros((40, 2, 3)))),
         wrong(match="shape", error=InvalidReward, reward=np.zeros((39, 2))),
         wrong(match="n_params, names", error=InvalidReward, reward="linear"),
-        wrong(match="both", error=InvalidOption, params={"RC": 1.0}, reward=np.zeros((40, 2))),
+        wrong(
+            match="`params` cannot be combined with `reward` given as numbers",
+            error=InvalidOption,
+            params={"RC": 1.0},
+            reward=np.zeros((40, 2)),
+        ),
         wrong(match="bands", error=InvalidOption, params={"RC": 1.0}, bands="jackknife"),
         wrong(match="level", error=InvalidOption, params={"RC": 1.0}, level=95),
         wrong(match="reps", error=InvalidOption, params={"RC": 1.0}, bands="delta", reps=10),

@@ -1,8 +1,11 @@
 """The library's messages in words of the command line; names that came with the data stay."""
 
+import ast
 import json
 import re
 import zipfile
+from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -11,7 +14,8 @@ import pytest
 import revealed as rv
 from revealed.bins import discretize
 from revealed.chain import NO_VALUE
-from revealed.commands.wording import FIT, PANEL, in_flags
+from revealed.commands.wording import FIT, OWN_FLAGS, PANEL, in_flags
+from revealed.description import flags
 from revealed.errors import InvalidInput, InvalidOption, RevealedError, SolverFailed
 from revealed.goal_estimation import _NO_START  # pyright: ignore[reportPrivateUsage]
 from revealed.voices import MARKS, arg, either, named, words
@@ -139,3 +143,41 @@ def test_names_of_parameters_that_look_like_arguments_stay():
         assert "reps=" in text or "`kind`: l2=3" in text
         assert "--reps" not in text
         assert "--errors:" not in text
+
+
+# what only Python asks for, with arguments that happen to be called as flags are
+PYTHON_ONLY = ("commands/", "experiments/", "datasets/", "environments/", "fit_report/whole.py", "loading.py")
+PYTHON_ONLY += (
+    "gymnasium_table.py",
+    "montecarlo.py",
+    "first_step.py",
+)  # the latter describes settings, as in "l2=0.1, standardised"
+
+
+def plain_arguments() -> Iterator[str]:
+    """Arguments with a flag that a text of the library names without `arg`, `named` or `either`."""
+    root = Path(rv.__file__).parent
+    known = "|".join(sorted({*flags(), *OWN_FLAGS} - {"path", "state", "id"}))
+    name = re.compile(rf"(?<![\w.(])({known})=(?!=)")
+    for file in sorted(root.rglob("*.py")):
+        where = file.relative_to(root).as_posix()
+        if where.startswith(PYTHON_ONLY):
+            continue
+        tree = ast.parse(file.read_text(encoding="utf-8"))
+        kept = {id(inner) for node in ast.walk(tree) for inner in _of_two_voices(node)}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in kept:
+                yield from (f"{where}:{node.lineno}: {found[0]}" for found in name.finditer(node.value))
+
+
+def _of_two_voices(node: ast.AST) -> Iterator[ast.AST]:
+    """What a call of `either` says, and docstrings."""
+    if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("either", "arg", "named"):
+        yield from ast.walk(node)
+    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+        yield node.value
+
+
+def test_no_message_names_an_argument_for_python_alone():
+    """What the command line can meet is written in both voices."""
+    assert list(plain_arguments()) == []

@@ -316,7 +316,9 @@ def _require_two_estimators(first: Any, second: Any) -> None:
     if not _same_counts(first.demonstrations.by_agent, second.demonstrations.by_agent):
         raise InvalidInput("second", "a fit to the same agents and decisions", "other data")
     if first.group_key != second.group_key:
-        raise InvalidInput("second", "the same clusters to resample", "others", remedy="Pass the same by= to both.")
+        raise InvalidInput(
+            "second", "the same clusters to resample", "others", remedy=f"Pass the same {arg('by')} to both."
+        )
     full = [fit.method in FULL_LIKELIHOOD for fit in (first, second)]
     if all(one or fit.settled for one, fit in zip(full, (first, second), strict=True)):
         got = f"{first.method} and {second.method}" + ("" if all(full) else ", settled: the same estimator")

@@ -334,8 +334,9 @@ class Evidence:
 def require_estimated(found: EstimatedTransitions | None) -> EstimatedTransitions:
     """Joint errors need transitions that were estimated."""
     if found is None:
-        build = "Build the MDP as rv.MDP(rv.estimate_transitions(demos), discount=...)."
-        remedy = either(build, "Leave --transitions out.")
+        remedy = either(
+            "Build the MDP as rv.MDP(rv.estimate_transitions(demos), discount=...).", "Leave --transitions out."
+        )
         raise InvalidOption.conflict("joint", "requires transitions that were estimated from the data", remedy=remedy)
     return found
 

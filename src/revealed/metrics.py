@@ -38,6 +38,7 @@ from revealed.rewards.base import of_trips
 from revealed.sheet import MISSING, Printed, Sheet
 from revealed.starts import Starts, starts_of
 from revealed.trip_demand import Demand, demand_of
+from revealed.voices import arg
 
 __all__ = [
     "Scores", "Truth", "entropy", "epic", "evaluate", "evd", "excess_nll", "expected_return", "nll", "policy_value",
@@ -390,7 +391,7 @@ def _policy_for(policy: Any) -> Callable[[Any], Any]:
 def _with_goals(demos: Any) -> Demonstrations:
     _require_demonstrations(demos)
     if demos.goals is None:
-        remedy = "Pass goal= where they are read."
+        remedy = f"Pass {arg('goal')} where they are read."
         raise InvalidDemonstrations("demos", "trips with goals, as those of the fit", "none", remedy=remedy)
     return demos
 

@@ -314,7 +314,7 @@ def _reward_of(fit: Any, mdp: MDP, reward: Any, setting: Setting) -> Reward | Fl
     """The new reward, or the fit's own, on the new model."""
     if reward is None:
         _require_own_states(fit, mdp)
-        return _fitting(fit.reward_model, mdp, _COME_ALONG)
+        return _fitting(fit.reward_model, mdp, _NEW_REWARD)
     if not hasattr(reward, "shape") and not isinstance(reward, list | tuple):
         require_reward(reward)
         if reward.n_params != fit.theta.size:
@@ -323,14 +323,11 @@ def _reward_of(fit: Any, mdp: MDP, reward: Any, setting: Setting) -> Reward | Fl
         return _fitting(reward, mdp, None)
     if setting.changed:
         remedy = "Pass one of them."
-        raise InvalidOption.conflict("params", "has no meaning where `reward` is given as numbers", remedy=remedy)
+        raise InvalidOption.conflict("params", "cannot be combined with `reward` given as numbers", remedy=remedy)
     given = in_order(mdp, reward, "reward", error=InvalidReward)
     table = require_floats("reward", given, "a reward, or an (S, A) array of numbers", InvalidReward)
     lifts = mdp.base is not None and table.ndim > 0 and len(table) == mdp.base.n_states
     return as_reward(mdp, labelled(mdp.lift(table) if lifts else table, mdp))
-
-
-_COME_ALONG = "reward= must come along: one that fits the new model."
 
 
 def _require_own_states(fit: Any, mdp: MDP) -> None:
@@ -343,7 +340,13 @@ def _require_own_states(fit: Any, mdp: MDP) -> None:
             known = set(map(spell, here))
             odd = next((label for label in there if spell(label) not in known), there[0])
             expected = f"the {role}s of the fit's model ({listed(here)})"
-            raise InvalidInput("mdp", expected, f"others ({listed(there)})", f"{role} {odd!r}", _COME_ALONG)
+            raise InvalidInput("mdp", expected, f"others ({listed(there)})", f"{role} {odd!r}", _NEW_REWARD)
+
+
+_NEW_REWARD = either(
+    "reward= must come along: one that fits the new model.",
+    "The new model must have the states and actions of the fit.",
+)
 
 
 def _fitting(reward: Reward, mdp: MDP, remedy: str | None) -> Reward:

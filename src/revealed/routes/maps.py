@@ -16,6 +16,7 @@ from revealed.checks import Bools, Floats, Ints, require_floats
 from revealed.errors import InvalidInput
 from revealed.plots import COLORS, add_colorbar, own_axes
 from revealed.routes.network import RoadNetwork
+from revealed.voices import arg
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -170,7 +171,7 @@ def set_map(
 def require_places(network: RoadNetwork) -> Floats:
     """(S, 2, 2): where each link starts and ends."""
     if network.coordinates is None:
-        remedy = "Pass nodes= with x and y, or columns x_from, y_from, x_to, y_to, to RoadNetwork.from_frame."
+        remedy = f"Pass {arg('nodes')} with x and y, or columns x_from, y_from, x_to, y_to, to RoadNetwork.from_frame."
         raise InvalidInput("network", "a network with coordinates", "one without", remedy=remedy)
     return network.coordinates
 

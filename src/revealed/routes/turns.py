@@ -20,6 +20,7 @@ from revealed.errors import InvalidInput
 from revealed.frames import read_table
 from revealed.labels import how_many, near, spell
 from revealed.routes.link_tables import Columns, Ids, Links, Nodes, as_names, read_attributes, read_ids
+from revealed.voices import arg
 
 MOST_TURNS = 10**8  # beyond this a column of nodes was hardly one
 
@@ -47,7 +48,7 @@ def turns_that_meet(nodes: Nodes) -> Turns:
     if width.sum() > MOST_TURNS:
         hub = int(np.argmax(n_out * np.bincount(nodes.end, minlength=n_out.size)))
         got = f"{int(width.sum()):,} turns, of which most pass node {nodes.labels[hub]!r}"
-        raise InvalidInput("links", f"links with at most {MOST_TURNS:,} turns", got, remedy="Pass turns=.")
+        raise InvalidInput("links", f"links with at most {MOST_TURNS:,} turns", got, remedy=f"Pass {arg('turns')}.")
     source = np.repeat(np.arange(width.size), width)
     offset = np.arange(source.size) - np.repeat(np.cumsum(width) - width, width)
     target = out[begin[nodes.end[source]] + offset]
