@@ -127,7 +127,7 @@ def test_what_is_no_grouping_is_refused(fit, by, words):
 
 
 def test_groups_belong_to_clusters_and_bootstraps(fit):
-    with pytest.raises(InvalidOption, match=r"`by`: expected None"):
+    with pytest.raises(InvalidOption, match=r"`by` requires `kind=.*cluster.*` or `kind=.*bootstrap.*`"):
         fit.with_errors("robust", by="line")
     with pytest.raises(InvalidOption, match="and none was"):
         fit_of(demos_of(panel())).with_errors("cluster", by="line")
@@ -205,7 +205,7 @@ def test_the_command_line_clusters_by_a_column(tmp_path: Path):
     assert "cluster by line (3)" in done.stdout
     refused = here("fit", *words, "--cluster", "line", "--errors", "robust")
     assert refused.exit_code == 1
-    assert "--errors cluster or bootstrap" in refused.stderr
+    assert "`--cluster` requires `--errors cluster` or `--errors bootstrap`" in refused.stderr
     lost = here("fit", *words, "--cluster", "lien")
     assert lost.exit_code == 1
     assert "Did you mean line" in lost.stderr

@@ -209,3 +209,58 @@ def test_a_bomb_is_refused_and_masks_that_are_all_true_are_not(file, tmp_path):
         read_archive(rewritten(file, theta=npy(np.zeros(3_000_000))))
     arrays = {"mask": np.ones(20_000_000, dtype=bool)}
     assert_same(read_archive(write_archive(tmp_path / "b.zip", {}, arrays)), {}, arrays)
+
+
+def test_a_file_is_one_archive_from_its_first_byte_to_its_last(file, tmp_path):
+    one, two = file.read_bytes(), write_archive(tmp_path / "b.zip", {"another": 1}, {"theta": np.ones(2)}).read_bytes()
+    end = one.rindex(b"PK\x05\x06")
+    commented = one[:-2] + b"\x03\x00abc"
+    shifted = (
+        one[: end + 16] + (int.from_bytes(one[end + 16 : end + 20], "little") + 9).to_bytes(4, "little") + one[-2:]
+    )
+    other = {
+        "a second archive": one + two,
+        "a second archive before": two + one,
+        "the same twice": one + one,
+        "a second end": one + one[end:],
+        "bytes before": b"PK\x03\x04 none" + one,
+        "bytes after": one + b"\0",
+        "a comment": commented,
+        "bytes before the directory": one[:end] + b"123456789" + one[end:],
+        "a directory elsewhere": shifted,
+    }
+    for what, content in other.items():
+        with pytest.raises(UnreadableFit, match=r"cut off or damaged|no zip file"):
+            read_archive(_written(file, content))
+        assert what
+    read_archive(_written(file, one))
+
+
+def _written(file: Path, content: bytes) -> Path:
+    file.write_bytes(content)
+    return file
+
+
+def test_members_that_overlap_or_stand_twice_are_refused(file):
+    with zipfile.ZipFile(file, "a") as archive, pytest.warns(UserWarning, match="Duplicate name"):
+        archive.writestr("theta.npy", npy(np.zeros(3)))
+    with pytest.raises(UnreadableFit, match="not one archive"):
+        read_archive(file)
+
+
+def test_a_member_that_nobody_lists_is_refused(file):
+    with zipfile.ZipFile(file, "a") as archive:
+        archive.writestr("../../etc/passwd", "x")
+    with pytest.raises(UnreadableFit, match="not in its list of members"):
+        read_archive(file)
+
+
+def test_archives_beyond_four_gigabytes_keep_their_numbers_elsewhere(file, monkeypatch):
+    """As zipfile writes them then; its limit is lowered, since such a file would be large."""
+    monkeypatch.setattr(zipfile, "ZIP64_LIMIT", 10)
+    write_archive(file, DOCUMENT, ARRAYS)
+    assert b"PK\x06\x06" in file.read_bytes()
+    assert_same(read_archive(file))
+    file.write_bytes(file.read_bytes() + file.read_bytes())
+    with pytest.raises(UnreadableFit, match="damaged"):
+        read_archive(file)

@@ -101,7 +101,7 @@ def test_a_horizon_is_compared_with_the_model_that_has_none():
     before, after = cf.plot(1, period=1).axes[0].get_lines()
     np.testing.assert_array_equal(before.get_ydata(), cf.before.policy[:, 1])
     np.testing.assert_array_equal(after.get_ydata(), cf.after.policy[5:10, 1])
-    with pytest.raises(InvalidInput, match="same states"):
+    with pytest.raises(InvalidInput, match="different states cannot share a plot"):
         counterfactual(fit, mdp=random_mdp(6, 2), reward=np.zeros((6, 2))).plot()
 
 

@@ -46,7 +46,7 @@ def test_every_iterate_is_seen_with_its_number_update_objective_and_gradient(fol
 def test_reward_policy_and_objective_of_an_iterate_are_those_of_its_parameters(followed):
     fit, seen = followed
     for point in (seen[0], seen[len(seen) // 2], seen[-1]):
-        np.testing.assert_allclose(point.reward, np.where(MDP.feasible, FEATURES @ point.theta, 0.0), atol=1e-14)
+        np.testing.assert_allclose(point.reward, FEATURES @ point.theta, atol=1e-14)
         np.testing.assert_allclose(np.exp(point.log_policy), point.policy, atol=1e-15)
         where = DEMOS.counts > 0
         mean = float((DEMOS.counts[where] * point.log_policy[where]).sum() / DEMOS.counts.sum())
@@ -111,7 +111,7 @@ def test_the_search_for_a_start_is_update_zero():
 def test_a_reward_of_states_is_seen_per_pair():
     _, seen = follow(reward=rv.TabularReward(10), l2=1e-3, max_iter=3)
     assert all(point.reward.shape == MDP.feasible.shape for point in seen)
-    np.testing.assert_array_equal(seen[-1].reward, np.where(MDP.feasible, seen[-1].theta[:, None], 0.0))
+    np.testing.assert_array_equal(seen[-1].reward, np.tile(seen[-1].theta[:, None], MDP.n_actions))
 
 
 def test_iterates_that_are_kept_stay_what_they_were():

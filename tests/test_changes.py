@@ -43,14 +43,16 @@ def test_decisions_of_the_open_network_are_those_of_the_closed_one():
     table = trip_table(("T1", "da ab bc ce"))
     one, other = town().trips(table), town().without(["ba", "cd"]).trips(table)
     np.testing.assert_array_equal(one.counts, other.counts)
-    with pytest.raises(InvalidDemonstrations, match="from link 'bc' to link 'ce' at sequence 4, but there is no such"):
+    with pytest.raises(
+        InvalidDemonstrations, match=r"no turn leads from link 'bc' to link 'ce', where .* goes at sequence 4"
+    ):
         town().without("ce").trips(table)
 
 
 def test_only_links_that_there_are_can_be_closed():
     with raises("`links`: expected one of ab, ba, bc, cd, da, ce; got 'cee' (first at entry 1). Did you mean ce?"):
         town().without(["ab", "cee"])
-    with raises("`links`: expected links without which a turn is left; got all that turns lead to."):
+    with raises("no turn is left without these links."):
         town().without(LINKS)
 
 
@@ -103,13 +105,27 @@ def test_numbers_of_rows_are_no_ids_of_links_unless_they_are_theirs_in_order():
     ring = pd.DataFrame({"link": [2, 0, 1], "from": [0, 1, 2], "to": [1, 2, 0], "toll": [12.0, 10.0, 11.0]})
     message = (
         "`values`: expected a Series by link or by pair of links; got one by number of row, 0…2. "
-        'As in table.set_index("link")["toll"], or pass a dict.'
+        'As in table.set_index("link")["toll"], or pass a dict; an array is in the order of the turns.'
     )
     with raises(message):
         rv.RoadNetwork.from_frame(ring.drop(columns="toll")).with_attribute("toll", ring["toll"])
     ordered = ring.assign(link=[0, 1, 2])
-    network = rv.RoadNetwork.from_frame(ordered.drop(columns="toll")).with_attribute("toll", ordered["toll"])
-    np.testing.assert_array_equal(network.attribute("toll"), ordered["toll"].to_numpy()[network.target])
+    network = rv.RoadNetwork.from_frame(ordered.drop(columns="toll"))
+    with raises(message):  # as many turns as links: numbers of rows may be either's
+        network.with_attribute("toll", ordered["toll"])
+    lane = pd.DataFrame({"link": [0, 1, 2], "from": [0, 1, 2], "to": [1, 2, 3], "toll": [12.0, 10.0, 11.0]})
+    network = rv.RoadNetwork.from_frame(lane.drop(columns="toll")).with_attribute("toll", lane["toll"])
+    np.testing.assert_array_equal(network.attribute("toll"), lane["toll"].to_numpy()[network.target])
+
+
+def test_a_series_in_the_order_of_the_turns_is_not_read_by_link():
+    """Links 0, 1, 2, … with fewer turns than links: numbers of the turns' rows are ids of links, too."""
+    lane = rv.RoadNetwork.from_frame(pd.DataFrame({"link": range(4), "from": range(4), "to": range(1, 5)}))
+    assert lane.n_turns < lane.n_links
+    with pytest.raises(InvalidInput, match="got one by number of row, 0…2"):
+        lane.with_attribute("toll", lane.turns_frame.assign(toll=[5.0, 6.0, 7.0])["toll"])
+    by_turn = lane.with_attribute("toll", np.array([5.0, 6.0, 7.0]))
+    np.testing.assert_array_equal(by_turn.attribute("toll"), [5.0, 6.0, 7.0])
 
 
 def test_values_that_cannot_be_meant():
@@ -121,7 +137,7 @@ def test_values_that_cannot_be_meant():
         network.with_attribute("toll", "free")
     with raises("`values`: expected one of ab, ba, bc, cd, da, ce; got 'bcc'. Did you mean bc?"):
         network.with_attribute("toll", {"bcc": 1.0})
-    with raises("`turn_to`: expected a link that follows link 'ab'; got link 'cd'. From 'ab' turns lead to ba, bc."):
+    with raises("no turn leads from link 'ab' to link 'cd'. From 'ab' turns lead to ba, bc."):
         network.with_attribute("toll", {("ab", "cd"): 1.0})
     with raises("`values`: expected keys that are all links, or all pairs of links; got 'bc'."):
         network.with_attribute("toll", {("ab", "bc"): 1.0, "bc": 1.0})
@@ -193,7 +209,9 @@ def test_arrivals_are_added_once_and_survive_other_changes():
     # a slot that was closed is not given to the arrival: actions mean the same in both
     late, early = town().without("bc").with_arrivals("ab"), network.without("bc")
     np.testing.assert_array_equal(late.pair, early.pair)
-    with raises("`destinations`: expected links that are no arrivals; got the arrival link 'ab (arrival)'."):
+    with raises(
+        "`destinations`: expected links that are not arrival links themselves; got the arrival link 'ab (arrival)'."
+    ):
         network.with_arrivals("ab (arrival)")
     with raises("`destinations`: expected one of ab, ba, bc, cd, da, ce; got 'abb'. Did you mean ab?"):
         town().with_arrivals("abb")

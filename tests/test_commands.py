@@ -19,6 +19,7 @@ from rich.cells import cell_len
 import revealed as rv
 import trips as files
 from revealed.commands.questions import parse_change
+from revealed.commands.wording import in_flags
 from revealed.description import option_fields
 from revealed.errors import InvalidOption
 from revealed.sense import ROADS
@@ -137,7 +138,7 @@ def test_the_run_is_repeated_to_the_last_byte(no_report):
 
 def test_without_a_folder_nothing_is_written():
     before = sorted(os.listdir())
-    assert "Nothing was written: --out DIR does." in well("fit", *TRIPS)
+    assert "Nothing was written; use --out DIR to save the results." in well("fit", *TRIPS)
     assert sorted(os.listdir()) == before
 
 
@@ -162,7 +163,7 @@ def test_what_did_not_converge_is_written_with_its_reason_and_status_three():
     assert found["files"]["params"] == os.path.join("short", "params.csv")
     assert found["params"][0]["coef"] == rv.load("short").theta[0]
     asked = here("predict", "short", "--state", "zoo")
-    assert (asked.exit_code, "note: the fit ended iteration_limit" in one_line(asked)) == (0, True)
+    assert (asked.exit_code, "note: the fit did not converge (iteration_limit)" in one_line(asked)) == (0, True)
 
 
 def test_an_interrupt_keeps_what_was_reached():
@@ -187,7 +188,10 @@ def test_a_folder_that_holds_other_things_is_left_alone(no_report):
     Path("mine/thesis.txt").write_text("years")
     done = here("fit", *TRIPS, "--out", "mine")
     assert done.exit_code == 1
-    assert "mine, which holds other things. Or add --force." in one_line(done)
+    assert (
+        "mine, which holds files that this command did not write. Choose another folder, or add --force."
+        in one_line(done)
+    )
     assert os.listdir("mine") == ["thesis.txt"]
     well("fit", *TRIPS, "--out", "mine", "--force")
     assert sorted([*FILES, "thesis.txt"]) == sorted(os.listdir("mine"))
@@ -266,7 +270,7 @@ def test_what_the_library_calls_otherwise_is_said_in_flags():
         (("fit", *TRIPS, "--discount", "1.5"), "`--discount`: expected a number in [0, 1]; got 1.5."),
         (("fti",), "fit"),
         (("fit", "nowhere.csv", *TRIPS[1:]), "`PANEL`: expected a CSV or Parquet file that exists; got nowhere.csv."),
-        (("fit", "trips.csv", "--id", "rider"), "`--time`: expected column that says when"),
+        (("fit", "trips.csv", "--id", "rider"), "`--time` is required (time column; orders the rows of each id)."),
         (("fit", *TRIPS, "--id", "ridr"), "`--id`: expected the name of a column among 'rider'"),
         (("fit", *TRIPS, "--columns", "shop"), "got 'shop'. Did you mean shops?"),
         (("fit", *TRIPS[:-4], "--coordinates", "x,z"), "'z'"),
@@ -274,11 +278,11 @@ def test_what_the_library_calls_otherwise_is_said_in_flags():
         (("fit", *TRIPS[:-4], "--coordinates", "x"), "`--coordinates`: expected two columns, as in x,y; got 'x'."),
         (("fit", *TRIPS, "--discount", "-0.5"), "`--discount`: expected a number in [0, 1]; got -0.5."),
         (("fit", *TRIPS, "--horizon", "5"), "Use --horizon 25 or shorter trajectories."),
-        (("fit", *TRIPS, "--period", "year"), "`--period`: expected nothing, where times are not dates; got 'year'."),
-        (("fit", *TRIPS, "--method", "npl", "--start", "ccp"), "got --start ccp, which would have no effect."),
-        (("fit", *TRIPS, "--updates", "3"), "`--updates`: expected --method npl; got --updates 3, which"),
-        (("fit", *TRIPS, "--reps", "30"), "`--reps`: expected --errors bootstrap"),
-        (("fit", *TRIPS, "--probability", "p"), "`--probability`: expected --transitions FILE"),
+        (("fit", *TRIPS, "--period", "year"), "`--period` cannot be 'year': times are not dates."),
+        (("fit", *TRIPS, "--method", "npl", "--start", "ccp"), "`--start` requires `--method nfxp`."),
+        (("fit", *TRIPS, "--updates", "3"), "`--updates` requires `--method npl`."),
+        (("fit", *TRIPS, "--reps", "30"), "`--reps` requires `--errors bootstrap`."),
+        (("fit", *TRIPS, "--probability", "p"), "`--probability` requires `--transitions FILE`."),
         (("fit", *TRIPS, "--reward", "neural", "--hidden", "3,x"), "expected whole numbers, as in 32,16; got '3,x'."),
         (("fit", *TRIPS, "--out", "trips.csv"), "`--out`: expected a folder that can be written"),
         (("fit", "--config", "stations.csv"), "`--config`: expected a TOML file; got stations.csv"),
@@ -286,26 +290,29 @@ def test_what_the_library_calls_otherwise_is_said_in_flags():
         (("predict", "nowhere"), "`FIT`: expected the folder or the fit.zip of revealed fit; got nowhere, which does"),
         (("predict", "trips.csv"), "trips.csv, which is no zip file"),
         (("predict", "trips-fit", "--state", "zo"), "got 'zo'. Did you mean zoo?"),
-        (("predict", "trips-fit", "--states", "stations.csv", "--state", "zoo"), "nothing beside --state"),
-        (("predict", "trips-fit", "--period", "1"), "`--period`: expected a fit with a horizon; got 1 for one that"),
+        (
+            ("predict", "trips-fit", "--states", "stations.csv", "--state", "zoo"),
+            "`--states` cannot be combined with `--state`.",
+        ),
+        (("predict", "trips-fit", "--period", "1"), "`--period` requires a fit with --horizon."),
         (("predict", "trips-fit", "--out", "table.txt"), "a file that ends in .csv or .parquet; got table.txt."),
         (("simulate", "trips-fit", "--n", "0"), "--n"),
         (("simulate", "trips-fit", "--initial", "moon"), "`--initial`: expected one of airport"),
-        (("counterfactual", "trips-fit"), "expected something that changes; got nothing. As in --set RC=12"),
+        (("counterfactual", "trips-fit"), "`counterfactual` requires at least one change. As in --set RC=12"),
         (("counterfactual", "trips-fit", "--set", "shop=1"), "got 'shop'. Did you mean shops?"),
-        (("counterfactual", "trips-fit", "--set", "shops"), "what it becomes, as in RC=12"),
-        (("counterfactual", "trips-fit", "--set", "shops=much"), "a number after the sign"),
+        (("counterfactual", "trips-fit", "--set", "shops"), "a parameter and its new value, as in RC=12"),
+        (("counterfactual", "trips-fit", "--set", "shops=much"), "a number after the operator"),
         (
             ("counterfactual", "trips-fit", "--set", "shops=1", "--bands", "wide"),
             "'wide' is not one of 'auto', 'delta'",
         ),
         (
             ("counterfactual", "trips-fit", "--set", "shops=1", "--set", "shops=2"),
-            "one change of each parameter; got 'sh",
+            "one change per parameter; got 'sh",
         ),
         (
             ("counterfactual", "trips-fit", "--set", "shops=1,shops=2"),
-            "one change of each parameter; got 'shops' twice.",
+            "one change per parameter; got 'shops' twice.",
         ),
         (("counterfactual", "trips-fit", "--discount", "1.5"), "`--discount`: expected a number in [0, 1]; got 1.5."),
     ],
@@ -332,10 +339,32 @@ def test_help_shows_a_full_example(command):
 
 def test_help_tells_of_lists():
     told = " ".join(well("fit", "--help").split())
-    assert "--columns COLUMN A feature to use; without it, all. May be given several times, or with commas." in told
+    assert "--columns COLUMN Feature to use. Repeatable, or separated by commas. [default: all]" in told
+    assert "--hidden UNITS Units per hidden layer of a neural reward. Repeatable, or separated by commas." in told
+    assert "[default: 32 16]" in told
+
+
+def test_help_says_what_a_number_means_and_its_default():
+    told = " ".join(well("fit", "--help").split())
+    assert "--tol <float> Gradient-norm tolerance. [default: by optimizer: newton 1e-9," in told
+    assert "--seed <int> Random seed of the bootstrap and of a neural reward's starting weights. [default: 0]" in told
     assert (
-        "--hidden UNITS Units of a hidden layer. May be given several times, or with commas. [default: 32 16]" in told
+        "--smoothing <float> Pseudo-count that pulls transitions toward the average over actions. [default: 0]" in told
     )
+
+
+def test_help_tells_the_optimizers_own_defaults():
+    """What `--tol` and `--max-iter` promise is what the optimisers do."""
+    from revealed.optimize import _DEFAULTS  # pyright: ignore[reportPrivateUsage]
+
+    about = option_fields()
+    for name in ("tol", "max_iter"):
+        said = {how: getattr(_DEFAULTS[how], name) for how in ("newton", "lbfgs", "network", "adam")}
+        told = {
+            how: f"{value:.0e}".replace("e-0", "e-") if name == "tol" else f"{value}" for how, value in said.items()
+        }
+        promise = "newton {newton}, lbfgs {lbfgs} (networks {network}), adam {adam}".format(**told)
+        assert promise in about[name]["help"]
 
 
 def test_the_examples_of_help_name_options_that_exist():
@@ -351,7 +380,7 @@ def test_the_examples_of_help_name_options_that_exist():
     ("line", "offered"),
     [
         ("revealed co", ["compare", "counterfactual"]),
-        ("revealed fit --fi", ["--first-step"]),
+        ("revealed fit --first-s", ["--first-step"]),
         ("revealed fit --method n", ["nfxp", "npl"]),
         ("revealed counterfactual trips-fit --bands d", ["delta"]),
     ],
@@ -409,7 +438,7 @@ def test_a_zip_by_itself_answers_too(tmp_path):
 
 def test_what_is_simulated_is_read_again_as_it_was_drawn():
     told = well("simulate", "trips-fit", "--n", 30, "--length", 12, "--seed", 4, "--out", "drawn.parquet")
-    assert told == "Wrote 360 decisions of 30 agents to drawn.parquet.\n"
+    assert told == "Wrote 360 decisions of 30 agents to drawn.parquet.\nStarts: where the data started.\n"
     drawn = rv.load("trips-fit").simulate(30, 12, seed=4)
     read = rv.Demonstrations.from_frame("drawn.parquet", **files.NAMES, states=files.STATIONS, actions=files.CHOICES)
     assert np.array_equal(read.counts, drawn.counts)
@@ -423,6 +452,7 @@ def test_a_panel_for_programs():
     found = json.loads(well("simulate", "trips-fit", "--n", 3, "--length", 4, "--json"))
     printed = pd.read_csv(StringIO(well("simulate", "trips-fit", "--n", 3, "--length", 4)))
     assert (found["agents"], found["decisions"], found["files"]) == (3, 12, {})
+    assert found["starts"] == "where the data started"
     assert pd.DataFrame(found["panel"]).equals(printed)
 
 
@@ -455,6 +485,27 @@ def test_bins_and_dates_survive_the_round_trip(no_report):
     assert "or a number for miles; got 'far'" in one_line(here("predict", "buses-fit", "--state", "far"))
 
 
+@pytest.mark.parametrize("how", ["miles=6", "miles=quantile:6"])
+def test_a_config_keeps_the_edges_of_bins(no_report, how):
+    """Cut anew from the centres that a simulation writes, bins would have other edges, and the fit other estimates."""
+    words = ("--id", "bus", "--time", "month", "--state", "miles", "--action", "decision", "--period", "month")
+    well("fit", "buses.csv", *words, "--bins", how, "--constants", "--smoothing", "1", "--out", "cut-fit", "--force")
+    fit = rv.load("cut-fit")
+    bins = fit.demonstrations.bins
+    assert rv.Recipe.from_toml("cut-fit/config.toml").binned.edges[0].tolist() == bins.edges[0].tolist()
+    assert how in Path("cut-fit/config.toml").read_text(encoding="utf-8")
+    well("simulate", "cut-fit", "--n", 300, "--length", 30, "--out", "cut.csv", "--force")
+    again = rv.Recipe.from_toml("cut-fit/config.toml", panel="cut.csv").fit()
+    direct = fit.simulate(300, 30, seed=0)
+    np.testing.assert_array_equal(again.demonstrations.counts, direct.counts)
+    labelled = direct.to_frame("bus", "month", "miles", "decision")  # its states are labels of the bins
+    drawn = rv.Demonstrations.from_frame(labelled, id="bus", time="month", state=bins, action="decision")
+    model = rv.MDP(rv.estimate_transitions(drawn, smoothing=1.0), discount=fit.mdp.discount)
+    expected = rv.NFXP(again.reward_model).fit(model, drawn)
+    np.testing.assert_allclose(again.theta, expected.theta, rtol=1e-6)
+    assert rv.discretize("cut.csv", "miles", 6, how.rpartition(":")[0][6:] or "uniform").edges[0][0] > bins.edges[0][0]
+
+
 def test_several_columns_and_an_end_survive_the_round_trip(no_report):
     names = ("--id", "who", "--time", "t", "--state", "x", "--state", "y", "--action", "go")
     more = ("--next-state", "x2", "--next-state", "y2", "--weight", "times", "--terminal", "2,2")
@@ -470,7 +521,7 @@ def test_several_columns_and_an_end_survive_the_round_trip(no_report):
     (found,) = json.loads(well("predict", "grid-fit", "--state", "1,2", "--json"))["choices"]
     assert (found["x"], found["y"]) == (1, 2)
     assert found["e"] == fit.policy[fit.state_labels.index((1, 2)), 0]
-    assert "(2, 2), where everything ends" in one_line(here("predict", "grid-fit", "--state", "2,2"))
+    assert "nothing is decided in (2, 2), which is terminal" in one_line(here("predict", "grid-fit", "--state", "2,2"))
 
 
 def test_on_a_horizon_the_period_is_asked_for(own, no_report):
@@ -493,7 +544,8 @@ def test_a_counterfactual_is_the_library_s():
     fit = rv.load("trips-fit")
     cf = fit.counterfactual(params={"shops": lambda x: 1.2 * x, "green": 0.0}, mdp=fit.mdp.replace(discount=0.8))
     words = ("--set", "shops*1.2", "--set", "green=0", "--discount", "0.8")
-    assert well("counterfactual", "trips-fit", *words).splitlines() == str(cf).splitlines()
+    assert well("counterfactual", "trips-fit", *words).splitlines() == cf.text(reword=in_flags).splitlines()
+    assert "revealed fit --errors hessian --joint counts" in cf.text(500, in_flags)
     well("counterfactual", "trips-fit", *words, "--out", "answer")
     assert sorted(os.listdir("answer")) == ["counterfactual.html", "policy.csv", "states.csv", "table.csv"]
     table = exact("answer/table.csv", index_col="quantity")
@@ -560,7 +612,7 @@ def test_compare_is_every_method_side_by_side_and_the_advice(no_report):
         assert f'method = "{method}"' in Path("compared", method, "config.toml").read_text()
     assert np.allclose(table["NFXP coef"], table["NPL coef"], atol=1e-7)  # a settled NPL is the maximum
     told = " ".join(out.split())
-    assert "MCE-IRL is NFXP under its other name" in told
+    assert "MCE-IRL is another name for NFXP" in told
     assert "Use " in told
     assert "Use " in Path("compared/advice.txt").read_text()
 

@@ -76,7 +76,7 @@ def test_stars_follow_the_p_values():
     ],
 )
 def test_names_that_occur_twice_are_numbered(names, expected):
-    table = compare_fits([GROUP4, MYOPIC, OTHER], names=names)
+    table = compare_fits([GROUP4, MYOPIC, MadeUp(llf=-170.0)], names=names)
     assert list(table.statistics.columns) == expected
     assert Reader(table.to_html()).rows[0][1:] == expected
 
@@ -102,6 +102,13 @@ def test_discount_agents_and_first_step_have_rows():
         ),
         ([{}, {"weighting": "occupancy"}], ["NFXP (sample)", "NFXP (occupancy)"]),
         ([{}, {"l2": 0.1}], ["NFXP (l2 = 0)", "NFXP (l2 = 0.1)"]),
+        ([{}, {"l2": 1.0 / 3000.0}], ["NFXP (l2 = 0)", "NFXP (l2 = 0.000333)"]),
+        ([{"names": ("RC", "x")}, {"names": ("RC", "y")}], ["NFXP (RC, x)", "NFXP (RC, y)"]),
+        (
+            [{}, {"coef": (1.0,) * 3, "errs": (1.0,) * 3, "names": ("RC", "x", "y"), "l2": 0.1}],
+            ["NFXP (2 features)", "NFXP (3 features)"],
+        ),
+        ([{}, {"linear": False}], ["NFXP (2 features)", "NFXP (function of 2 parameters)"]),
         ([{}, {"errors": ("cluster", False)}], ["NFXP (hessian)", "NFXP (cluster)"]),
         ([{"method": "NPL", "settled": False, "updates": k} for k in (2, 3)], ["NPL (2 updates)", "NPL (3 updates)"]),
         ([{}, {"discount": 0.0}, {"method": "CCP"}], ["NFXP (γ = 0.9999)", "NFXP (γ = 0)", "CCP"]),
@@ -226,3 +233,22 @@ def test_trips_to_other_goals_are_other_data():
     other = replace(one, demonstrations=replace(demos, steps=cut))
     assert "different data (different goals)" in " ".join(str(compare_fits([one, other])).split())
     assert "Trips" not in str(compare_fits([GROUP4, MYOPIC]))
+
+
+def test_fits_may_come_one_by_one():
+    names = list(compare_fits(GROUP4, MYOPIC, OTHER, names=["a", "b", "c"]).statistics.columns)
+    assert names == ["a", "b", "c"]
+    assert str(compare_fits(GROUP4, MYOPIC)) == str(compare_fits([GROUP4, MYOPIC]))
+    assert str(compare_fits([GROUP4, MYOPIC], ["a", "b"], True)) == str(
+        compare_fits([GROUP4, MYOPIC], names=["a", "b"], stars=True)
+    )
+    with pytest.raises(rv.errors.InvalidInput, match=r"one list of fits.*compare_fits\(\[a, b, c\]"):
+        compare_fits([GROUP4], MYOPIC)
+    with pytest.raises(rv.errors.InvalidInput, match=r"position 1"):
+        compare_fits(GROUP4, "MYOPIC")
+
+
+def test_a_fit_that_did_not_converge_has_a_footnote():
+    lost = MadeUp(method="CCP", code="separated", message="the likelihood has no maximum.")
+    assert "CCP: the likelihood has no maximum." in str(compare_fits([GROUP4, lost]))
+    assert "gradient norm" not in str(compare_fits([GROUP4, lost]))

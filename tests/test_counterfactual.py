@@ -122,7 +122,7 @@ def test_it_says_which_start_was_used():
     reward = rv.LinearReward(np.random.default_rng(0).normal(size=(4, 2, 1)))
     fit = estimate(mdp, reward, np.ones(1), np.eye(1))
     change: Any = {"params": {"theta0": 0.0}}
-    assert "Starts: all states alike." in str(counterfactual(fit, **change))
+    assert "Starts: uniform over the states that are not terminal." in str(counterfactual(fit, **change))
     assert "Starts: as given." in str(counterfactual(fit, **change, initial=np.eye(4)[1]))
     fit.demonstrations.starts = np.array([3.0, 1.0, 0.0, 0.0])
     assert "Starts: where the data started." in str(counterfactual(fit, **change))
@@ -218,7 +218,7 @@ def wrong(**arguments: Any) -> Any:
 @pytest.mark.parametrize(
     ("match", "error", "arguments"),
     [
-        wrong(match="something that changes"),
+        wrong(match="`counterfactual` requires at least one change"),
         wrong(match="Did you mean theta11", params={"theta_11": 1.0}),
         wrong(match="a number, or a function", params={"RC": "high"}),
         wrong(match="a number, or a function", params={"RC": np.nan}),
@@ -228,7 +228,12 @@ def wrong(**arguments: Any) -> Any:
         wrong(match="2 parameters", error=InvalidReward, reward=rv.LinearReward(np.zeros((40, 2, 3)))),
         wrong(match="shape", error=InvalidReward, reward=np.zeros((39, 2))),
         wrong(match="n_params, names", error=InvalidReward, reward="linear"),
-        wrong(match="both", error=InvalidOption, params={"RC": 1.0}, reward=np.zeros((40, 2))),
+        wrong(
+            match="`params` cannot be combined with `reward` given as numbers",
+            error=InvalidOption,
+            params={"RC": 1.0},
+            reward=np.zeros((40, 2)),
+        ),
         wrong(match="bands", error=InvalidOption, params={"RC": 1.0}, bands="jackknife"),
         wrong(match="level", error=InvalidOption, params={"RC": 1.0}, level=95),
         wrong(match="reps", error=InvalidOption, params={"RC": 1.0}, bands="delta", reps=10),
@@ -272,3 +277,12 @@ def test_frames_ask_for_an_action_and_a_known_quantity(bus):
     for arguments, match in ((("policy",), "action"), (("policy", "repalce"), "replace"), (("polcy",), "policy")):
         with pytest.raises(InvalidInput, match=match):
             cf.frame(*arguments)
+
+
+def test_welfare_at_two_discounts_carries_a_caveat(bus):
+    other = counterfactual(bus, mdp=bus.mdp.replace(discount=0.5))
+    assert "discounted by 0.99 and 0.5: their change does not say whether agents are better off" in " ".join(
+        str(other).split()
+    )
+    assert "discounted by" not in str(counterfactual(bus, params={"RC": 3.0}))
+    assert other.table().attrs["starts"] == other.frame("value").attrs["starts"] == f"Starts: {other.after.begins}."

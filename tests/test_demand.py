@@ -131,7 +131,7 @@ def test_print_shows_the_numbers():
     assert "expected “buy” per 12 decisions against price" in str(curve)
     assert "At the estimate, price = 1 (-0.073516 to 2.0735): 5.1067." in str(curve)
     assert "Bands at 95 %, delta method" in str(curve)
-    assert "Starts: all states alike." in str(curve)
+    assert "Starts: uniform over the states that are not terminal." in str(curve)
     assert "values;" not in str(curve)
     assert "5.1067" in curve.to_html()
 
@@ -161,8 +161,8 @@ def test_it_draws_on_axes_that_are_given_and_says_what_it_shows():
     [
         ("Did you mean price", InvalidInput, {"parameter": "prices"}),
         ("Did you mean buy", InvalidInput, {"action": "by"}),
-        ("index", InvalidInput, {"action": 2}),
-        ("index", InvalidInput, {"action": True}),
+        (r"one of leave, buy, or indices in 0…1; got 2", InvalidInput, {"action": 2}),
+        ("one of leave, buy; got True", InvalidInput, {"action": True}),
         ("values", InvalidInput, {"values": []}),
         ("values", InvalidInput, {"values": 3.0}),
         ("values", InvalidInput, {"values": [1.0, np.nan]}),

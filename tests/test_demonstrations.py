@@ -218,9 +218,46 @@ def test_agents_that_are_none_are_refused(agents):
         demos.subset(agents)
 
 
-def test_steps_as_pairs_get_the_remedy():
-    with pytest.raises(InvalidDemonstrations, match="zip"):
-        rv.Demonstrations.from_trajectories([[(0, 1), (1, 0), (0, 0)]], 2, 2)  # pyright: ignore[reportArgumentType]
+STEPS = [(0, 1), (1, 0), (0, 0)]
+
+
+@pytest.mark.parametrize("written", [STEPS, tuple(STEPS), np.array(STEPS), iter(STEPS), [list(step) for step in STEPS]])
+def test_steps_that_cannot_be_a_pair_are_steps(written):
+    demos = rv.Demonstrations.from_trajectories([written], 2, 2)
+    pair = rv.Demonstrations.from_trajectories([([0, 1, 0], [1, 0, 0])], 2, 2)
+    np.testing.assert_array_equal(demos.transition_counts.toarray(), pair.transition_counts.toarray())
+    np.testing.assert_array_equal(demos.counts, pair.counts)
+
+
+SQUARE = [(0, 1), (2, 1)]
+
+
+@pytest.mark.parametrize(
+    "written", [SQUARE, tuple(SQUARE), np.array(SQUARE), [[0, 1], [2, 1]], np.array(SQUARE).tolist()]
+)
+def test_what_may_be_steps_or_a_pair_is_refused_with_both(written):
+    with pytest.raises(InvalidDemonstrations) as caught:
+        rv.Demonstrations.from_trajectories([written], 3, 3)
+    told = str(caught.value)
+    assert "two steps or a list of states and one of actions (first at trajectory 0)" in told
+    assert "([0, 2], [1, 1]) for the steps: action 1 in state 0, then action 1 in state 2" in told
+    assert "([0, 1], [2, 1]) for states and actions: action 2 in state 0, then action 1 in state 1" in told
+    for clear, counts in ((([0, 2], [1, 1]), {(0, 1), (2, 1)}), (([0, 1], [2, 1]), {(0, 2), (1, 1)})):
+        found = rv.Demonstrations.from_trajectories([clear], 3, 3).counts
+        assert {(int(s), int(a)) for s, a in np.argwhere(found)} == counts
+
+
+def test_of_two_readings_the_one_that_is_possible_is_taken():
+    by_range = rv.Demonstrations.from_trajectories([SQUARE], 3, 2)  # there is no action 2: these are steps
+    np.testing.assert_array_equal(by_range.counts, [[0, 1], [0, 0], [0, 1]])
+    pair = rv.Demonstrations.from_trajectories([[[1, 2], [0, 1]]], 3, 2)  # nor here: states 1 and 2
+    np.testing.assert_array_equal(pair.counts, [[0, 0], [1, 0], [0, 1]])
+    others = rv.Demonstrations.from_trajectories([SQUARE, [(0, 1)]], 3, 3)  # the second can only be a step
+    assert others.counts[2, 1] == 1.0
+    pairs = rv.Demonstrations.from_trajectories([SQUARE, ([0, 1, 2], [2, 1])], 3, 3)  # the second can only be a pair
+    assert pairs.counts[0, 2] == 2.0
+    with pytest.raises(InvalidDemonstrations, match="trajectory 2"):
+        rv.Demonstrations.from_trajectories([[(0, 1)], ([0, 1, 2], [2, 1]), SQUARE], 3, 3)
 
 
 def test_a_frame_and_back_is_the_same():
@@ -231,8 +268,16 @@ def test_a_frame_and_back_is_the_same():
     demos = replace(given, state_labels=states, action_labels=actions)
     frame = demos.to_frame(id="bus", time="month", state="x", action="d", next_state="x'")
     assert frame["x"].tolist() == ["new", "worn", "broken", "worn", "broken"]
-    assert frame["month"].tolist() == [0, 1, 3, 0, 1]  # the second trajectory begins after a gap
-    names: Any = {"id": "bus", "time": "month", "state": "x", "action": "d", "next_state": "x'"}
+    assert frame["month"].tolist() == [0, 1, 0, 0, 1]
+    assert frame["episode"].tolist() == [0, 0, 1, 0, 0]
+    assert demos.to_frame(episode=None)["time"].tolist() == [
+        0,
+        1,
+        3,
+        0,
+        1,
+    ]  # where nothing tells them apart, a gap does
+    names: Any = {"id": "bus", "time": "month", "state": "x", "action": "d", "next_state": "x'", "episode": "episode"}
     back = rv.Demonstrations.from_frame(frame, **names, states=states, actions=actions)
     order = [back.ids.index(name) for name in demos.ids]
     np.testing.assert_array_equal(back.by_agent.toarray()[order], demos.by_agent.toarray())

@@ -117,7 +117,7 @@ def test_where_nothing_can_end_the_state_is_named():
 def test_without_a_host_discount_one_needs_a_start():
     model = loop().to("cpu").on_device
     alone, reward = replace(model, mdp=None), model.put(np.array([[-1.0, 0.0], [0.0, 0.0]]))
-    with pytest.raises(InvalidInput, match=r"`start`: expected a value to start from, at discount 1; got None"):
+    with pytest.raises(InvalidInput, match=r"`start` is required at discount 1"):
         soft_optimum(alone, reward)
     with jax.enable_x64(True):
         found = soft_optimum(alone, reward, start=model.put(np.zeros(2)))

@@ -26,6 +26,7 @@ PAGES = (
     "docs/econometrics.md",
     "docs/rewards.md",
     "docs/metrics.md",
+    "docs/transfer.md",
     "docs/worlds.md",
     "docs/choosing.md",
     "docs/command_line.md",

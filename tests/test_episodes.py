@@ -195,11 +195,17 @@ def test_transitions_are_cut_at_dones():
 
 
 def test_transitions_that_do_not_follow_each_other_are_broken_and_it_is_said():
-    """Shuffled transitions: nothing is known of what came before."""
+    """Rows are missing between them: what follows belongs to the same episode, and is no start."""
     demos = rv.Demonstrations.from_episodes(flat(dones=np.zeros(3, bool), next_obs=[3, 2, 1]), n_states=4)
     apart = rv.Demonstrations.from_trajectories([([0, 3], [1]), ([1, 2, 1], [1, 0])], 4, 2)
-    assert steps_of(demos) == steps_of(apart)
-    assert demos.notes == ("1 transitions do not begin where the one before led; trajectories are broken there.",)
+    np.testing.assert_array_equal(demos.transition_counts.toarray(), apart.transition_counts.toarray())
+    np.testing.assert_array_equal(demos.counts, apart.counts)
+    np.testing.assert_array_equal(demos.starts, [1, 0, 0, 0])
+    assert demos.n_agents == 1
+    assert demos.notes == (
+        "1 transition does not begin where the one before led; trajectories are broken there, what follows is not a "
+        "start, and times count on as if nothing were missing. Where an episode ended, `dones` must say so.",
+    )
 
 
 def in_a_loop(ends: list[tuple[bool, bool]]) -> list[Any]:
@@ -231,8 +237,10 @@ def test_steps_without_the_next_observation_are_cut_at_their_flags(flags, info):
 
 def test_steps_that_do_not_follow_each_other_are_broken_and_it_is_said():
     demos = rv.Demonstrations.from_episodes([(0, 1, 0.0, 1, False), (2, 1, 0.0, 3, False)], n_states=4, n_actions=2)
-    assert steps_of(demos) == steps_of(rv.Demonstrations.from_trajectories([([0, 1], [1]), ([2, 3], [1])], 4, 2))
-    assert "1 transitions do not begin where the one before led" in demos.notes[0]
+    apart = rv.Demonstrations.from_trajectories([([0, 1], [1]), ([2, 3], [1])], 4, 2)
+    np.testing.assert_array_equal(demos.transition_counts.toarray(), apart.transition_counts.toarray())
+    np.testing.assert_array_equal(demos.starts, [1, 0, 0, 0])
+    assert demos.notes[0].startswith("1 transition does not begin where the one before led")
 
 
 @pytest.mark.parametrize("info", [{}, {"TimeLimit.truncated": True}])
@@ -377,3 +385,38 @@ def test_the_end_of_taxi_is_met_as_often_as_episodes_end():
     end = world.mdp.n_states - 1
     assert world.mdp.terminal[end]
     assert demos.transition_counts[:, [end]].sum() == sum(one.ended for one in episodes) > 0
+
+
+# what could be read in two ways
+
+
+@pytest.mark.parametrize("T", [1, 2])
+def test_a_tuple_over_time_or_over_parts_is_refused_where_it_may_be_both(T):
+    """Two parts over two times: transposed, it would be other observations."""
+    told = (np.arange(2), np.arange(2) + 1)
+    with pytest.raises(rv.errors.InvalidDemonstrations, match="which may be both"):
+        rv.Demonstrations.from_episodes([episode(told, [0] * T)], state_of=lambda obs: int(obs[0]), n_states=4)
+    space = SimpleNamespace(spaces=(None, None))
+    data = SimpleNamespace(iterate_episodes=lambda: [episode(told, [0] * T)], observation_space=space)
+    seen: list[Any] = []
+    rv.Demonstrations.from_episodes(data, state_of=lambda obs: seen.append(obs) or int(obs[0]), n_states=4)
+    assert [tuple(map(int, obs)) for obs in seen] == [(0, 1), (1, 2)]  # a data set says of how many parts it is
+
+
+def test_next_observations_before_the_reward_are_noticed():
+    """(s, a, s', r, done) is written, too: rewards of 0 and 1 would be next states."""
+    right = [(0, 1, 1.0, 1, False), (1, 1, 0.0, 2, False), (2, 0, 1.0, 1, True)]
+    swapped = [(s, a, led, r, done) for s, a, r, led, done in right]
+    whole = [(s, a, led, int(r), done) for s, a, r, led, done in right]
+    assert rv.Demonstrations.from_episodes(right, n_states=4).transition_counts.sum() == 3
+    for written in (swapped, whole):
+        with pytest.raises(
+            rv.errors.InvalidDemonstrations, match=r"got what looks like \(obs, action, next_obs, reward"
+        ):
+            rv.Demonstrations.from_episodes(written, n_states=4)
+
+
+def test_observations_that_look_like_flags_are_refused_where_that_matters():
+    steps = [(False, 1, 0.0, True, False), (True, 0, 0.0, True, True)]  # next_obs and done, or two flags
+    with pytest.raises(rv.errors.InvalidDemonstrations, match="write them as 0 and 1"):
+        rv.Demonstrations.from_episodes(steps, state_of=int, n_states=2)

@@ -27,7 +27,7 @@ def test_the_pieces_of_a_fit_belong_together(fit):
     assert fit.converged
     assert fit.status.code == "converged"
     table = np.where(MDP.feasible, FEATURES @ fit.theta, 0.0)
-    np.testing.assert_allclose(fit.reward, table, atol=1e-14)
+    np.testing.assert_allclose(fit.reward, FEATURES @ fit.theta, atol=1e-14)  # of all pairs, offered or not
     used = np.where(fit.pi_tilde > 0, fit.pi_tilde, 1.0)
     payoff = (fit.pi_tilde * (table - np.log(used))).sum(axis=1)
     V = np.linalg.solve(dense_matrix(MDP, fit.pi_tilde), payoff)

@@ -467,7 +467,7 @@ def test_a_network_with_coordinates_has_a_map_of_flows():
     other = rv.environments.city(300, seed=1).network
     with pytest.raises(InvalidInput, match=r"`network`: expected the rv\.RoadNetwork that the trips were on"):
         build_fit_report(fit, network=other)
-    with pytest.raises(InvalidInput, match="`network`: expected None where trips have no goals"):
+    with pytest.raises(InvalidInput, match="`network` requires a fit of trips with goals"):
         build_fit_report(labelled_fit(), network=city.network)
 
 

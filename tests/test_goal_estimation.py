@@ -198,11 +198,11 @@ def test_a_model_without_a_value_anywhere_names_the_remedy():
 
 def test_models_on_a_horizon_and_rooms_too_small_are_refused(monkeypatch):
     made = SMALL["network"]
-    with pytest.raises(rv.errors.RevealedError, match="no goals, where a horizon ends every trip"):
+    with pytest.raises(rv.errors.RevealedError, match="`goal` cannot be combined with a horizon"):
         rv.NFXP(made.reward).fit(made.mdp.unroll(30), made.demos)
     monkeypatch.setattr("revealed.goal_estimation.MOST_STORED", 10)
     for fit in (rv.NPL(made.reward), rv.NFXP(made.reward, weighting="occupancy")):
-        with pytest.raises(InvalidOption, match=r"NFXP streams its goals\."):
+        with pytest.raises(InvalidOption, match=r"Use NFXP, which streams its goals\."):
             fit.fit(made.mdp, made.demos)
 
 

@@ -55,7 +55,7 @@ def test_without_labels_goals_are_indices(goal_trips, goal_fit):
 def test_what_each_goal_has_of_its_own_is_asked_for_by_goal(goal_fit, name):
     with pytest.raises(
         GoalsHaveTheirOwn,
-        match=rf"`fit\.{name}`: expected decisions without goals; got trips, whose .* Use fit\.\w+_for\(goal\)\.$",
+        match=rf"`fit\.{name}` depends on the goal of a trip\. Use fit\.\w+_for\(goal\)\.$",
     ):
         getattr(goal_fit, name)
     assert not hasattr(goal_fit, name)
@@ -137,7 +137,7 @@ def test_a_callback_sees_every_iterate_but_no_policy_for_there_is_one_per_goal(g
     assert [p.objective for p in seen] == list(fit.history["objective"])
     assert all(p.policy is None and p.log_policy is None for p in seen)
     for p in (seen[0], seen[-1]):
-        np.testing.assert_array_equal(p.reward, np.where(goal_trips.mdp.feasible, goal_trips.features @ p.theta, 0.0))
+        np.testing.assert_array_equal(p.reward, goal_trips.features @ p.theta)
     assert not pickle.loads(pickle.dumps(fit)).estimator.options.callback
 
 
@@ -186,9 +186,28 @@ def test_trips_drawn_from_a_fit_have_its_log_likelihood(goal_trips, goal_fit):
     np.testing.assert_array_equal(goal_fit.simulate(50, seed=3).counts, goal_fit.simulate(50, seed=3).counts)
 
 
+def test_weights_count_in_simulations_as_in_flows(goal_trips):
+    """Of trips that count five times as often there are five times as many; those that do not count are not drawn."""
+    places = np.unique(goal_trips.demos.destinations, return_inverse=True)[1]
+    weight = np.array([0.0, 5.0, *np.ones(places.max())])[places]
+    fit = rv.NFXP(goal_trips.reward).fit(goal_trips.mdp, goal_trips.demos.reweighted(weight))
+    often = lambda demos, w=None: np.bincount(demos.destinations, w, goal_trips.mdp.n_states)  # noqa: E731
+    first = goal_trips.demos.steps.first
+    wanted = often(goal_trips.demos, weight[goal_trips.demos.steps.agent[first]])
+    same = fit.simulate(seed=0)
+    np.testing.assert_array_equal(often(same), wanted)
+    assert same.origins.size == fit.n_observations == wanted.sum()
+    drawn = often(fit.simulate(4000, seed=1)) / 4000
+    np.testing.assert_allclose(drawn, wanted / wanted.sum(), atol=0.035)
+    even = often(goal_trips.demos) / goal_trips.demos.origins.size
+    assert np.abs(even - wanted / wanted.sum()).max() > 0.035  # the test could tell
+    total = fit.flows()["expected"].sum()
+    assert abs(same.n_decisions + same.origins.size - total) < 0.15 * total
+
+
 def test_places_to_simulate_between_are_checked(goal_fit):
     wrong: list[tuple[dict[str, Any], str]] = [
-        ({"origins": [0]}, "both or neither"),
+        ({"origins": [0]}, "`origins` requires `destinations`"),
         ({"n": 3, "origins": [0], "destinations": [1]}, "Repeat them instead"),
         ({"origins": [0, 1], "destinations": [2]}, "as many as origins"),
     ]

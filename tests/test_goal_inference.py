@@ -85,7 +85,7 @@ def test_a_settled_npl_is_as_sure_as_maximum_likelihood(goal_trips, goal_fit):
 def test_what_cannot_be_told_is_said(goal_trips, goal_fit):
     network = rv.NeuralReward(goal_trips.features, hidden=(2,), seed=0, activation="tanh")
     neural = rv.NFXP(network, l2=1e-2, max_iter=3, optimizer="lbfgs").fit(goal_trips.mdp, goal_trips.demos)
-    with pytest.raises(InvalidOption, match=r'"hessian" or "bootstrap" where trips have goals'):
+    with pytest.raises(InvalidOption, match=r"needs scores of single decisions.* Use fit\.bootstrap\(\)"):
         neural.cov_params(kind="opg")
     with pytest.raises(InvalidOption, match="`joint`"):
         goal_fit.cov_params(joint=True)

@@ -65,7 +65,7 @@ def assert_same_steps(one: rv.Demonstrations, other: rv.Demonstrations) -> None:
     assert other.steps is not None
     for field in fields(one.steps):
         mine, theirs = getattr(one.steps, field.name), getattr(other.steps, field.name)
-        if field.name not in ("row", "weight"):
+        if field.name not in ("row", "weight", "entry"):
             np.testing.assert_array_equal(mine, theirs, err_msg=field.name)
     np.testing.assert_array_equal(one.starts, other.starts)
     np.testing.assert_array_equal(one.by_agent.toarray(), other.by_agent.toarray())
@@ -112,11 +112,12 @@ def test_the_parts_by_goal_add_up_to_the_whole(found):
 
 @given(trips(), st.lists(st.sampled_from("abc"), min_size=6, max_size=6))
 def test_a_frame_and_back_keeps_goals(found, names):
-    """Also of agents with several trips, each to its own goal; a gap in time stands between them."""
+    """Also of agents with several trips, each to its own goal, which a column tells apart."""
     given_ids = names[: len(found)]
     first = replace(from_trips(found, ids=given_ids), state_labels=LINKS, action_labels=TURNS)
     frame = first.to_frame(**COLUMNS, next_state="to", goal="goal")
-    back = rv.Demonstrations.from_frame(frame, **COLUMNS, next_state="to", goal="goal", states=LINKS, actions=TURNS)
+    known: Any = {"states": LINKS, "actions": TURNS, "episode": "episode" if "episode" in frame else None}
+    back = rv.Demonstrations.from_frame(frame, **COLUMNS, next_state="to", goal="goal", **known)
     assert back.steps is not None
     assert back.destinations is not None
     assert first.destinations is not None
@@ -134,7 +135,7 @@ def test_trajectories_are_told_apart_step_by_step():
     assert whole.steps is not None
     np.testing.assert_array_equal(whole.steps.goal, np.array(GOALS)[whole.trajectory])
     table = whole.to_frame(**COLUMNS, goal="goal").sample(frac=1.0, random_state=1)
-    read = rv.Demonstrations.from_frame(table, **COLUMNS, goal="goal", n_states=S)
+    read = rv.Demonstrations.from_frame(table, **COLUMNS, goal="goal", n_states=S, episode="episode")
     np.testing.assert_array_equal(read.trajectory, [0, 0, 0, 1, 1, 2, 2])  # both of ann's, then bob's
     np.testing.assert_array_equal(read.destinations, [3, 3, 5])
 
@@ -203,7 +204,7 @@ def test_episodes_may_have_goals():
     np.testing.assert_array_equal(passed.destinations, [3])
     with pytest.raises(InvalidDemonstrations, match=r"`goal`.*'mil' \(first at episode 1\). Did you mean mill"):
         rv.Demonstrations.from_episodes([steps, steps], mdp, goal=["mill", "mil"])
-    with pytest.raises(InvalidDemonstrations, match=r"goes on after.*trip 0, time 2, state 'gate'"):
+    with pytest.raises(InvalidDemonstrations, match=r"cannot go on after.*trip 0, time 2, state 'gate'"):
         rv.Demonstrations.from_episodes([steps], mdp, goal="gate")
 
 
@@ -265,9 +266,7 @@ def test_goals_that_are_none_are_refused_with_the_trajectory():
 
 def test_a_trip_does_not_go_on_behind_its_goal():
     remedy = "Drop what follows its arrival, or give each trip an id of its own."
-    text = (
-        "`goal`: expected trips that end on entering their goals; got a trip that goes on after it has reached its goal"
-    )
+    text = "a trip cannot go on after it has reached its goal"
     assert message(lambda: demos(goal=[3, 3, 3], ids=["ann", "bob", "cas"])) == (
         f"{text} (first at trip 'bob', time 1, state 3). {remedy}"
     )
@@ -282,7 +281,7 @@ def test_a_goal_that_changes_on_the_way_is_refused():
     assert message(lambda: rv.Demonstrations.from_frame(table, **COLUMNS, goal="goal")) == (
         "`goal`: expected one goal for the whole of a trip; got 'y' and then 'x', of id 'b' at time 6 "
         "(first at row 0). "
-        "Give each trip an id of its own, or leave a gap in time between trips."
+        "Give each trip an id of its own, or name the column that tells an id's trips apart: episode=."
     )
     apart = table.assign(n=[7, 5, 4])
     read = rv.Demonstrations.from_frame(apart, **COLUMNS, goal="goal", states=["0", "1", "2", "x", "y"])
@@ -309,7 +308,7 @@ def test_bad_columns_of_goals_are_refused():
 def test_goals_need_single_decisions():
     table = demos().to_frame(**COLUMNS, goal="goal")
     remedy = "Pass keep_steps=True to read it into memory, or read a part of the trips."
-    expected = f"`goal`: expected None, where a panel is only counted; got 'goal'. {remedy}"
+    expected = f"`goal` requires single decisions, and a panel of this size is only counted. {remedy}"
     for frame in (table, duckdb.from_df(table), pl.from_pandas(table).lazy()):
         with pytest.raises(InvalidInput) as caught:
             rv.Demonstrations.from_frame(frame, **COLUMNS, goal="goal", keep_steps=False)
@@ -329,7 +328,7 @@ def test_large_files_are_not_counted_behind_the_users_back(monkeypatch):
 def test_a_horizon_has_no_goals():
     found = rv.Demonstrations.from_trajectories([([0, 1], [1])], 4, 2, goal=3)
     assert message(lambda: found.lift(corridor(4).unroll(3))) == (
-        "`goal`: expected no goals, where a horizon ends every trip; got trips toward 1 goal. "
+        "`goal` cannot be combined with a horizon, which ends every trip. "
         "Use mdp.base, where a trip ends on entering its goal, whenever that is; or leave goals out."
     )
     assert found.lift(corridor(4)) is found

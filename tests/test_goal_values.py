@@ -180,10 +180,7 @@ def test_starts_without_a_way_are_named():
     assert not reaches(mdp, 0)[1]
     with pytest.raises(InvalidInput) as raised:
         found.visits(np.ones(12))
-    assert str(raised.value) == (
-        "`starts`: expected states from which the goal can be reached; got no way leads from state 'link 1' "
-        "(first at goal 'link 0')."
-    )
+    assert str(raised.value) == "goal 'link 0' cannot be reached from state 'link 1'."
 
 
 def test_goals_that_are_no_states_and_models_that_are_none_are_refused():

@@ -331,3 +331,12 @@ def test_units_of_features_do_not_matter():
     demos = rv.simulate(mdp, rv.solve(mdp, x @ [2.0, 5.0]).policy, n=200, length=60, seed=0)
     found = [rv.NFXP(rv.LinearReward(x * [1.0, u])).fit(mdp, demos).goodness.statistic for u in (1.0, 1e-4, 1e5)]
     np.testing.assert_allclose(found, found[0], rtol=1e-8)
+
+
+def test_separated_choices_are_no_search_that_did_not_end():
+    mdp = shuffled(4)
+    features = np.zeros((4, 2, 1))
+    features[:, 1, 0] = 1.0
+    fit = rv.NFXP(rv.LinearReward(features)).fit(mdp, rv.Demonstrations.from_counts(np.tile([0.0, 9.0], (4, 1))))
+    assert fit.status.code == "separated"
+    assert "the likelihood has no maximum" in str(fit.goodness)

@@ -45,7 +45,7 @@ def test_links_are_called_by_their_nodes_and_in_multigraphs_by_their_keys():
     network = rv.RoadNetwork.from_networkx(town_graph(), u_turns=False)
     assert ("A", "B") in network.links
     assert network.turn_index(("A", "B"), ("B", "C")) >= 0
-    with pytest.raises(InvalidInput, match="a link that follows"):
+    with pytest.raises(InvalidInput, match="no turn leads from"):
         network.turn_index(("A", "B"), ("B", "A"))
     graph = nx.MultiDiGraph([(1, 2), (1, 2), (2, 3)])
     multi = rv.RoadNetwork.from_networkx(graph)
@@ -103,8 +103,8 @@ def test_graphs_that_cannot_be_meant():
     with raises("`graph`: expected nodes of different names; got 1 and '1'. Rename one."):
         rv.RoadNetwork.from_networkx(nx.DiGraph([(1, "1")]))
     with raises(
-        "`link`: expected None for a graph without directions, whose edges are two links each; got 'name'. Leave it "
-        "out; the links are called (u, v) then. Or pass a directed graph."
+        "`link` requires a directed graph: an undirected edge is two links. Leave it out, and links are called (u, v); "
+        "or pass a directed graph."
     ):
         rv.RoadNetwork.from_networkx(town_graph().to_undirected(), link="name")
     with raises(

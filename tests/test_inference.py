@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 import revealed as rv
+from models import draw, random_mdp
 from revealed.curvature import difference_hessian
 from revealed.errors import InvalidOption
 from revealed.inference import Evidence
@@ -296,7 +297,7 @@ def test_kinds_that_have_no_meaning_are_refused():
         known.cov_params("opg", joint=True)
     with pytest.raises(InvalidOption, match="kind"):
         fit.cov_params("hc3")
-    with pytest.raises(InvalidOption, match="with_errors"):
+    with pytest.raises(InvalidOption, match='`reps` requires `kind="bootstrap"`'):
         fit.with_errors("opg", reps=10)
 
 
@@ -329,3 +330,16 @@ def test_a_weight_per_state_and_a_network_get_errors_from_products_alone():
     expected = (up.reshape(-1)[seen] - down.reshape(-1)[seen]) / 2e-5
     np.testing.assert_allclose(fit.evidence.scores[:, k], expected, rtol=1e-6, atol=1e-7)
     assert np.isfinite(fit.cov_params("robust").to_numpy()).all()
+
+
+def test_errors_of_a_large_network_say_what_to_do_instead(monkeypatch):
+    mdp = random_mdp(6, 2)
+    features = np.random.default_rng(0).normal(size=(6, 2, 3))
+    demos = draw(mdp, features @ np.ones(3), n=20)
+    monkeypatch.setattr("revealed.inference.MOST_PARAMETERS", 2)
+    fit = rv.NFXP(rv.LinearReward(features)).fit(mdp, demos)
+    for asked in (fit, fit.with_errors("cluster")):
+        with pytest.raises(InvalidOption, match=r"too many .*at most 2 parameters.*with_errors\(.bootstrap"):
+            _ = asked.bse
+    with pytest.raises(InvalidOption, match=r"`kind`.*Did you mean cluster\?"):
+        fit.with_errors("clustered")

@@ -72,15 +72,16 @@ def test_without_labels_states_and_actions_are_numbers():
     assert fit.table().loc[2, 1] == fit.policy[2, 1]
 
 
-def test_what_cannot_be_done_earns_nothing_and_who_was_not_seen_has_no_frequencies():
+def test_what_cannot_be_done_has_no_value_and_who_was_not_seen_has_no_frequencies():
     feasible = np.array([[True, True], [True, False], [True, True], [True, True]])
     terminal = np.array([False, False, False, True])
     mdp = model(feasible=feasible, terminal=terminal)
     demos = rv.Demonstrations.from_trajectories([([0, 1, 1], [1, 0]), ([0, 0], [0])], 4, 2)
     fit = rv.CCP(REWARD, l2=0.1).fit(mdp, demos)
     blank = ~mdp.feasible
-    for what in ("reward", "q"):
-        np.testing.assert_array_equal(fit.table(what).isna().to_numpy(), blank)
+    np.testing.assert_array_equal(fit.table("q").isna().to_numpy(), blank)
+    np.testing.assert_array_equal(fit.table("reward").to_numpy(), fit.reward)  # the reward model knows all pairs
+    assert fit.reward[blank].all()
     np.testing.assert_array_equal(fit.table("policy").to_numpy()[blank], 0.0)
     assert fit.table("frequencies").isna().all(axis=1).tolist() == [False, False, True, True]
     table = fit.table("policy")
@@ -112,7 +113,7 @@ def test_labels_of_several_columns_are_tuples():
     cells = ((0, "n"), (0, "s"), (1, "n"), (1, "s"))
     fit = rv.NFXP(REWARD).fit(model(cells), draw(model(cells)))
     assert list(fit.table().index) == list(cells)
-    assert fit.table().index.name == "state"
+    assert list(fit.table().index.names) == ["state_0", "state_1"]
     assert fit.table().at[(1, "n"), "go"] == fit.policy[2, 1]
     assert fit.predict((1, "n"), deterministic=True)[0] == MOVES[fit.policy[2].argmax()]
     answer, _ = fit.predict([(1, "n"), (0, "s")], deterministic=True)
@@ -158,7 +159,9 @@ def test_other_names_permute_the_results_and_change_nothing_else(method):
 
 def _from_data_alone(method: Any, table: pd.DataFrame) -> rv.Fit:
     """States in the order of their labels; the model and its features follow that order."""
-    demos = rv.Demonstrations.from_frame(table, id="id", time="time", state="state", action="action", next_state="to")
+    roles: Any = {"id": "id", "time": "time", "state": "state", "action": "action", "next_state": "to"}
+    orders: Any = {"states": sorted(table.state.unique()), "actions": sorted(table.action.unique())}
+    demos = rv.Demonstrations.from_frame(table, **roles, **orders)
     assert demos.state_labels is not None
     assert demos.action_labels is not None
     place = [_old(label, PLACES, ("d", "a", "c", "b")) for label in demos.state_labels]
@@ -196,13 +199,15 @@ def test_whole_numbers_stay_indices_in_and_out(fit):
     assert [MOVES[a] for a in fit.predict([0, 3], seed=3)[0]] == by_name.tolist()  # the same draws
 
 
-def test_labels_that_are_whole_numbers_go_in_as_text():
+def test_labels_that_are_whole_numbers_are_labels_and_never_indices():
     years = (30, 20, 10, 0)
     fit = rv.NFXP(REWARD).fit(model(years), draw(model(years)))
-    assert fit.predict(0, deterministic=True)[0] == fit.policy[0].argmax()  # the index 0, not the label
-    assert fit.predict("0", deterministic=True)[0] == MOVES[fit.policy[3].argmax()]
-    with pytest.raises(rv.errors.InvalidInput, match="Labels that are whole numbers go in as text"):
-        fit.predict(20)
+    for zero in (0, "0", np.int64(0)):
+        assert fit.predict(zero, deterministic=True)[0] == MOVES[fit.policy[3].argmax()]
+    answer, _ = fit.predict(np.array([[20], [0]]), deterministic=True)
+    assert answer.tolist() == [[MOVES[fit.policy[s].argmax()]] for s in (1, 3)]
+    with pytest.raises(rv.errors.InvalidInput, match="one of 30, 20, 10, 0; got 1"):
+        fit.predict(1)
 
 
 def test_states_by_name_and_actions_by_number_where_actions_have_no_labels():
@@ -416,12 +421,12 @@ def test_a_label_that_the_model_does_not_know_is_named_with_what_is_near():
 
 def test_actions_are_found_by_the_text_of_their_labels():
     fit = rv.NFXP(REWARD).fit(model(PLACES, (10, 20)), draw(model(PLACES, (10, 20))))
-    frames = [fit.counterfactual({"effort": 0.0}, bands=None).frame("policy", a) for a in (20, "20", np.int64(20), 1)]
+    frames = [fit.counterfactual({"effort": 0.0}, bands=None).frame("policy", a) for a in (20, "20", np.int64(20))]
     for frame in frames:
         assert frame["before"].tolist() == frames[0]["before"].tolist()
-    message = r"one of 10, 20, or an index in 0…1; got '200'\.$"
-    with pytest.raises(rv.errors.InvalidInput, match=message):
-        fit.demand_curve("effort", [0.0], action="200", bands=None)
+    for action in ("200", 1):
+        with pytest.raises(rv.errors.InvalidInput, match=rf"one of 10, 20; got {action!r}\.$"):
+            fit.demand_curve("effort", [0.0], action=action, bands=None)
     assert fit.demand_curve("effort", [0.0], action="20", bands=None).action == 20
 
 

@@ -264,9 +264,7 @@ def test_cases_that_were_not_asked_about_are_refused():
     network = overlapping()
     pairs, goals = (sizes_of(network, {("o", "d"): 1.0}, per=per) for per in ("pair", "goal"))
     d, p = network.index("d"), network.index("p")
-    with pytest.raises(
-        InvalidInput, match=r"`origin`: expected the link where the trip starts: sizes are those of pairs"
-    ):
+    with pytest.raises(InvalidInput, match=r"`origin` is required: these link sizes are per pair of origin and goal"):
         pairs.of(d)
     with pytest.raises(
         InvalidInput, match=r"expected one of the 1 cases they were made for; got a trip from 'p' to 'd'"
@@ -283,9 +281,7 @@ def test_sizes_need_a_plain_model_and_known_options():
         sizes_of(network, {("o", "d"): 1.0}, per="trip")
     with pytest.raises(InvalidInput, match=r"`reward`: expected a plain reward at which flows are expected"):
         rv.link_size(network, reward, [-1.0, -1.0], {("o", "d"): 1.0})
-    with pytest.raises(
-        InvalidInput, match=r"`demand`: expected destinations that can be reached; got 1 trips of 1 pair"
-    ):
+    with pytest.raises(InvalidInput, match=r"^1 trips of 1 pair cannot reach their destination"):
         sizes_of(network, {("d", "o"): 1.0})
     with pytest.raises(InvalidInput, match=r"`sizes`: expected what rv\.link_size\(\.\.\.\) returns; got ndarray"):
         rv.LinkSizeReward(network.reward("cost"), np.ones(3))  # pyright: ignore[reportArgumentType]
@@ -357,3 +353,25 @@ def test_a_fit_with_link_sizes_is_bootstrapped_side_by_side():
     one, two = (fit.bootstrap(reps=4, seed=1, jobs=jobs, progress=False) for jobs, fit in enumerate(fits, 1))
     np.testing.assert_allclose(two.theta, one.theta, rtol=1e-9)
     assert one.theta.std(axis=0).min() > 0.0
+
+
+@pytest.mark.parametrize("per", ["pair", "goal"])
+def test_sizes_of_another_order_of_the_links_are_refused(per):
+    """Sizes and turns are known by number: on the same links in another order they would be those of other links."""
+    network = streets(3)
+    demand = {("00-01", "21-22"): 30, ("20-21", "01-02"): 30}
+    trips = model(network).simulate(demand, seed=0)
+    other = rv.RoadNetwork.from_frame(network.links_frame.sample(frac=1.0, random_state=1))
+    rewards = [sized(each, demand, per) for each in (network, other)]
+    with pytest.raises(
+        InvalidReward, match=r"link sizes of the model's links in their order \(.*\); got sizes of 00-01"
+    ):
+        rv.NFXP(rewards[0], l2=1e-3).fit(other.mdp, trips)
+    options = {"l2": 1e-3, "start": [-1.0, -1.5, 0.0]}
+    fits = [rv.NFXP(r, **options).fit(n.mdp, trips) for r, n in zip(rewards, (network, other), strict=True)]
+    np.testing.assert_allclose(fits[1].theta, fits[0].theta, rtol=1e-5)
+
+
+def sized(network, demand, per):
+    plain = network.reward(["travel_time", "constant"])
+    return rv.LinkSizeReward(plain, rv.link_size(network, plain, [-1.0, -1.5], demand, per=per))

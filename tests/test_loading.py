@@ -237,7 +237,8 @@ ESTIMATES: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("how", ESTIMATES)
 def test_labels_and_transitions_that_were_estimated(tmp_path, how):
-    demos = rv.Demonstrations.from_frame(bus_log(), **ROLES)
+    orders: Any = {"states": ["few", "many", "more", "most"], "actions": ["keep", "replace"]}
+    demos = rv.Demonstrations.from_frame(bus_log(), **ROLES, **orders)
     mdp = rv.MDP(rv.estimate_transitions(demos, **ESTIMATES[how]), discount=0.9)
     x = np.column_stack([np.arange(4.0), [0.0, 1.0, 1.0, 0.0]])
     fit = rv.NFXP(rv.LinearReward(np.stack([x, 0 * x + [0.0, 1.0]], axis=1), names=["x", "y"])).fit(mdp, demos)
@@ -505,6 +506,146 @@ def put(*path: str, value: Any) -> Any:
 def test_parts_that_contradict_each_other_are_refused(small, change, message):
     with pytest.raises(rv.errors.UnreadableFit, match=message):
         rv.load(forged(small, change))
+
+
+# what follows from θ: edits whose checksums hold
+
+MASKED = rv.NFXP(REWARD).fit(MDP, DEMOS)
+STOPPED = rv.NFXP(REWARD, max_iter=1, optimizer="lbfgs").fit(MDP, DEMOS)
+APART = rv.NFXP(rv.LinearReward(np.eye(2)[:, :, None]), max_iter=8).fit(
+    rv.MDP(np.full((2, 2, 2), 0.5)), rv.Demonstrations.from_counts([[5, 0], [0, 5]])
+)
+BLIND = rv.NFXP(rv.LinearReward(np.dstack([FEATURES, FEATURES[:, :, :1]]))).fit(MDP, DEMOS)
+
+
+def more(name: str, place: Any, by: float) -> Any:
+    def change(document: Any, arrays: Any) -> None:
+        arrays[name] = arrays[name].copy()
+        arrays[name][place] += by
+
+    return change
+
+
+def moved(document: Any, arrays: Any) -> None:
+    """T leads elsewhere from a pair that is offered, wherever it is written."""
+    for name in ("mdp/transitions/matrix", "mdp/_original/transitions"):
+        indices = arrays[f"{name}/indices"].copy()
+        row = int(np.flatnonzero(MDP.feasible.reshape(-1))[3])
+        first = slice(*arrays[f"{name}/indptr"][row : row + 2])
+        indices[first] = np.sort((indices[first] + 1) % MDP.n_states)
+        arrays[f"{name}/indices"] = indices
+
+
+def uphill(document: Any, arrays: Any) -> None:
+    """A stopped search that calls itself converged, with the numbers that would go with it."""
+    document["status"]["fields"]["code"] = "converged"
+    document["gradient_norm"] = 1e-12
+    arrays["units"] = arrays["units"] * 1e12
+
+
+def all_but_q(document: Any, arrays: Any) -> None:
+    """Another reward and θ, which go together, with the behaviour of the old."""
+    arrays["theta"] = 2.0 * arrays["theta"]
+    arrays["reward"] = 2.0 * arrays["reward"]
+
+
+PAIR = tuple(int(i) for i in np.argwhere(MDP.feasible)[4])
+OFFERED = int(MDP._original["transitions"].indptr[np.flatnonzero(MDP.feasible.reshape(-1))[4]])  # in the data of T
+
+
+@pytest.mark.parametrize(
+    ("fit", "change", "message"),
+    [
+        (MASKED, more("q", PAIR, 0.1), "Bellman's equation"),
+        (MASKED, more("value", PAIR[0], 0.1), "Bellman's equation"),
+        (MASKED, more("q", ..., 1.0), "Bellman's equation"),
+        (MASKED, more("reward", PAIR, 0.1), "whose reward does not fit its model"),
+        (MASKED, more("theta", 0, 0.01), "whose reward does not fit its model"),
+        (MASKED, all_but_q, "Bellman's equation"),
+        (MASKED, moved, "Bellman's equation"),
+        (MASKED, more("mdp/_original/transitions/data", OFFERED, 1e-4), "transitions are not those it was made of"),
+        (MASKED, more("demonstrations/by_agent/data", 0, 1.0), "by_agent are not the counts of the decisions"),
+        (MASKED, more("demonstrations/transition_counts/data", 0, 1.0), "transition_counts are not the counts"),
+        (MASKED, put("objective", value=-0.5), "the objective is -0.5, but -"),
+        (MASKED, put("gradient_norm", value=0.5), "the gradient norm is 0.5, but"),
+        (MASKED, put("own_policy", value=False), "with π̃ of another"),
+        (MASKED, put("settled", value=True), "nothing to settle"),
+        (MASKED, put("options", "l2", value=0.5), "the objective is"),
+        (MASKED, put("options", "max_iter", value=5), "other options than the fit"),
+        (STOPPED, put("status", "fields", "code", value="converged"), "its estimate is no maximum"),
+        (STOPPED, put("gradient_norm", value=1e-12), "the gradient norm is 1e-12, but"),
+        (STOPPED, uphill, "its estimate is no maximum"),
+        (APART, put("status", "fields", "code", value="converged"), "its estimate is separated|no maximum"),
+        (APART, put("status", "fields", "code", value="unidentified"), "weights run away|no maximum"),
+        (BLIND, put("status", "fields", "code", value="converged"), "its estimate is unidentified"),
+    ],
+)
+def test_what_follows_from_the_estimate_is_recomputed(tmp_path, fit, change, message):
+    assert {id(STOPPED): "iteration_limit", id(APART): "separated", id(BLIND): "unidentified"}.get(
+        id(fit), "converged"
+    ) == fit.status.code
+    with pytest.raises(rv.errors.UnreadableFit, match=message):
+        rv.load(forged(fit.save(tmp_path / "fit.zip"), change))
+
+
+def smoothed(document: Any, arrays: Any) -> None:
+    document["options"]["first_step"] = document["estimator"]["arguments"]["first_step"] = "smoothed"
+
+
+def test_pi_tilde_of_ccp_is_estimated_again_and_that_of_npl_must_have_settled(tmp_path):
+    file = rv.CCP(REWARD, first_step="smoothed").fit(MDP, DEMOS).save(tmp_path / "fit.zip")
+    other = rv.CCP(REWARD, first_step="frequency").fit(MDP, DEMOS).save(tmp_path / "other.zip")
+    with zipfile.ZipFile(other) as archive:
+        theirs = {n.removesuffix(".npy"): np.load(archive.open(n)) for n in archive.namelist() if n.endswith(".npy")}
+    with pytest.raises(rv.errors.UnreadableFit, match=r"Bellman|pi_tilde"):
+        rv.load(forged(file, lambda d, a: a.update(pi_tilde=theirs["pi_tilde"])))
+    with pytest.raises(rv.errors.UnreadableFit, match="pi_tilde is another"):
+        rv.load(forged(other, smoothed))
+    fit = rv.NPL(REWARD, updates=2, first_step="smoothed").fit(MDP, DEMOS)
+    assert fit.settled is False
+    with pytest.raises(rv.errors.UnreadableFit, match="has settled, it says, but moves by"):
+        rv.load(forged(fit.save(tmp_path / "npl.zip"), put("settled", value=True)))
+
+
+def test_files_without_units_are_read_and_their_gradients_come_near(tmp_path):
+    """As they were written before `units` was."""
+
+    def older(gradient: float | None = None) -> Any:
+        def change(document: Any, arrays: Any) -> None:
+            del document["units"], arrays["units"]
+            if gradient is not None:
+                document["gradient_norm"] = gradient
+
+        return change
+
+    for fit in (MASKED, STOPPED):
+        saved = fit.save(tmp_path / "fit.zip")
+        loaded: Any = rv.load(forged(saved, older()))
+        assert (loaded.units, loaded.gradient_norm) == (None, fit.gradient_norm)
+    with pytest.raises(rv.errors.UnreadableFit, match="the gradient norm is 1e-09, but"):
+        rv.load(forged(saved, older(1e-9)))
+
+
+def test_rewards_where_nothing_is_chosen_do_not_count(tmp_path):
+    """A table of the reward may be zero there, or what the reward would be."""
+    table = np.where(MDP.feasible, MASKED.reward, 7.0)
+    loaded: Any = rv.load(forged(MASKED.save(tmp_path / "fit.zip"), lambda d, a: a.update(reward=table)))
+    np.testing.assert_array_equal(loaded.policy, MASKED.policy)
+
+
+def test_an_archive_behind_a_fit_is_not_loaded_for_it(tmp_path):
+    one, two = MASKED.save(tmp_path / "one.zip"), STOPPED.save(tmp_path / "two.zip")
+    one.write_bytes(one.read_bytes() + two.read_bytes())
+    with pytest.raises(rv.errors.UnreadableFit, match="damaged"):
+        rv.load(one)
+
+
+def test_of_very_large_models_only_the_product_with_t_is_asked(tmp_path, monkeypatch):
+    monkeypatch.setattr("revealed.recomputed.MOST_SOLVED", 5)
+    file = STOPPED.save(tmp_path / "fit.zip")
+    assert rv.load(forged(file, put("gradient_norm", value=1e-12))).gradient_norm == 1e-12
+    with pytest.raises(rv.errors.UnreadableFit, match="Bellman's equation"):
+        rv.load(forged(file, more("q", PAIR, 0.1)))
 
 
 def test_nothing_is_wrong_with_a_forgery_that_changes_nothing(small):

@@ -94,7 +94,7 @@ def test_labels_on_a_finite_horizon(frame):
 def test_first_time_puts_late_entrants_where_they_are():
     table = pd.DataFrame({"who": [1, 1, 2, 2], "t": [3, 4, 5, 6], "x": [0, 1, 0, 1], "d": 0})
     horizon = machine(labels=False).unroll(5)
-    own, common = read(table, n_states=3, n_actions=2), read(table, n_states=3, n_actions=2, first_time=3)
+    own, common = (read(table, n_states=3, n_actions=2, first_time=zero) for zero in ("own", 3))
     np.testing.assert_array_equal(np.flatnonzero(own.lift(horizon).counts[:, 0]), [0, 4])
     np.testing.assert_array_equal(np.flatnonzero(common.lift(horizon).counts[:, 0]), [0, 4, 6, 10])
     np.testing.assert_array_equal(np.flatnonzero(common.lift(horizon).starts), [0, 6])

@@ -431,7 +431,8 @@ def test_labels_of_held_out_demonstrations_are_matched_by_name():
     plain = rv.Demonstrations.from_trajectories([([place[s] for s, _ in rows], [place[a] for _, a in rows])], 3, 2)
     assert evaluate(fit, mdp, truth, named) == evaluate(fit, mdp, truth, plain)
     assert nll(fit, named) == nll(fit, plain)
-    assert nll(fit.policy, named) != pytest.approx(nll(fit, named), rel=0.01)  # an array knows no names
+    assert nll(fit.policy, named) == nll(fit.table("policy"), named) == nll(fit, named)  # they know their names
+    assert nll(fit.policy.copy(), named) != pytest.approx(nll(fit, named), rel=0.01)  # an array knows no names
 
 
 # ----------------------------------------------------------------------------------------------------- bad input
@@ -586,16 +587,16 @@ def test_what_is_not_a_model_or_a_fit_is_refused_with_a_remedy():
     world = rv.environments.obstacleworld(size=4)
     with pytest.raises(InvalidInput, match=r"`mdp`.*Obstacleworld.*`\.mdp`"):
         evd(world, world.true_reward, world.true_reward)  # pyright: ignore[reportArgumentType]
-    with pytest.raises(InvalidInput, match=r"`fit`.*ndarray"):
+    with pytest.raises(InvalidInput, match=r"`fit`.*an array.*policy or a reward.*policy=table"):
         rv.evaluate(world.expert, world.mdp, world.true_reward)
 
 
 @pytest.mark.parametrize(
     ("wrong", "remedy"),
     [
-        (lambda world, fit: evd(world.mdp, world.true_reward, fit), "`.reward`"),
+        (lambda world, fit: evd(world.mdp, world.true_reward, rv.solve(world.mdp, fit)), "`.reward`"),
         (lambda world, fit: evd(world.mdp, world, fit.reward), "`.true_reward`"),
-        (lambda world, fit: rv.solve(world.mdp, fit), "`.reward`"),
+        (lambda world, fit: rv.solve(world.mdp, rv.solve(world.mdp, fit)), "`.reward`"),
         (lambda world, fit: nll(world, fit.demonstrations), "`.expert`"),
         (lambda world, fit: rv.simulate(world.mdp, world, 1, 1), "`.expert`"),
         (lambda world, fit: epic(world.mdp, fit.reward, fit.reward, fit.demonstrations), "`.counts`"),

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import revealed as rv
+from revealed.labels import Order
 from revealed.naming import (
     Names,
     in_words,
@@ -27,13 +28,17 @@ def test_names_are_labels_as_python_writes_them_else_numbers():
     assert pair_in_words(SimpleNamespace(state_labels=None, action_labels=("go",)), 5, 0) == "state 5, action 'go'"
 
 
-def test_every_place_is_found_by_its_number_and_by_the_text_of_its_label():
-    assert places("x", [0, 1, 2, 3], LABELS, 4).tolist() == [0, 1, 2, 3]
+def test_every_place_is_found_by_its_label_and_by_its_number_where_no_label_is_one():
     assert places("x", ["b", "7", (1, "x"), "a"], LABELS, 4).tolist() == [3, 1, 2, 0]
+    assert places("x", [7, np.int64(7)], LABELS, 4).tolist() == [1, 1]  # a label, never an index
+    with pytest.raises(rv.errors.InvalidInput, match=r"one of a, 7, \(1, x\), b; got 1"):
+        places("x", [1], LABELS, 4)
+    for labels in (None, ("c", "a", "b"), Order("cab"), (False, True, "?")):
+        assert places("x", [0, 2, 1], labels, 3).tolist() == [0, 2, 1]
     with pytest.raises(
-        rv.errors.InvalidInput, match=r"indices in 0…3; got 7. Labels that are whole numbers go in as text"
+        rv.errors.InvalidInput, match=r"sorted from the data.*position 2, which would mean 0 = a, 1 = b"
     ):
-        places("x", [7], LABELS, 4)
+        places("x", [2], Order("abc", derived=True), 3)
 
 
 def test_labels_of_a_horizon_are_in_the_order_of_its_states():
@@ -56,4 +61,5 @@ def test_weights_that_name_nothing_are_left_as_they_came():
     for given in (np.ones(4) / 4, [0.25] * 4, (0.25, 0.25, 0.25, 0.25), None):
         assert weights_by_name("x", given, LABELS, 4) is given
     assert weights_by_name("x", (1, "x"), LABELS, 4).tolist() == [0, 0, 1, 0]  # a tuple that is a label
-    assert weights_by_name("x", {0: 0.5, 3: 0.5}, LABELS, 4).tolist() == [0.5, 0, 0, 0.5]
+    assert weights_by_name("x", {"a": 0.5, 7: 0.5}, LABELS, 4).tolist() == [0.5, 0.5, 0, 0]
+    assert weights_by_name("x", {0: 0.5, 3: 0.5}, ("a", "b", "c", "d"), 4).tolist() == [0.5, 0, 0, 0.5]

@@ -302,7 +302,7 @@ BAD = {
         "April",
         "row 0",
     ),
-    "period": (broken(), {"period": "month"}, "period", "not dates; got 'month'. Leave it out", ""),
+    "period": (broken(), {"period": "month"}, "period", "cannot be 'month': times are not dates. Leave it out", ""),
     "unknown period": (broken(), {"period": "fortnight"}, "period", "one of second", ""),
     "first unknown": (broken(x=list("zqcqq")), {"states": ["q"]}, "state", "got 'z'", "row 0"),
     "unknown next": (
@@ -322,7 +322,13 @@ BAD = {
     "large": (broken(x=[0, 1, 2, 10**9, 0]), {}, "state", "got 1000000000.*states=", "row 3"),
     "infinite": (broken(w=[1.0, np.inf, 1.0, 1.0, 1.0]), {"weight": "w"}, "weight", "got inf", "row 1"),
     "NUL": (broken(x=["p", "p\0", "p", "q", "p"]), {}, "state", "NUL", ""),
-    "gaps": (broken(month=[0.0, 1.5, 2.0, 0.0, 1.0]), {"gaps": "error"}, "gaps", "whole-number times or a period", ""),
+    "gaps": (
+        broken(month=[0.0, 1.5, 2.0, 0.0, 1.0]),
+        {"gaps": "error"},
+        "gaps",
+        "whole-number times, or dates with period=.*irregular timestamps",
+        "",
+    ),
     "real": (broken(x=[0.5, 1.0, 2.0, 3.0, 4.0]), {}, "state", "rv.discretize", ""),
     "empty": (broken().iloc[:0], {}, "frame", "at least one row", ""),
 }

@@ -136,7 +136,7 @@ def test_a_failure_half_way_leaves_nothing_and_a_retry_is_welcome(monkeypatch, t
 
 def test_a_config_of_one_s_own_is_not_written_over(tmp_path):
     (tmp_path / "config.toml").write_text("[tool]\n")
-    assert "which holds other things" in one_line(here("fit", *TRIPS, "--out", tmp_path))
+    assert "which holds files that this command did not write" in one_line(here("fit", *TRIPS, "--out", tmp_path))
 
 
 @pytest.mark.parametrize("command", [("predict", "trips-fit"), ("simulate", "trips-fit", "--n", "2")])
@@ -145,7 +145,7 @@ def test_a_file_that_is_there_is_left_alone(command, tmp_path):
     target = tmp_path / "mine.csv"
     target.write_text("years")
     line = one_line(here(*command, "--out", target))
-    assert "mine.csv, which is there already. Or add --force." in line
+    assert "mine.csv, which exists. Add --force to overwrite it." in line
     assert target.read_text() == "years"
     well(*command, "--out", target, "--force")
     assert target.read_text().startswith(("station,", "rider,"))
@@ -173,7 +173,7 @@ def test_an_interrupted_bootstrap_leaves_the_estimate(call, when, monkeypatch, t
     words = ("--errors", "bootstrap", "--reps", "50", "--json", "--out", tmp_path / "out")
     stopped = here("fit", *TRIPS, *words)
     assert stopped.exit_code == 130
-    told = f"the bootstrap was stopped {when}: standard errors are of kind hessian."
+    told = f"the bootstrap was stopped {when}: hessian standard errors are shown instead."
     assert told in one_line(stopped)
     found = json.loads(stopped.stdout)
     assert found["params"] == plain
@@ -195,6 +195,9 @@ def test_an_interrupted_comparison_keeps_what_was_finished(monkeypatch, tmp_path
     monkeypatch.setattr(Recipe, "fit", own)
     monkeypatch.setattr("revealed.advisor.advise", interrupt_at(1, None))
     done = here("compare", *TRIPS, "--out", tmp_path / "advice")
-    assert (done.exit_code, "the advice is missing" in one_line(done)) == (130, True)
+    assert (done.exit_code, "stopped before the recommendation" in one_line(done)) == (
+        130,
+        True,
+    )
     assert {"ccp", "nfxp", "npl"} <= set(os.listdir(tmp_path / "advice"))
     assert not [name for name in os.listdir(tmp_path) if name.startswith(".")]

@@ -244,17 +244,20 @@ def test_files_in_pieces_are_one_panel():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"features": None, "columns": ()}, "Give --features FILE, or --reward tabular for one weight per state."),
-        ({"transitions": "moves.csv", "smoothing": 1.0}, "`--smoothing`: expected estimated transitions"),
-        ({"transitions": "moves.csv", "kernel": 1.0}, "`--kernel`: expected estimated transitions"),
-        ({"smoothing": 1.0, "kernel": 1.0}, "`--kernel`: expected one way to smooth transitions"),
-        ({"hidden": [3]}, "`--hidden`: expected a neural reward; got linear. Add --reward neural."),
-        ({"constants": True, "reward": "tabular"}, "`--constants`: expected a linear reward; got tabular."),
+        (
+            {"features": None, "columns": ()},
+            "`--features` is required for a linear reward. Or use --reward tabular, one weight per state.",
+        ),
+        ({"transitions": "moves.csv", "smoothing": 1.0}, "`--smoothing` cannot be combined with `--transitions`"),
+        ({"transitions": "moves.csv", "kernel": 1.0}, "`--kernel` cannot be combined with `--transitions`"),
+        ({"smoothing": 1.0, "kernel": 1.0}, "`--kernel` cannot be combined with `--smoothing`."),
+        ({"hidden": [3]}, "`--hidden` requires `--reward neural`."),
+        ({"constants": True, "reward": "tabular"}, "`--constants` requires a linear reward, not `--reward tabular`."),
         (
             {"features": None, "reward": "tabular", "columns": (), "coordinates": "x,y"},
-            "expected columns of a features",
+            "`--coordinates` requires `--features FILE`",
         ),
-        ({"kernel": 1.0}, "Name the columns of the features file with --coordinates x,y."),
+        ({"kernel": 1.0}, "`--kernel` requires `--coordinates x,y` with `--features`"),
         ({"bins": "miles=3"}, "`--bins`: expected a state column (station) and its bins; got 'miles'."),
         (
             {"bins": "station"},
@@ -262,7 +265,7 @@ def test_files_in_pieces_are_one_panel():
         ),
         ({"bins": "station=many"}, "got 'station=many'"),
         ({"bins": "station=log:3"}, "got 'station=log:3'"),
-        ({"feature_state": "code"}, "expected the column 'code' of states"),
+        ({"feature_state": "code"}, "expected a state column 'code', as in the panel"),
         ({"feature_state": ["station", "x"]}, "`--feature-state`: expected 1 columns, as --state has"),
         ({"terminal": "zo"}, "`--terminal`: expected one of airport"),
         ({"columns": ["shop"]}, "Did you mean shops?"),
@@ -284,7 +287,7 @@ def carry_out(options: dict[str, object]) -> None:
 
 
 def test_every_state_column_needs_bins():
-    with pytest.raises(InvalidOption, match="bins of every state column, also of y"):
+    with pytest.raises(InvalidOption, match="`--bins` must cover every state column: y has no bins"):
         grid_recipe(bins="x=3").prepare()
 
 
@@ -365,18 +368,18 @@ def test_a_state_without_features_is_told_with_the_file(options, message):
 @pytest.mark.parametrize(
     ("options", "needed"),
     [
-        ({"method": "npl", "start": "ccp"}, "--method nfxp"),
-        ({"method": "nfxp", "updates": 3}, "--method npl"),
-        ({"method": "nfxp", "first_step": "smoothed"}, "--method ccp or npl"),
-        ({"method": "npl", "reps": 10}, "--errors bootstrap"),
-        ({"method": "npl", "seed": 3}, "--errors bootstrap or --reward neural"),
-        ({"method": "npl", "probability": "p"}, "--transitions FILE"),
+        ({"method": "npl", "start": "ccp"}, "`--method nfxp`"),
+        ({"method": "nfxp", "updates": 3}, "`--method npl`"),
+        ({"method": "nfxp", "first_step": "smoothed"}, "`--method ccp` or `--method npl`"),
+        ({"method": "npl", "reps": 10}, "`--errors bootstrap`"),
+        ({"method": "npl", "seed": 3}, "`--errors bootstrap` or `--reward neural`"),
+        ({"method": "npl", "probability": "p"}, "`--transitions FILE`"),
         ({"method": "npl", "transitions": "moves.csv", "unseen": "stay"}, "estimated transitions"),
-        ({"method": "npl", "features": None, "reward": "tabular", "feature_state": "code"}, "--features FILE"),
+        ({"method": "npl", "features": None, "reward": "tabular", "feature_state": "code"}, "`--features FILE`"),
     ],
 )
 def test_a_flag_without_effect_is_a_mistake(options, needed):
-    with pytest.raises(InvalidOption, match=f"expected {needed}.*which would have no effect"):
+    with pytest.raises(InvalidOption, match=f"^`--.*` requires {needed}"):
         said(**options)
 
 

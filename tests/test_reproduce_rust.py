@@ -128,8 +128,7 @@ def test_latex_has_a_row_per_line_of_the_table(reproduced, tables):
 
 @pytest.mark.parametrize("option", [("--scale", "paper"), ("--jobs", 2), ("--only", "timing"), ("--fresh",)])
 def test_options_of_the_paper_are_refused(option):
-    got = option[1] if len(option) > 1 else "the switch"
-    said = f"`{option[0]}`: expected nothing of it with rust; got {got}. Leave it out: rust takes only --out."
+    said = f"`{option[0]}` has no effect with `rust`. Only --out applies to it."
     assert one_line(revealed("reproduce", "rust", *option)) == f"revealed: {said}"
 
 

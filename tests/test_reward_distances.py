@@ -420,7 +420,7 @@ BAD_REWARDS = {
     "nan of a move": (with_nan((4, 2, 4), (1, 0, 3)), "state 1, action 0"),
     "nan in a sparse one": (sp.csr_array(with_nan((8, 4), (5, 2))), "state 2, action 1"),
     "sparse of another shape": (sp.csr_array(np.ones((7, 4))), "shape"),
-    "sparse and complex": (sp.csr_array(np.ones((8, 4), dtype=complex)), "csr_array"),
+    "sparse and complex": (sp.csr_array(np.ones((8, 4), dtype=complex)), "complex"),
 }
 
 

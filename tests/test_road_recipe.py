@@ -105,7 +105,7 @@ def test_every_kind_of_reward():
     ("options", "message"),
     [
         ({"from_node": "nowhere"}, "`--from-node`: expected the name of a column among"),
-        ({"columns": "tim"}, "`columns`: expected one of .*'tim'. Did you mean time?"),
+        ({"columns": "tim"}, "`--columns`: expected one of .*'tim'. Did you mean time?"),
         ({"network": "none.csv"}, "`--network`: expected a CSV or Parquet file that exists"),
         ({"panel": "none.csv"}, "`PANEL`: expected a CSV or Parquet file that exists"),
     ],
@@ -117,7 +117,7 @@ def test_mistakes_name_the_flag(options, message):
 
 def test_a_turn_that_does_not_exist_names_trip_and_link():
     pd.concat([trip_table(*TRIPS), trip_table(("X", "ab cd"))]).to_csv("trips.csv", index=False)
-    with pytest.raises(InvalidDemonstrations, match=r"`PANEL`: .*trip 'X', which goes from link 'ab' to link 'cd'"):
+    with pytest.raises(InvalidDemonstrations, match=r"no turn leads from link 'ab' to link 'cd', where trip 'X' goes"):
         _ = recipe().demonstrations
 
 

@@ -210,7 +210,7 @@ def labelled() -> Any:
 
     frame = {"i": [0, 0, 0, 1, 1], "t": [0, 1, 2, 0, 1], "s": list("abaab"), "a": list("xxyxx"), "n": list("babbc")}
     columns: dict[str, Any] = {"id": "i", "time": "t", "state": "s", "action": "a", "next_state": "n"}
-    return rv.Demonstrations.from_frame(pd.DataFrame(frame), **columns)
+    return rv.Demonstrations.from_frame(pd.DataFrame(frame), **columns, states=list("abc"), actions=list("xy"))
 
 
 def counted_only(demos: Any) -> Any:
@@ -253,7 +253,7 @@ def test_what_is_not_offered_adds_to_the_masks_that_are_given():
 
 def test_a_pair_that_was_taken_cannot_be_called_infeasible():
     demos = rv.Demonstrations.from_trajectories([([0, 1, 0], [0, 0, 1])], 2, 2)  # where the last led was not seen
-    with pytest.raises(InvalidDemonstrations, match=r"1 pairs that were taken 1 times.*state 0, action 1.*next_state="):
+    with pytest.raises(InvalidDemonstrations, match=r"1 pairs were taken 1 times.*state 0, action 1.*next_state="):
         rv.estimate_transitions(demos, unseen="infeasible")
     assert rv.MDP(rv.estimate_transitions(demos, unseen="infeasible", smoothing=1.0)).feasible[0].all()
 
@@ -272,7 +272,14 @@ def lives(**more: Any) -> Any:
     columns["act"] = np.where(rng.random(72) < 0.3, "rest", "work")
     frame = pd.DataFrame(columns | {"to": columns["age"] + 1})
     end = LAST + 1 if "next_state" in more else LAST
-    named: Any = {"id": "id", "time": "t", "state": "age", "action": "act", "states": range(25, end + 1)}
+    named: Any = {
+        "id": "id",
+        "time": "t",
+        "state": "age",
+        "action": "act",
+        "states": range(25, end + 1),
+        "actions": ["rest", "work"],
+    }
     return rv.Demonstrations.from_frame(frame, **named | more)
 
 
@@ -581,7 +588,7 @@ def test_whose_moves_they_were_is_then_not_known():
     mdp = rv.MDP(rv.estimate_transitions(demos, unseen="stay"), discount=0.9)
     x = np.arange(BINS) / BINS
     fit = rv.NFXP(rv.LinearReward(np.stack([x[:, None] * [1, 0], np.ones((BINS, 1)) * [0, 1]], axis=2))).fit(mdp, demos)
-    with pytest.raises(InvalidInput, match="other agents"):
+    with pytest.raises(InvalidInput, match="`joint` requires transitions that were estimated from the same agents"):
         fit.cov_params("cluster", joint=True)
     again = Reestimation(None, mdp, demos, fit.theta, fit.value, True)
     assert again.estimated is None
@@ -594,10 +601,10 @@ def test_whose_moves_they_were_is_then_not_known():
     [
         ({"smoothing": -1.0}, "`smoothing`: expected a number >= 0; got -1.0"),
         ({"smoothing": True}, "`smoothing`: expected a number >= 0; got True"),
-        ({"smoothing": 1.0, "landing": bus_landing()}, "`smoothing`: expected no smoothing together with `landing`"),
-        ({"smoothing": 1.0, "coordinates": range(12)}, "no coordinates together with `smoothing`"),
-        ({"bandwidth": 1.0}, "a bandwidth only together with `coordinates`"),
-        ({"names": ["a"]}, "names only together with `landing`"),
+        ({"smoothing": 1.0, "landing": bus_landing()}, "`smoothing` cannot be combined with `landing`. Choose one."),
+        ({"smoothing": 1.0, "coordinates": range(12)}, "`coordinates` cannot be combined with `smoothing`"),
+        ({"bandwidth": 1.0}, "`bandwidth` requires `coordinates`."),
+        ({"names": ["a"]}, "`names` requires `landing`."),
         ({"unseen": "drop"}, "one of error, stay, infeasible; got 'drop'"),
         ({"coordinates": range(12)}, r"apart: try bandwidth=\(1, 0\.5\)"),
         ({"coordinates": range(12), "bandwidth": (1.0, 0.0)}, "`bandwidth`: expected a positive number"),

@@ -47,7 +47,7 @@ def test_pairs_without_rows_are_not_feasible_and_states_without_rows_are_termina
 
 @pytest.mark.parametrize("terminal", [["b"], "b", [False, True, False], np.array([False, True, False])])
 def test_states_named_as_terminal_end_beside_those_without_rows(terminal):
-    mdp = read(terminal=terminal)
+    mdp = read(terminal=terminal, states=["a", "b", "c"])
     np.testing.assert_array_equal(mdp.terminal, [False, True, True])
     np.testing.assert_array_equal(mdp.transitions.matrix.toarray()[2:], 0.0)  # their rows are ignored
 
@@ -222,7 +222,7 @@ def test_columns_of_one_name_cannot_be_written():
 
 
 def test_an_estimate_from_a_table_is_that_from_the_matrix():
-    mdp = read(ROWS.assign(p=[1.0, 0.6, 1.0, 0.4]))
+    mdp = read(ROWS.assign(p=[1.0, 0.6, 1.0, 0.4]), states=["a", "b", "c"], actions=["go", "wait"])
     T = np.zeros((3, 2, 3))
     T[0, 0, :2], T[1, 0, 2], T[1, 1, 1] = (0.4, 0.6), 1.0, 1.0
     other = rv.MDP(T, 0.9, feasible=[[1, 0], [1, 1], [0, 0]], terminal=[0, 0, 1])

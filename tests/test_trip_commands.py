@@ -164,7 +164,7 @@ def test_methods_are_compared_without_advice():
     said = " ".join(well("compare", *ROADS).split())
     assert "NFXP CCP NPL" in said
     assert "First step logit logit" in said
-    assert "No advice where trips have goals: NFXP shares its work between them" in said
+    assert "No recommendation for trips with goals: use NFXP, which shares its work between goals" in said
 
 
 # ------------------------------------------------------------------------------------------------------------ predict
@@ -324,14 +324,17 @@ def test_parameters_change_as_without_goals(own):
     [
         (
             ("predict", "roads"),
-            "`--goal`: expected where they are heading, since choices depend on it; got nothing. As in",
+            "`--goal` is required: choices depend on the destination. As in --goal ",
         ),
         (("predict", "roads", "--goal", "elsewhere"), "`--goal`: expected one of "),
-        (("simulate", "roads", "--length", "5"), "`--length`: expected nothing on a road network, where trips end at"),
-        (("counterfactual", "roads"), "`counterfactual`: expected something that changes; got nothing. As in --close"),
+        (
+            ("simulate", "roads", "--length", "5"),
+            "`--length` has no effect on a road network: trips end at their last link.",
+        ),
+        (("counterfactual", "roads"), "`counterfactual` requires at least one change. As in --close"),
         (
             ("counterfactual", "roads", "--links", "5"),
-            "`--links`: expected an --attribute that changes there; got none.",
+            "`--links` requires `--attribute`.",
         ),
         (
             ("counterfactual", "roads", "--attribute", "toll=2"),
@@ -339,9 +342,9 @@ def test_parameters_change_as_without_goals(own):
         ),
         (
             ("fit", *ROADS, "--id", "x"),
-            "`--id`: expected nothing on a road network; got x. Name the column of trips with",
+            "`--id` does not apply to a road network. Name the column of trips with",
         ),
-        (("fit", "trips.csv", "--trip", "trip"), "`--id`: expected column that says who decides; got nothing."),
+        (("fit", "trips.csv", "--trip", "trip"), "`--id` is required (column of the decision maker's id)."),
     ],
 )
 def test_mistakes_are_one_line(arguments, message):
@@ -352,7 +355,7 @@ def test_what_needs_goals_is_refused_without():
     mdp = rv.MDP(np.full((2, 2, 2), 0.5))
     demos = rv.Demonstrations.from_counts([[3, 1], [2, 2]])
     rv.CCP(rv.LinearReward(np.eye(2)[:, :, None]), l2=0.1).fit(mdp, demos).save("plain.zip")
-    message = "expected a fit of trips with goals; got one without goals."
-    assert complaint("predict", "plain.zip", "--goal", "0") == f"`--goal`: {message}"
-    assert complaint("simulate", "plain.zip", "--goal", "0") == f"`--goal`: {message}"
-    assert complaint("counterfactual", "plain.zip", "--close", "0") == f"`--close`: {message}"
+    message = "requires a fit of trips with goals."
+    assert complaint("predict", "plain.zip", "--goal", "0") == f"`--goal` {message}"
+    assert complaint("simulate", "plain.zip", "--goal", "0") == f"`--goal` {message}"
+    assert complaint("counterfactual", "plain.zip", "--close", "0") == f"`--close` {message}"

@@ -89,12 +89,11 @@ def test_numbers_are_indices_and_labels_that_are_numbers_go_in_as_text():
     ("origins", "destinations", "message"),
     [
         ([0, 1], [2], r"`destinations`: expected as many as origins \(2\); got 1\."),
-        ([0, 1], [2, 1], r"`origins`: expected other states than the destinations; got state 1 \(first at trip 1\)\."),
+        ([0, 1], [2, 1], r"a trip cannot start at its destination state 1 \(first at trip 1\)\."),
         (
             [0, 1],
             [2, 0],
-            r"`origins`: expected states that can reach their destinations; got no way from state 1 to state 0 "
-            r"\(first at trip 1\)\.",
+            r"goal 0 cannot be reached from state 1 \(first at trip 1\)\.",
         ),
         ([0, 3], [2, 2], "`origins`: expected indices in 0…2; got 3"),
         ([], [], r"`origins`: expected a sequence of states, one per trip; got \[\]"),
@@ -123,8 +122,8 @@ def test_trips_that_would_hardly_ever_arrive_need_a_longest():
     with pytest.raises(InvalidInput) as caught:
         simulate_trips(mdp, reward, [0, 0], [2, 2], seed=0)
     assert str(caught.value) == (
-        "`longest`: expected the most decisions of a trip, where trips to state 2 take so long; got None, with 2e+08 "
-        "decisions expected per trip. Trips that are not there by then are cut off; or make rewards more negative."
+        "`longest` is required where trips take so long: 2e+08 decisions are expected on the way to goal 2. Trips that "
+        "have not arrived by then are cut off; or make rewards more negative."
     )
     cut = simulate_trips(mdp, reward, [0, 0], [2, 2], seed=0, longest=50)
     assert cut.counts.sum() == 100.0

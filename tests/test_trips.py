@@ -121,21 +121,19 @@ def test_an_unknown_link_is_named_with_its_trip():
 
 def test_a_turn_that_does_not_exist_is_named_with_its_trip():
     with raises(
-        "`trips`: expected trips along turns of the network; got trip 'T7', which goes from link 'bc' to link 'da' at "
-        "sequence 3, but there is no such turn (first at row 5; 1 such move). Correct the trip, add the turn to the "
-        'network, or leave such trips out: bad="drop".'
+        "no turn leads from link 'bc' to link 'da', where trip 'T7' goes at sequence 3 (first at row 5; 1 such move). "
+        'Correct the trip, add the turn to the network, or leave such trips out: bad="drop".'
     ):
         town().trips(trip_table(("T1", "ab bc cd"), ("T7", "ab bc da")))
-    with pytest.raises(InvalidDemonstrations, match=r"The link stands twice in a row: keep one of the rows, or"):
+    with pytest.raises(InvalidDemonstrations, match=r"The link is repeated: keep one of the rows, or"):
         town().trips(trip_table(("T7", "ab ab bc")))
 
 
 def test_a_trip_that_passes_its_last_link_is_named_with_the_remedy():
     with raises(
-        "`trips`: expected trips that come to their last link once; got trip 'T7' at its last link 'bc' at sequence 2 "
-        "and again at 6 (first at row 4; 1 such trip). A trip ends on entering its destination. Cut the trip there, "
-        "drop a row that stands twice, let trips pass through with network.with_arrivals(['bc']), or leave such trips "
-        'out: bad="drop".'
+        "trip 'T7' enters its last link 'bc' at sequence 2 and again at 6 (first at row 4; 1 such trip). A trip ends "
+        "on entering its destination. Cut the trip there, drop a duplicated row, let trips pass through with "
+        "network.with_arrivals(['bc']), or leave such trips out: bad=\"drop\"."
     ):
         town().trips(trip_table(("T1", "ab bc cd"), ("T7", "ab bc cd da ab bc")))
 
@@ -180,7 +178,7 @@ def test_bad_trips_are_left_out_and_counted_by_reason():
     assert demos.ids == ("T1", "T2")
     assert demos.notes == (
         "2 trips were left out (first 'B1'): a link is not in the network.",
-        "1 trip was left out (first 'B5'): a sequence stands twice.",
+        "1 trip was left out (first 'B5'): a sequence number occurs twice.",
         "1 trip was left out (first 'B4'): the last link is passed before.",
         "1 trip was left out (first 'B3'): a turn is not in the network.",
     )

@@ -1,55 +1,54 @@
 """The library's messages in words of the command line; names that came with the data stay."""
 
+import ast
+import json
 import re
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 
-from revealed.commands.wording import FIT, PANEL, in_flags
+import revealed as rv
+from revealed.bins import discretize
+from revealed.chain import NO_VALUE
+from revealed.commands.wording import FIT, OWN_FLAGS, PANEL, in_flags
+from revealed.description import flags
+from revealed.errors import InvalidInput, InvalidOption, RevealedError, SolverFailed
+from revealed.goal_estimation import _NO_START  # pyright: ignore[reportPrivateUsage]
+from revealed.voices import MARKS, arg, either, named, words
 
 
 @pytest.mark.parametrize(
-    ("said", "typed"),
+    ("said", "python", "typed"),
     [
-        ("Use mdp.base.unroll(30) or shorter trajectories.", "Use --horizon 30 or shorter trajectories."),
-        ("`columns`: expected x; got y.", "`--columns`: expected x; got y."),
-        ("`path`: expected a file; got 'x'.", "`PANEL`: expected a file; got 'x'."),
-        ("as in columns=['shops', 'green'].", "as in --columns shops,green."),
-        ("a column of its own (next_state=).", "a column of its own (--next-state)."),
-        ('smoothing=1.0, or unseen="stay".', "--smoothing 1.0, or --unseen stay."),
-        (
-            "smooth (smoothing=1.0, or a kernel over coordinates=)",
-            "smooth (--smoothing 1.0, or a kernel over --coordinates)",
-        ),
-        ("They are whole: .astype(int) will do.", "They are whole: write them without a decimal point."),
-        ("labels (rv.discretize makes bins).", "labels (--bins COLUMN=20 makes bins)."),
-        ("try bandwidth=(1, 0.5).", "try --kernel 1."),
-        ("Mark them with feasible= or terminal=, or go.", "Mark them with --terminal, or go."),
-        ('Use bands="bootstrap", or None.', "Use --bands bootstrap or none."),
-        ("Use bands=None.", "Use --bands none."),
-        (
-            "Pass first_step=rv.first_step.GoalLogit(l2=1e-3), fewer features, or another first step.",
-            "Use fewer features, or another --first-step.",
-        ),
-        ("fit.bootstrap() resamples agents instead", "--errors bootstrap resamples agents instead"),
-        ('Use fit.with_errors("bootstrap").', "Use --errors bootstrap."),
-        ('Use kind="cluster".', "Use --errors cluster."),
-        ("Raise `max_iter`.", "Raise --max-iter."),
-        ("Raise max_iter, loosen tol, or set l2=1e-4.", "Raise --max-iter, loosen --tol, or set --l2 1e-4."),
-        ('let gaps="break" end a trajectory there.', "let --gaps break end a trajectory there."),
-        ("whole numbers, or dates with period=", "whole numbers, or dates with --period"),
-        ("Pass keep_steps=True to read it into memory.", "Make the panel smaller."),
-        (
-            "`period`: expected None, where times are not dates",
-            "`--period`: expected nothing, where times are not dates",
-        ),
-        ('Try solver="lu", or l2=1e-4.', "Try --l2 1e-4."),
-        ('(in a fit: start= with such parameters, or start="ccp")', "(in a fit: --start ccp)"),
-        ("As in discount=0.95.", "As in --discount 0.95."),
-        ('(in a fit: start= with more negative parameters, or start="ccp")', "(in a fit: --start ccp)"),
+        (named("columns"), "columns", "--columns"),
+        (named("path"), "path", "PANEL"),
+        (arg("columns", ["shops", "green"]), "columns=['shops', 'green']", "--columns shops,green"),
+        (arg("next_state"), "next_state=", "--next-state"),
+        (arg("smoothing", 1.0), "smoothing=1.0", "--smoothing 1.0"),
+        (arg("unseen", "stay"), 'unseen="stay"', "--unseen stay"),
+        (arg("coordinates"), "coordinates=", "--coordinates"),
+        (arg("bands", None), "bands=None", "--bands none"),
+        (arg("bands", "bootstrap"), 'bands="bootstrap"', "--bands bootstrap"),
+        (arg("kind", "cluster"), 'kind="cluster"', "--errors cluster"),
+        (arg("kind"), "kind=", "--errors"),
+        (named("keep"), "keep", "--cluster"),
+        (named("bandwidth"), "bandwidth", "--kernel"),
+        (named("max_iter"), "max_iter", "--max-iter"),
+        (arg("l2", 1e-4), "l2=1e-4", "--l2 1e-4"),
+        (arg("discount", 0.95), "discount=0.95", "--discount 0.95"),
+        (arg("gaps", "break"), 'gaps="break"', "--gaps break"),
+        (arg("joint", True), "joint=True", "--joint"),
+        (arg("n_states"), "n_states=", "n_states="),
     ],
 )
-def test_arguments_are_flags(said, typed):
-    assert in_flags(said, PANEL) == typed
+def test_arguments_are_flags(said, python, typed):
+    note = words(f"Use {said}, or not.")
+    assert note == f"Use {python}, or not."
+    assert in_flags(note, PANEL) == f"Use {typed}, or not."
     assert in_flags(typed, PANEL) == typed  # and what is in flags already stays
 
 
@@ -61,39 +60,124 @@ def test_arguments_are_flags(said, typed):
         r"got 'it\'s l2=3'.",
         "rv.load('trips-fit', reward=...).",
         "gradient norm 1.8e-10 <= tol 1.0e-09.",
-        "Dear reader, a=1 and width= are nothing here; x == 3.",
+        "choices do not change along `weight` − 2·`l2=3`.",
+        "reps= and `kind`: of max_iter, mdp.base.unroll(3).",
     ],
 )
 def test_what_came_with_the_data_stays(text):
     assert in_flags(text, PANEL) == text
     assert in_flags(text) == text
-
-
-def test_backquotes_in_notes_hold_names_of_parameters():
-    note = "choices do not change along `weight` − 2·`l2=3`."
-    assert in_flags(note) == note
-    assert (
-        in_flags('there is no band; `fit.with_errors("robust")` has one.')
-        == "there is no band; --errors robust has one."
-    )
+    told = in_flags(InvalidInput("l2", f"no {text}", text, text, f"Mind {text}"), PANEL)
+    assert told == f"`--l2`: expected no {text}; got {text} (first at {text}). Mind {text}"
 
 
 def test_each_command_calls_its_argument_by_its_name():
-    assert [re.findall("`(.*?)`", in_flags("`path`: expected x.", names)) for names in (PANEL, FIT, {})] == [
+    error = InvalidInput("path", "x", "y")
+    assert [re.findall("`(.*?)`", in_flags(error, names)) for names in (PANEL, FIT, {})] == [
         ["PANEL"],
         ["FIT"],
         ["path"],
     ]
 
 
+def test_rules_are_told_in_flags():
+    error = InvalidOption.conflict("reps", f"requires `{arg('kind', 'bootstrap')}`")
+    assert in_flags(error) == "`--reps` requires `--errors bootstrap`."
+    assert str(error) == '`reps` requires `kind="bootstrap"`.'
+
+
+def test_what_has_no_flag_has_words_of_its_own():
+    assert in_flags(words(f"Use {either('fit.bootstrap()', '--errors bootstrap')}.")) == "Use --errors bootstrap."
+    assert in_flags(SolverFailed(NO_VALUE)).endswith("(in a fit: --start ccp), or use a discount below 1.")
+    with pytest.raises(RevealedError) as caught:
+        discretize(pd.DataFrame({"x": [1.0, 1.0]}), "x", 2)
+    assert str(caught.value).endswith("leave it out, or give edges=.")
+    assert in_flags(caught.value).endswith("leave it out, or give edges, as in --bins COLUMN=edges:0,5,10.")
+
+
 def test_what_a_road_network_refuses_is_not_offered():
     """A start by numbers has no flag, and the discount of a road network is 1."""
-    from revealed.goal_estimation import _NO_START
-
     typed = in_flags(_NO_START, PANEL)
+    assert not set(_NO_START) & set(MARKS)
     assert "start=" not in typed
     assert "--start" not in typed
     assert typed.endswith(
         "add a feature that is a cost of every move, such as the constant of a road network (--columns …,constant); "
         "without a road network a --discount below 1 does, too."
     )
+
+
+def runaway():
+    """A fit whose status and notes name arguments: everybody chose the same, with a network's own kind of advice."""
+    mdp = rv.MDP(np.full((2, 2, 2), 0.5), 0.9)
+    demos = rv.Demonstrations.from_counts([[5, 0], [4, 0]])
+    return rv.CCP(rv.LinearReward(np.eye(2)[None].repeat(2, 0), ["reps=", "`kind`: l2=3"])).fit(mdp, demos)
+
+
+def test_no_mark_reaches_a_reader_or_a_file(tmp_path):
+    fit = runaway()
+    assert fit.status.code == "separated"
+    sheet = fit.summary()
+    file = fit.save(tmp_path / "fit.zip")
+    with zipfile.ZipFile(file) as archive:
+        written = [archive.read(name).decode("utf-8", "replace") for name in archive.namelist()]
+    seen = [str(fit.status), fit.status.message, *fit.status.notes, str(sheet), sheet.to_latex(), sheet._repr_html_()]
+    for text in [*seen, *written, repr(fit.status), json.dumps(fit.status.notes)]:
+        assert not set(text) & set(MARKS)
+        assert not re.search(r"\\ufdd[012]", text)
+
+
+def test_a_saved_fit_still_speaks_both_languages(tmp_path):
+    fit = runaway()
+    again = rv.load(fit.save(tmp_path / "fit.zip"))
+    assert again.status == fit.status
+    assert "Add a penalty (l2=1e-3)" in again.status.message
+    assert "Add a penalty (--l2 1e-3)" in in_flags(again.status.message)
+    assert [in_flags(note) for note in again.status.notes] == [in_flags(note) for note in fit.status.notes]
+
+
+def test_names_of_parameters_that_look_like_arguments_stay():
+    """In the status, in notes and in the table, as typed and as in Python."""
+    fit = runaway()
+    for text in (in_flags(fit.status.message), fit.summary().text(200, in_flags)):
+        assert "reps=" in text or "`kind`: l2=3" in text
+        assert "--reps" not in text
+        assert "--errors:" not in text
+
+
+# what only Python asks for, with arguments that happen to be called as flags are
+PYTHON_ONLY = ("commands/", "experiments/", "datasets/", "environments/", "fit_report/whole.py", "loading.py")
+PYTHON_ONLY += (
+    "gymnasium_table.py",
+    "montecarlo.py",
+    "first_step.py",
+)  # the latter describes settings, as in "l2=0.1, standardised"
+
+
+def plain_arguments() -> Iterator[str]:
+    """Arguments with a flag that a text of the library names without `arg`, `named` or `either`."""
+    root = Path(rv.__file__).parent
+    known = "|".join(sorted({*flags(), *OWN_FLAGS} - {"path", "state", "id"}))
+    name = re.compile(rf"(?<![\w.(])({known})=(?!=)")
+    for file in sorted(root.rglob("*.py")):
+        where = file.relative_to(root).as_posix()
+        if where.startswith(PYTHON_ONLY):
+            continue
+        tree = ast.parse(file.read_text(encoding="utf-8"))
+        kept = {id(inner) for node in ast.walk(tree) for inner in _of_two_voices(node)}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in kept:
+                yield from (f"{where}:{node.lineno}: {found[0]}" for found in name.finditer(node.value))
+
+
+def _of_two_voices(node: ast.AST) -> Iterator[ast.AST]:
+    """What a call of `either` says, and docstrings."""
+    if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("either", "arg", "named"):
+        yield from ast.walk(node)
+    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+        yield node.value
+
+
+def test_no_message_names_an_argument_for_python_alone():
+    """What the command line can meet is written in both voices."""
+    assert list(plain_arguments()) == []

@@ -7,8 +7,9 @@ docs/theory.md. Trips that go somewhere: paths, goal_values, goal_rows, goal_cas
 goal_fit, goal_estimation; routes puts them on road networks. How sure an estimate is: inference, bootstrap, nesting,
 hypotheses, identification, uncertainty; how well it fits: goodness, coverage. What agents would do otherwise: long_run,
 behaviour, counterfactual, demand. How data come in and results stay: frames, bins, panels, episodes; archive, saving,
-loading. What comes after judges it all: metrics, environments (worlds whose reward is known), datasets, montecarlo,
-advisor, experiments; and fit_report, recipe and commands bring it to those who do not write Python.
+loading. A reward on another model: alignment, starts, transfer. What comes after judges it all: metrics, environments
+(worlds whose reward is known), datasets, montecarlo, advisor, experiments; and fit_report, recipe and commands bring it
+to those who do not write Python.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Agents who may hang together: villages, depots, households; what clustered errors and bootstraps count as one.
+"""Groups of agents with correlated decisions (villages, depots): what clustered errors and bootstraps count as one.
 
 Agents are the finest units that are told apart: a column that changes within an agent cannot be clustered by.
 """
@@ -16,6 +16,7 @@ import scipy.sparse as sp
 from revealed.checks import Floats, Ints, as_list
 from revealed.errors import InvalidOption
 from revealed.labels import listed, near, plain, spell
+from revealed.voices import either
 
 FEW = 20  # groups below which sandwich errors are known to come out too small
 
@@ -103,4 +104,6 @@ def _present(value: Any, one: Any) -> Any:
     return group
 
 
-_KEEP = "Columns are read along with keep=[...] of from_frame or network.trips."
+_KEEP = either(
+    "Columns are read along with keep=[...] of from_frame or network.trips.", "Name a column of PANEL by --cluster."
+)

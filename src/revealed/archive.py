@@ -2,7 +2,8 @@
 
 `revealed.json` names the format, its version and the SHA-256 of every other member; `fit.json` is the document; each
 array is a `.npy` file of its own. Nothing is ever pickled, nothing is extracted to disk, and the same content gives the
-same bytes. Any program that reads zip, JSON and NumPy's format can read it.
+same bytes. Any program that reads zip, JSON and NumPy's format can read it. Read back, a file is one archive from its
+first byte to its last: what stands before, between or after its members, a second archive included, is damage.
 """
 
 from __future__ import annotations
@@ -10,11 +11,12 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import math
 import struct
 import zipfile
 import zlib
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +24,7 @@ import numpy.typing as npt
 from revealed.checks import is_count
 from revealed.errors import UnreadableFit
 from revealed.files import write_atomically
+from revealed.voices import either
 
 Arrays = dict[str, npt.NDArray[Any]]
 
@@ -33,6 +36,11 @@ MOST_RATIO = 100  # by which a file may grow when it is read: none of a few byte
 ROOM = 1 << 24  # bytes up to which it does not matter by how much
 LEVEL = 1  # of compression: several times faster than the usual 6, and hardly larger
 SAVE_ANEW = "Copy it again, or save the fit anew."
+KINDS = "biufcMmSU"  # of NumPy's types: no objects, which would be pickled, and no records
+
+# the last record of a zip, without a comment; of large files the two records before it, whose numbers are wider (zip64)
+END, END64, LOCATOR = struct.Struct("<4s4H2LH"), struct.Struct("<4sQ2H2L4Q"), struct.Struct("<4sLQL")
+LOCAL = struct.Struct("<4s5H3L2H")  # what stands before each member
 
 # what zipfile, zlib and NumPy make of damaged bytes (NotImplementedError is a RuntimeError, UnicodeError a ValueError)
 DAMAGE = (
@@ -85,11 +93,12 @@ def _pack(members: dict[str, bytes], method: int) -> bytes:
 def read_archive(path: Path) -> tuple[dict[str, Any], Arrays]:
     """The document and the arrays, every one checked against its sum; `UnreadableFit` for anything else."""
     with _open(path) as archive:
+        _require_one_archive(archive, path)
         _require_moderate(archive, path)
         sums = _read_manifest(archive, path)
-        missing = sorted(set(sums) - set(archive.namelist()))
+        missing, unknown = set(sums) - set(archive.namelist()), set(archive.namelist()) - set(sums) - {MANIFEST}
         if missing or DOCUMENT not in sums:
-            raise unreadable(path, f"which lacks {(missing or [DOCUMENT])[0]}")
+            raise unreadable(path, f"which lacks {min(missing, default=DOCUMENT)}")
         document: dict[str, Any] = {}
         arrays: Arrays = {}
         for name, expected in sums.items():
@@ -100,11 +109,14 @@ def read_archive(path: Path) -> tuple[dict[str, Any], Arrays]:
                 document = _parse(content, name, path)
             else:
                 arrays[name.removesuffix(".npy")] = _load(content, name, path)
+    if unknown:
+        raise damaged(path, f"{min(unknown)} is not in its list of members")
     return document, arrays
 
 
 def unreadable(path: Path, why: str, remedy: str | None = SAVE_ANEW) -> UnreadableFit:
-    return UnreadableFit("path", "a fit that fit.save() wrote", f"{path}, {why}", remedy=remedy)
+    expected = either("a fit that fit.save() wrote", "the folder or the fit.zip of revealed fit")
+    return UnreadableFit("path", expected, f"{path}, {why}", remedy=remedy)
 
 
 def damaged(path: Path, why: object) -> UnreadableFit:
@@ -124,6 +136,50 @@ def _open(path: Path) -> zipfile.ZipFile:
         raise unreadable(path, f"which cannot be opened: {error.strerror or error}", remedy=None) from error
     except DAMAGE as error:
         raise damaged(path, error) from error
+
+
+def _require_one_archive(archive: zipfile.ZipFile, path: Path) -> None:
+    """The members stand one after another from the first byte on, then the directory, then the end of the file.
+
+    Readers look for the directory from the end, so that a second archive that is appended would be read instead of the
+    first, and one put before would pass for part of it."""
+    try:
+        with path.open("rb") as file:
+            size = file.seek(0, io.SEEK_END)
+            begin, end = _directory(file, size)
+            at = 0
+            for info in sorted(archive.infolist(), key=lambda info: info.header_offset):
+                if info.header_offset != at:
+                    raise damaged(path, f"it has other bytes before {info.filename}")
+                at += _length(file, at) + info.compress_size
+    except DAMAGE as error:
+        raise error if isinstance(error, UnreadableFit) else damaged(path, error) from error
+    if at != begin or end != size or len(set(archive.namelist())) != len(archive.namelist()):
+        raise damaged(path, "it is not one archive from its first byte to its last")
+
+
+def _directory(file: BinaryIO, size: int) -> tuple[int, int]:
+    """Where the directory begins, and where the file ends if the last record is where it must be."""
+    file.seek(max(0, size - END.size))
+    signature, *_, length, begin, comment = END.unpack(file.read(END.size))
+    end = size - END.size
+    if signature != b"PK\x05\x06" or comment:
+        raise ValueError("its last record is not where it must be")
+    before = max(0, end - LOCATOR.size - END64.size)
+    file.seek(before)
+    wide, locator = END64.unpack(file.read(END64.size)), file.read(LOCATOR.size)
+    if locator.startswith(b"PK\x06\x07"):
+        (*_, length, begin), end = wide, before
+    return begin, size if begin + length == end else -1
+
+
+def _length(file: BinaryIO, at: int) -> int:
+    """Of what stands before a member; a member whose size is told only after it is none of ours."""
+    file.seek(at)
+    signature, _, flags, *_, name, extra = LOCAL.unpack(file.read(LOCAL.size))
+    if signature != b"PK\x03\x04" or flags & 0x8:
+        raise ValueError(f"there is no member at byte {at}")
+    return LOCAL.size + name + extra
 
 
 def _require_moderate(archive: zipfile.ZipFile, path: Path) -> None:
@@ -173,9 +229,23 @@ def _parse(content: bytes, name: str, path: Path) -> dict[str, Any]:
 
 def _load(content: bytes, name: str, path: Path) -> npt.NDArray[Any]:
     try:
-        found = np.load(io.BytesIO(content), allow_pickle=False)
+        _require_whole(content)
+        return np.lib.format.read_array(io.BytesIO(content), allow_pickle=False)
     except Exception as error:  # NumPy parses the header as Python and raises whatever that raises
         raise damaged(path, f"{name}: {error}") from error
-    if not isinstance(found, np.ndarray):  # np.load opens a zip inside a zip
-        raise damaged(path, f"{name} is no array")
-    return found
+
+
+def _require_whole(content: bytes) -> None:
+    """The array has as many bytes as its header says, before room is made for so many."""
+    file = io.BytesIO(content)
+    version = np.lib.format.read_magic(file)
+    if version not in _HEADERS:
+        raise ValueError(f"version {version} of NumPy's format is none of ours")
+    shape, _, dtype = _HEADERS[version](file)
+    if dtype.kind not in KINDS or dtype.hasobject:
+        raise ValueError(f"it holds {dtype}")
+    if min(shape, default=0) < 0 or math.prod(shape) * dtype.itemsize != len(content) - file.tell():
+        raise ValueError(f"it has {len(content) - file.tell()} bytes for the shape {shape}")
+
+
+_HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}

@@ -14,6 +14,7 @@ import numpy as np
 from revealed.bootstrap import draw_bounds
 from revealed.checks import Floats
 from revealed.doubt import Doubt, Spread, over_draws
+from revealed.positions import same_labels
 
 Named = dict[str, Floats]
 Bounds = dict[str, Named]  # se, lower and upper
@@ -26,10 +27,22 @@ def difference(then: Any, now: Any, names: Iterable[str]) -> dict[str, Any]:
     for name in names:
         x, y = np.asarray(getattr(then, name)), np.asarray(getattr(now, name))
         gap = np.full(x.shape, np.nan)
-        if x.shape == y.shape:
+        if x.shape == y.shape and comparable(then, now, name):
             np.subtract(x, y, out=gap, where=np.isfinite(x) & np.isfinite(y))
         out[name] = gap.item() if gap.ndim == 0 else gap
     return out
+
+
+_AXES = {"policy": ("state", "action"), "q": ("state", "action"), "frequencies": ("action",), "welfare": ()}
+
+
+def comparable(then: Any, now: Any, name: str) -> bool:
+    """Whether the numbers of two worlds are those of the same states and actions, where their models have labels."""
+    models = getattr(then, "mdp", None), getattr(now, "mdp", None)
+    if models[0] is None or models[1] is None:
+        return True
+    roles = [f"{role}_labels" for role in _AXES.get(name, ("state",))]
+    return all(same_labels(getattr(models[0], role), getattr(models[1], role)) for role in roles)
 
 
 def blank(like: Any, names: Iterable[str]) -> Bounds:

@@ -20,6 +20,7 @@ from revealed.checks import Floats
 from revealed.demonstrations import Demonstrations
 from revealed.long_run import LongRun, long_run
 from revealed.mdp import MDP
+from revealed.positions import label_tables
 from revealed.simulation import simulate
 from revealed.slopes import mean_features
 from revealed.transitions import TransitionSlopes
@@ -73,6 +74,9 @@ class Behaviour(Banded):
     start: Floats = field(kw_only=True, repr=False)
     begins: str = field(kw_only=True)
     ends: bool = field(kw_only=True)
+
+    def __post_init__(self) -> None:
+        label_tables(self, self.mdp, ("policy", "value", "q", "occupancy", "long_run", "reward", "start"))
 
     def simulate(self, n: int, length: int, seed: int | None = None, initial: Any = None) -> Demonstrations:
         """`n` trajectories of at most `length` decisions; starts come from `initial`, else from `start`.

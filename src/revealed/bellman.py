@@ -14,7 +14,7 @@ large values, γ very near 1), its effect is estimated (B6), and what float64 ca
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -31,7 +31,7 @@ from revealed.chain import (
     one_hot,
     towards_the_end,
 )
-from revealed.checks import as_floats, pass_instead, require_option
+from revealed.checks import pass_instead, require_floats, require_option
 from revealed.cold_start import SWEEPS, cold_start
 from revealed.errors import InvalidReward, SolverFailed, ValueDoesNotExist
 from revealed.layers import BackwardInduction, Relative, in_layers
@@ -51,6 +51,7 @@ from revealed.levels import (
 from revealed.linear_solvers import EPS, SOLVERS, Work
 from revealed.mdp import MDP, Floats, require_mdp
 from revealed.naming import pair_in_words
+from revealed.positions import in_order, label_tables
 from revealed.progress import Progress
 from revealed.sweeps import log_sum_exp, q_values, soft_maximum, sweep
 from revealed.transitions.pattern import ROUGH
@@ -64,7 +65,8 @@ CHORD_STEPS = 8  # a factorisation costs about as much as so many chord steps, e
 class SoftOptimum:
     """The soft optimum of an MDP and an (S, A) reward: behaviour is π(a|s) = exp(Q(s,a) − V(s)).
 
-    `residual` is ‖Λ(V) − V‖∞ relative to the size of V and r; `newton_steps` counts factorisations.
+    `reward` (S, A) is what `rv.solve` was given, also for pairs that the model does not offer. `residual` is
+    ‖Λ(V) − V‖∞ relative to the size of V and r; `newton_steps` counts factorisations.
     """
 
     value: Floats
@@ -76,6 +78,7 @@ class SoftOptimum:
     chord_steps: int
     mdp: MDP = field(repr=False)
     relative: Floats = field(repr=False)  # the value up to a constant, all digits of its differences kept
+    reward: Floats | None = field(repr=False, default=None, kw_only=True)
     _near: Chain | None = field(repr=False, default=None)
     _solver: str = field(repr=False, default="auto")
     _work: Work | None = field(repr=False, default=None)
@@ -95,13 +98,16 @@ class SoftOptimum:
 def solve(mdp: MDP, reward: Any, solver: str = "auto", progress: bool | None = None) -> SoftOptimum:
     """The soft optimum (theory V3) for a reward of shape (S, A), (S, 1) or (S,): `.value`, `.q`, `.policy`.
 
+    `reward` may be a fit: its reward on this model, whatever model it was estimated on (`fit.reward_on(mdp)`). Rewards
+    of pairs that the model does not offer may be NaN.
     `progress=None` shows a bar on a terminal where it takes more than two seconds.
     """
     require_mdp(mdp)
     require_option("solver", solver, SOLVERS)
-    table = as_reward(mdp, reward, largest=LARGEST)
+    whole = whole_reward(mdp, reward, largest=LARGEST)
     with Progress("soft optimum", progress) as bar:
-        return SoftBellman(mdp, solver, bar=bar).solve(table)
+        found = SoftBellman(mdp, solver, bar=bar).solve(np.where(mdp.feasible, whole, 0.0))
+    return label_tables(replace(found, reward=whole), mdp, ("value", "q", "policy", "log_policy", "reward"))
 
 
 @dataclass(frozen=True)
@@ -402,11 +408,18 @@ def _steps_to_rounding(point: _Point, trial: _Point) -> float:
 
 
 def as_reward(mdp: MDP, reward: Any, name: str = "reward", largest: float = sys.float_info.max) -> Floats:
-    """Check a reward of shape (S, A), (S, 1) or (S,); entries of infeasible pairs are ignored and become zero."""
-    array = as_floats(reward)
-    if array is None:
-        remedy = pass_instead(reward, "reward", "true_reward")
-        raise InvalidReward(name, "an (S, A) array of numbers", f"{type(reward).__name__}", remedy=remedy)
+    """Check a reward of shape (S, A), (S, 1) or (S,), or a fit's, brought into the order of the MDP where it has
+    labels; entries of infeasible pairs are ignored and become zero."""
+    return np.where(mdp.feasible, whole_reward(mdp, reward, name, largest), 0.0)
+
+
+def whole_reward(mdp: MDP, reward: Any, name: str = "reward", largest: float = sys.float_info.max) -> Floats:
+    """(S, A): the same with what was given for infeasible pairs, which another model may offer."""
+    if hasattr(reward, "reward_on") and not isinstance(reward, type):
+        reward = reward.reward_on(mdp)
+    remedy = pass_instead(reward, "reward", "true_reward")
+    reward = in_order(mdp, reward, name, error=InvalidReward)
+    array = require_floats(name, reward, "an (S, A) array of numbers", InvalidReward, remedy)
     if array.shape == (mdp.n_states,):
         array = array[:, None]
     if array.shape not in ((mdp.n_states, 1), mdp.feasible.shape):
@@ -422,4 +435,4 @@ def as_reward(mdp: MDP, reward: Any, name: str = "reward", largest: float = sys.
         got = np.broadcast_to(array, mdp.feasible.shape)[s, a]
         expected = f"rewards of at most {largest:g}" if np.isfinite(got) else "finite rewards"
         raise InvalidReward(name, f"{expected} for feasible pairs", got, pair_in_words(mdp, s, a))
-    return np.where(mdp.feasible, array, 0.0)
+    return np.broadcast_to(array, mdp.feasible.shape)

@@ -15,11 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from revealed.checks import Floats, Ints, as_floats, as_list, is_index, require_count, require_option
+from revealed.checks import Floats, Ints, as_list, is_index, require_count, require_floats, require_option
 from revealed.errors import InvalidInput, InvalidOption
 from revealed.frames import require_column
 from revealed.gates import require_instance, require_list
+from revealed.labels import find
 from revealed.numeric_columns import NumericColumn, numeric_columns, sql_count, sql_float, sql_number
+from revealed.voices import either
+from revealed.written import quoted, sql_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -85,10 +88,13 @@ class Bins:
         return tuple(", ".join(parts) for parts in product(*named))
 
     def code(self, *values: Any) -> Ints:
-        """The state of each row, from one array of raw values per column; a value outside all bins is an error."""
+        """The state of each row, from one array of raw values per column; a value outside all bins is an error. Of one
+        column the labels of bins will do, too."""
         if len(values) != len(self.columns):
             expected = f"{len(self.columns)} arrays of numbers, one for each of {', '.join(self.columns)}"
             raise InvalidInput("values", expected, f"{len(values)}")
+        if len(values) == 1 and np.asarray(values[0]).dtype.kind in "UT":
+            return find(f"column {self.columns[0]!r}", np.asarray(values[0]).tolist(), self.labels, "row")
         arrays = [_as_values(name, given) for name, given in zip(self.columns, values, strict=True)]
         if len({array.size for array in arrays}) > 1:
             raise InvalidInput("values", "arrays of one length", f"lengths {[array.size for array in arrays]}")
@@ -113,6 +119,13 @@ class Bins:
             inside.append(f"{value} >= {sql_float(edges[0])} AND {value} <= {sql_float(edges[-1])}")
         missing = " OR ".join(f"{sql_number(name)} IS NULL" for name in names)
         return f"CASE WHEN {missing} THEN NULL WHEN {' AND '.join(inside)} THEN {state} ELSE -1 END"
+
+    def sql_of_labels(self, name: str) -> str:
+        """As `sql`, of a column that holds labels of these bins."""
+        known = ", ".join(map(sql_text, self.labels))
+        return (
+            f"CASE WHEN {quoted(name)} IS NOT NULL THEN coalesce(list_position([{known}], {quoted(name)}), 0) - 1 END"
+        )
 
     def describe(self) -> dict[str, Any]:
         """All there is to know, in lists and texts that JSON can hold."""
@@ -189,7 +202,7 @@ def _uniform(name: str, n: int, numbers: NumericColumn) -> Floats:
     edges = np.linspace(numbers.lo, numbers.hi, n + 1)
     if not np.isfinite(edges).all() or not (np.diff(edges) > 0).all():
         between = f"numbers apart enough for {n} bins of one width"
-        raise InvalidInput(f"column {name!r}", between, f"{numbers.lo!r} to {numbers.hi!r}", remedy="Give edges=.")
+        raise InvalidInput(f"column {name!r}", between, f"{numbers.lo!r} to {numbers.hi!r}", remedy=_GIVE_EDGES)
     return edges
 
 
@@ -200,9 +213,13 @@ def _quantiles(name: str, n: int, numbers: NumericColumn) -> Floats:
     return np.unique(numbers.ranked(ranks))
 
 
+_EDGES = either("give edges=", "give edges, as in --bins COLUMN=edges:0,5,10")
+_GIVE_EDGES = either("Give edges=.", "Give edges, as in --bins COLUMN=edges:0,5,10.")
+
+
 def _require_range(name: str, numbers: NumericColumn) -> None:
     if numbers.lo == numbers.hi:
-        remedy = "A constant tells no states apart: leave it out, or give edges=."
+        remedy = f"A constant tells no states apart: leave it out, or {_EDGES}."
         raise InvalidInput(f"column {name!r}", "at least two different values", f"only {numbers.lo:g}", remedy=remedy)
 
 
@@ -241,8 +258,8 @@ def _as_texts(argument: str, given: Any) -> tuple[str, ...]:
 
 def _as_edges(name: str, given: Any) -> Floats:
     argument = f"edges of {name!r}"
-    edges = as_floats(given)
-    if edges is None or edges.ndim != 1 or edges.size < 2:
+    edges = require_floats(argument, given, "at least two numbers")
+    if edges.ndim != 1 or edges.size < 2:
         raise InvalidInput(argument, "at least two numbers", repr(given)[:60])
     bad = np.flatnonzero(~np.isfinite(edges))
     if bad.size:
@@ -257,8 +274,8 @@ def _as_edges(name: str, given: Any) -> Floats:
 
 
 def _as_values(name: str, given: Any) -> Floats:
-    values = as_floats(given)
-    if values is None or values.ndim > 1:
+    values = require_floats(f"column {name!r}", given, "an array of numbers")
+    if values.ndim > 1:
         raise InvalidInput(f"column {name!r}", "an array of numbers", repr(given)[:60])
     return np.atleast_1d(values)
 

@@ -23,6 +23,7 @@ from revealed.gates import require_memory
 from revealed.mdp import Floats
 from revealed.parallel import cores, each, one_thread, workers
 from revealed.progress import Progress
+from revealed.voices import arg
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -94,7 +95,7 @@ class Bootstrap:
         """Percentiles of the replications."""
         import pandas as pd
 
-        require_probability("alpha", alpha)
+        alpha = require_probability("alpha", alpha)
         low, high = draw_bounds(self.theta, (alpha / 2.0, 1.0 - alpha / 2.0))
         return pd.DataFrame({"lower": low, "upper": high}, index=list(self.names))
 
@@ -140,7 +141,7 @@ def resample(
     check_options(reps, seed, jobs)
     if n_agents < 2:
         remedy = "Plain counts have no agents: build demonstrations from trajectories or a frame."
-        raise InvalidOption("bootstrap", "two agents or more to resample", f"{n_agents}", remedy=remedy)
+        raise InvalidOption.conflict("bootstrap", f"requires two agents or more, not {n_agents}", remedy=remedy)
     if groups is not None:
         refit, n_agents = _ByGroup(refit, groups), groups.n
     found = dict(done or {})
@@ -220,7 +221,7 @@ def _gather(
         raise KeyboardInterrupt  # there is nothing yet that could be kept
     if len(good) < 2:
         why = ", ".join(f"{k}: {n}" for k, n in failures.items())
-        remedy = "More agents or a penalty (l2=1e-3) may help."
+        remedy = f"More agents or a penalty ({arg('l2', 1e-3)}) may help."
         raise InvalidOption("bootstrap", "two replications or more that end well", f"{len(good)} ({why})", None, remedy)
     theta = np.array([done[r].theta for r in good])
     psi = np.array([done[r].psi for r in good])

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from revealed.checks import as_floats, is_index, pass_instead, require_flag, require_number
+from revealed.checks import is_index, pass_instead, require_flag, require_floats, require_number
 from revealed.errors import InvalidDistribution, InvalidInput, SolverFailed, ValueDoesNotExist
 from revealed.gates import floats_of, require_instance
 from revealed.krylov import KrylovSolver
@@ -35,7 +35,9 @@ from revealed.linear_solvers import (
 )
 from revealed.mdp import MDP, Floats, require_mdp
 from revealed.naming import pair_in_words, state_in_words
+from revealed.positions import in_order
 from revealed.transitions import can_reach, way_to
+from revealed.voices import arg, either
 
 MANY_COLUMNS = 4  # for so many right-hand sides a new factorisation costs less than refining each
 MANY = 8.0  # systems with one policy in a fit: values, adjoints, a column per parameter
@@ -261,7 +263,9 @@ class Chain:
         if initial is not None:
             return self.solve_transpose(self.mdp.start(initial))
         if self.mdp.initial is None:
-            raise InvalidInput("initial", "a start distribution", "None", remedy="The MDP has none: pass initial=.")
+            raise InvalidInput(
+                "initial", "a start distribution", "None", remedy=f"The MDP has none: pass {arg('initial')}."
+            )
         return self.solve_transpose(self.mdp.initial)
 
     def occupancy_from(self, state: int, action: int) -> Floats:
@@ -292,11 +296,11 @@ def expected_payoff(policy: Floats, reward: Floats, log_policy: Floats | None = 
 
 
 def as_policy(mdp: MDP, policy: Any, name: str = "policy") -> Floats:
-    """Check an (S, A) array of choice probabilities; rows of terminal states become zero."""
-    array = as_floats(policy)
-    if array is None:
-        remedy = pass_instead(policy, "policy", "expert")
-        raise InvalidDistribution(name, "an (S, A) array of probabilities", f"{type(policy).__name__}", remedy=remedy)
+    """Check an (S, A) array of choice probabilities, brought into the order of the MDP where it has labels; rows of
+    terminal states become zero."""
+    remedy = pass_instead(policy, "policy", "expert")
+    policy = in_order(mdp, policy, name, error=InvalidDistribution)
+    array = require_floats(name, policy, "an (S, A) array of probabilities", InvalidDistribution, remedy)
     if array.shape != mdp.feasible.shape:
         raise InvalidDistribution(name, f"shape {mdp.feasible.shape}", f"shape {array.shape}")
     array = np.where(mdp.terminal[:, None], 0.0, array)
@@ -316,7 +320,11 @@ def as_policy(mdp: MDP, policy: Any, name: str = "policy") -> Floats:
 
 def goals_missing(mdp: MDP) -> str:
     """What else to say where nothing ends: on a road network each trip ends somewhere else."""
-    return "" if mdp.goal is not None else " Trips with destinations need goal= where they are read, or network.trips."
+    if mdp.goal is not None:
+        return ""
+    return (
+        f" Trips with destinations need {arg('goal')} where they are read, or {either('network.trips', '--network')}."
+    )
 
 
 def _require_ends(mdp: MDP, policy: Floats) -> None:
@@ -328,8 +336,8 @@ def _require_ends(mdp: MDP, policy: Floats) -> None:
         raise ValueDoesNotExist(
             f"at discount 1 every state must be able to end, but from {state_in_words(mdp, s)} {whatever} to a "
             f"terminal state ({how_many(int(stuck.sum()), 'such state')}). Mark terminal states, use a discount below "
-            '1, unroll a finite horizon, or, for an estimated policy, first_step="smoothed".'
-            f"{goals_missing(mdp)}"
+            f"1, {either('unroll a finite horizon', 'give --horizon')}, or, for an estimated policy, "
+            f"{arg('first_step', 'smoothed')}.{goals_missing(mdp)}"
         )
 
 
@@ -355,10 +363,11 @@ def towards_the_end(mdp: MDP) -> npt.NDArray[np.intp]:
     return np.asarray(chance).reshape(mdp.n_states, mdp.n_actions).argmax(axis=1)
 
 
+MORE_NEGATIVE = either('start= with such parameters, or start="ccp"', "--start ccp")
 NO_VALUE = (
     "the soft value does not exist for this reward, for all that float64 can tell: at discount 1 the agent would "
-    "rather go on for ever than end. "
-    'Make rewards more negative (in a fit: start= with such parameters, or start="ccp"), or use a discount below 1.'
+    f"rather go on for ever than end. Make rewards more negative (in a fit: {MORE_NEGATIVE}), or use a discount below "
+    "1."
 )
 MAX_NEWTON, PASSED = 80, 100
 NO_PROGRESS = (

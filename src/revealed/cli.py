@@ -35,15 +35,15 @@ def _show_version(wanted: bool) -> None:
 @app.callback()
 def main(
     version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and leave.")
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """What agents want, from what they do.
+    """Recover what agents want from what they do.
 
-    Inverse reinforcement learning and dynamic discrete choice as one problem: NFXP = MCE-IRL, CCP and NPL.
+    Inverse reinforcement learning and dynamic discrete choice estimation as one problem: NFXP = MCE-IRL, CCP and NPL.
 
     \b
-    Example: estimates from a file of decisions, with a folder of results and a report
+    Example: estimate from a file of decisions; write a folder of results with a report
       revealed fit trips.parquet --id rider --time t --state station --action choice \\
           --features stations.csv --discount 0.95 --method npl --out trips-fit
     \b

@@ -11,6 +11,7 @@ import numpy as np
 from revealed.checks import as_list, require_flag
 from revealed.errors import InvalidInput
 from revealed.estimates import Estimates, FitLike, read_estimates
+from revealed.labels import FEW, how_many
 from revealed.sheet import Printed, Row, Sheet, clean, number_column
 from revealed.summary import (
     MOST_ROWS,
@@ -34,21 +35,28 @@ Cell = tuple[str, str]  # an estimate, and its standard error in brackets
 
 
 def compare_fits(
-    fits: Mapping[str, FitLike] | Iterable[FitLike], names: Sequence[str] | None = None, stars: bool = False
+    fits: Any,
+    *more: Any,
+    names: Sequence[str] | None = None,
+    stars: bool = False,
 ) -> Comparison:
     """Fits side by side: estimates with standard errors in brackets, then likelihoods, criteria and how they ended.
 
     Parameters
     ----------
-    fits : a list of fits, or a dictionary from names to fits.
+    fits : a list of fits, or a dictionary from names to fits; or fits one by one, `compare_fits(a, b, c)`.
     names : one per fit; by default the methods. Names that occur twice are told apart by what differs between the
         fits ("NFXP (γ = 0)"), or numbered.
     stars : mark estimates by their p-values: * below 0.1, ** below 0.05, *** below 0.01.
     """
+    if more and _is_fit(fits):
+        fits = [fits, *more]
+    elif more:
+        names, stars = _positional(list(more), names, stars)
     require_flag("stars", stars)
     if isinstance(fits, Mapping):
         if names is not None:
-            raise InvalidInput("names", "None where the fits are a dictionary", repr(names)[:60])
+            raise InvalidInput.conflict("names", "cannot be combined with a dictionary of fits, whose keys are names")
         names, fits = [str(name) for name in fits], list(fits.values())
     listed = _as_fits(fits)
     return Comparison(listed, _numbered(_told_apart(_as_names(names, listed), listed)), stars)
@@ -114,12 +122,14 @@ class Comparison(Printed):
         return [words.format(names=names) for words, names in found if names]
 
     def _status_notes(self) -> list[str]:
-        """What the fits' own statuses have beside a good end, and what speaks against the model, each once."""
+        """How fits ended that did not converge, what statuses say beside, and what speaks against the model, each
+        once."""
         found: dict[str, list[str]] = {}
         for name, fit in zip(self._names, self._fits, strict=True):
-            for words in (*fit.status.notes, poor_fit_words(fit)):
-                found.setdefault(words, []).append(name)
-        return [f"{_listed(names)}: {words}" for words, names in found.items() if words]
+            ended = "" if fit.status.code == "converged" else fit.status.message
+            for text in (ended, *fit.status.notes, poor_fit_words(fit)):
+                found.setdefault(text, []).append(name)
+        return [f"{_listed(names)}: " + text for text, names in found.items() if text]
 
     def _those(self, have: Callable[..., bool]) -> str:
         """The names of the fits that have something."""
@@ -238,6 +248,14 @@ def _goals_of(fit: FitLike) -> bytes:
 # the arguments
 
 
+def _positional(more: list[Any], names: Any, stars: Any) -> tuple[Any, Any]:
+    """`names` and `stars`, where they follow the fits without being named."""
+    if len(more) > 2 or any(_is_fit(one) for one in more):
+        got = f"{len(more) + 1} arguments by position"
+        raise InvalidInput("fits", "one list of fits", got, remedy="As in compare_fits([a, b, c], names=[...]).")
+    return more[0] if names is None else names, more[1] if len(more) == 2 else stars
+
+
 def _as_fits(fits: Any) -> list[FitLike]:
     if _is_fit(fits):
         raise InvalidInput("fits", "a list of fits", "one fit", remedy="Put it into a list: compare_fits([fit]).")
@@ -285,10 +303,22 @@ def _marks(fit: FitLike) -> tuple[str, ...]:
         f"γ = {fit.mdp.discount:.10g}",
         str(fit.options.get("weighting")),
         ", ".join(part for part in first_step_parts(fit) if part),
-        f"l2 = {l2:g}",
+        *_reward_marks(fit.reward_model),
+        f"l2 = {l2:.3g}",
         "" if fit.settled is None else f"{fit.updates} updates",
         _covariance_word(fit),
     )
+
+
+def _reward_marks(reward: Any) -> tuple[str, str]:
+    """What kind of reward it is and how large; the names of its parameters, where they are few."""
+    names = [str(name) for name in reward.names]
+    K = len(names)
+    if getattr(reward, "tabular", False):
+        return f"a weight for each of {K} states", ""
+    if getattr(reward, "linear", False):
+        return how_many(K, "feature"), ", ".join(names) if K <= FEW else ""
+    return f"{'network' if getattr(reward, 'network', False) else 'function'} of {how_many(K, 'parameter')}", ""
 
 
 def _numbered(names: Sequence[str]) -> list[str]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from revealed.band_plots import plot_bands, plot_marks
-from revealed.bands import Bounds, Later, blank, bootstrap_bounds, delta_bounds, difference
+from revealed.bands import Bounds, Later, blank, bootstrap_bounds, comparable, delta_bounds, difference
 from revealed.behaviour import OVERALL, QUANTITIES, Banded, Behaviour, Derivatives, Quantities, Solved
 from revealed.checks import Floats, as_number, is_index, require_option
 from revealed.doubt import IN_WORDS, Doubt, doubt, require_known
@@ -23,10 +23,11 @@ from revealed.errors import InvalidInput
 from revealed.inference import MOST_NUMBERS
 from revealed.labels import spell
 from revealed.mdp import MDP
-from revealed.naming import action_index, state_index
+from revealed.naming import action_index, label_index, state_index
 from revealed.plots import MOST_MARKS, own_axes
-from revealed.scenario import Side, find_action, sides
+from revealed.scenario import Side, discount_notes, find_action, sides
 from revealed.sheet import MISSING, Printed, Row, Sheet
+from revealed.voices import arg, words
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -58,15 +59,17 @@ class Counterfactual(Printed):
         import pandas as pd
 
         welfare = pd.DataFrame([self._cells("welfare", ())], columns=COLUMNS, index=["welfare"])
-        table = pd.concat([self.frame("frequencies"), welfare]).rename_axis(None)
-        table.attrs["notes"] = list(self.notes)
+        mdp = self.after.mdp  # labels of several columns are one name here, as "welfare" is
+        shares = self.frame("frequencies").set_axis(label_index("action", mdp.action_labels, mdp.n_actions))
+        table = pd.concat([shares, welfare]).rename_axis(None)
+        table.attrs |= {"notes": list(self.notes), "starts": self._starts}
         return table
 
     def frame(self, quantity: str = "policy", action: Any = None) -> pd.DataFrame:
         """One quantity, a row per state (per action for "frequencies"); policy and q need an `action`.
 
         Rows are named by the labels of the model after the change; on a horizon by time and state. `.attrs["notes"]`
-        has what to know of the bands.
+        has what to know of the bands, `.attrs["starts"]` where agents start.
         """
         import pandas as pd
 
@@ -75,19 +78,19 @@ class Counterfactual(Printed):
         place: Any = (slice(None), self._action(action, quantity)) if quantity in ("policy", "q") else ...
         index = action_index(mdp) if quantity == "frequencies" else state_index(mdp)
         frame = pd.DataFrame(self._cells(quantity, place), index=index)
-        frame.attrs["notes"] = list(self.notes)
+        frame.attrs |= {"notes": list(self.notes), "starts": self._starts}
         return frame
 
     def _action(self, action: Any, quantity: str) -> int:
         if action is None:
-            raise InvalidInput("action", f"the action whose {quantity} is asked for", "None", remedy="Label or index.")
+            raise InvalidInput.conflict("action", f"is required for {quantity!r}", remedy="Pass a label or an index.")
         return find_action(self.after.mdp, action)
 
     def _cells(self, quantity: str, place: Any) -> dict[str, Any]:
         """What stands in each column; `before` is NaN where the worlds differ in size."""
         change, after = self.change, np.asarray(getattr(self.after, quantity))[place]
         before = np.asarray(getattr(self.before, quantity))
-        same = before.shape == np.shape(getattr(self.after, quantity))
+        same = before.shape == np.shape(getattr(self.after, quantity)) and comparable(self.after, self.before, quantity)
         cells = {"before": before[place] if same else np.full_like(after, np.nan), "after": after}
         cells["change"] = np.asarray(getattr(change, quantity))[place]
         for name, part in (("se", change.se), ("lower", change.lower), ("upper", change.upper)):
@@ -108,8 +111,9 @@ class Counterfactual(Printed):
             raise InvalidInput("period", f"a whole number in 0…{last}", repr(period))
         a = mdp.n_actions - 1 if action is None else find_action(mdp, action)
         curves = {"before": _curve(self.before, a, period), "after": _curve(self.after, a, period)}
-        if len(curves["before"][0]) != len(curves["after"][0]):
-            raise InvalidInput("plot", "worlds with the same states", "others", remedy='Use cf.frame("policy", …).')
+        if len(curves["before"][0]) != len(curves["after"][0]) or not comparable(self.after, self.before, "policy"):
+            what, remedy = "models with different states cannot share a plot", 'Use cf.frame("policy", …).'
+            raise InvalidInput.impossible(what, None, remedy, "plot")
         told = f"{self.words}, period {period}" if horizons else self.words
         label = spell(mdp.action_labels[a]) if mdp.action_labels else f"action {a}"
         style = {"label": f"probability to {label}", "title": told if title is None else title} | style
@@ -122,7 +126,7 @@ class Counterfactual(Printed):
         notes = [f"Shares of actions {visits}; welfare in units of the shocks.", self._starts]
         if self.bands is not None and bool(table["se"].notna().any()):
             notes.insert(0, f"Bands of the change at {100 * self.level:g} %, {IN_WORDS[self.bands]}.")
-        notes += [f"Note: {note}" for note in self.notes]
+        notes += ["Note: " + note for note in self.notes]
         title = f"Counterfactual: {self.words}"
         return Sheet(title, head, (readable(table),), notes=tuple(notes), title=title)
 
@@ -189,8 +193,10 @@ def counterfactual(
     ----------
     params : name → number (set by hypothesis: it carries no uncertainty) or name → function of the estimate
         (`{"RC": lambda rc: 1.2 * rc}`, whose uncertainty follows by the derivative), or all K numbers.
-    mdp : another model, such as `fit.mdp.replace(discount=0.9)`, with other transitions, or with other masks.
-    reward : another reward model with the same parameters, or an (S, A) or (S, 1) array of rewards.
+    mdp : another model, such as `fit.mdp.replace(discount=0.9)`, with other transitions, or with other masks. Where
+        both models have labels, states and actions are matched by label, and the answer is in the order of the fit.
+    reward : another reward model with the same parameters, or an (S, A) or (S, 1) table of rewards: an array in the
+        order of the model, or a DataFrame with labels.
     bands : "delta" (the covariance of the fit's own errors, `fit.errors`), "bootstrap", None, or "auto": "bootstrap"
         after `fit.with_errors("bootstrap")`, else "delta", and none where the fit has no covariance.
     level : of the bands.
@@ -207,7 +213,7 @@ def counterfactual(
     before, after, words = sides(fit, params, mdp, reward, initial)
     now, then = before.at(fit.theta), after.at(fit.theta)
     doubts = doubt(fit, bands, level, bootstrap)
-    notes = list(doubts.notes)
+    notes = [*discount_notes(before.mdp, after.mdp), *doubts.notes]
     found = _bands(doubts, (before, after), (now, then), fit.theta, notes)
     moved: dict[str, Any] = difference(then, now, QUANTITIES) | found[2]
     if any(np.isnan(s.long_run).any() for s in (now, then)):
@@ -270,9 +276,9 @@ def _delta_bands(doubts: Doubt, both: tuple[Side, Side], at: Pair, theta: Floats
 
 
 MOST_WORK = 5_000_000  # numbers of a derivative in very many ψ, each of which takes a solve
-_TOO_MANY = (
+_TOO_MANY = words(
     "bands of shares and welfare only: there are too many transition parameters ({L}) for those of every state; "
-    'bands="bootstrap" has them.'
+    f"{arg('bands', 'bootstrap')} has them."
 )
 
 

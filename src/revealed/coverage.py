@@ -15,6 +15,8 @@ from revealed.chain import Chain
 from revealed.checks import Floats
 from revealed.errors import RevealedError
 from revealed.first_step import Frequency, Smoothed
+from revealed.positions import labelled
+from revealed.voices import arg, words
 
 # So many visits per feasible action leave a standard error of at most ½/√(5·A) on a choice probability: 0.16 where
 # there are two actions, 0.11 where there are four.
@@ -70,7 +72,8 @@ def expert_occupancy(run: Any) -> tuple[Floats, str]:
         return visits, "visits (no start states are known)"
     try:
         policy = Smoothed(1.0 / run.mdp.n_actions).estimate(run.mdp, run.demos.counts)
-        occupancy = Chain(run.mdp, policy, run.options.solver).occupancy(p0)
+        chain = Chain(run.mdp, labelled(policy, run.mdp), run.options.solver)
+        occupancy = chain.occupancy(labelled(p0, run.mdp))
     except RevealedError:
         return visits, "visits (occupancy has no solution)"
     return np.maximum(occupancy, 0.0), "estimated occupancy"
@@ -105,11 +108,6 @@ def _remedy(run: Any) -> str:
 
 
 _THIN = "π̂_E is known poorly: "
-_MATCHED = (
-    'The occupancy that is matched is that of π̂_E: compare weighting="sample", or use first_step="logit", which '
-    "carries over to states that were not seen."
-)
-_VALUED = (
-    '{method} values the future by it: compare NFXP, or use first_step="logit", which carries over to states that were '
-    "not seen."
-)
+_LOGIT = f"{arg('first_step', 'logit')}, which carries over to states that were not seen."
+_MATCHED = words(f"The occupancy that is matched is that of π̂_E: compare {arg('weighting', 'sample')}, or use {_LOGIT}")
+_VALUED = words("{method} values the future by it: compare NFXP, or use " + _LOGIT)

@@ -15,9 +15,9 @@ import numpy as np
 from revealed.band_plots import plot_demand
 from revealed.behaviour import Derivatives, Solved
 from revealed.bootstrap import draw_bounds
-from revealed.checks import Floats, as_floats, as_number
+from revealed.checks import Floats, as_number, require_floats, require_positive
 from revealed.doubt import IN_WORDS, Doubt, Spread, doubt, over_draws, require_known
-from revealed.errors import InvalidInput, InvalidOption
+from revealed.errors import InvalidInput
 from revealed.labels import plain
 from revealed.plots import own_axes
 from revealed.scenario import Setting, Side, estimated_side, find_action, find_parameter
@@ -69,7 +69,7 @@ class DemandCurve(Printed):
 
         columns = {"value": self.values, "frequency": self.frequency, "lower": self.lower, "upper": self.upper}
         frame = pd.DataFrame(columns | {"se": self.se})
-        frame.attrs["notes"] = list(self.notes)
+        frame.attrs |= {"notes": list(self.notes), "starts": f"Starts: {self.begins}."}
         return frame
 
     @property
@@ -96,7 +96,7 @@ class DemandCurve(Printed):
             )
         if shown < self.values.size:
             said.append(f"{shown} of {self.values.size} values; `to_frame()` has all.")
-        return [*said, f"Starts: {self.begins}.", *(f"Note: {note}" for note in self.notes)]
+        return [*said, f"Starts: {self.begins}.", *("Note: " + note for note in self.notes)]
 
     def plot(
         self,
@@ -142,17 +142,16 @@ def demand_curve(
     k = find_parameter(parameter, tuple(fit.reward_model.names), "parameter")
     points = _as_values(values)
     a = find_action(fit.mdp, action)
-    if not 0.0 < as_number(per) < np.inf:
-        raise InvalidOption("per", "a number of decisions above 0", repr(per))
+    per = require_positive("per", per)
     doubts = doubt(fit, bands, level, bootstrap)
-    sweep = _Sweep(fit.theta, estimated_side(fit, initial), k, a, float(per), points)
+    sweep = _Sweep(fit.theta, estimated_side(fit, initial), k, a, per, points)
     frequency, spread = sweep.along(doubts)
     notes = list(doubts.notes)
     bounds = sweep.bands(frequency, spread, doubts, notes)
     name = plain(fit.mdp.action_labels[a]) if fit.mdp.action_labels else f"action {a}"
-    mark = float(fit.theta[k]), sweep.interval(doubts), float(per) * float(sweep.side.at(fit.theta).frequencies[a])
-    told = sweep.side.begins, doubts.kind, level, tuple(notes)
-    return DemandCurve(parameter, name, float(per), points, frequency, *bounds, *mark, *told)
+    mark = float(fit.theta[k]), sweep.interval(doubts), per * float(sweep.side.at(fit.theta).frequencies[a])
+    told = sweep.side.begins, doubts.kind, as_number(level), tuple(notes)
+    return DemandCurve(parameter, name, per, points, frequency, *bounds, *mark, *told)
 
 
 @dataclass(frozen=True, eq=False)
@@ -229,8 +228,8 @@ def _with(theta: Floats, k: int, value: float) -> Floats:
 
 
 def _as_values(values: Any) -> Floats:
-    points = as_floats(values)
-    if points is None or points.ndim != 1 or points.size == 0 or not np.isfinite(points).all():
-        got = type(values).__name__ if points is None else f"shape {points.shape}"
-        raise InvalidInput("values", "a sequence of numbers", got, remedy="As in np.linspace(4, 14, 41).")
+    remedy = "As in np.linspace(4, 14, 41)."
+    points = require_floats("values", values, "a sequence of numbers", remedy=remedy)
+    if points.ndim != 1 or points.size == 0 or not np.isfinite(points).all():
+        raise InvalidInput("values", "a sequence of numbers", f"shape {points.shape}", remedy=remedy)
     return points

@@ -14,13 +14,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
-from revealed.checks import as_floats, as_number
-from revealed.errors import InvalidDemonstrations
+from revealed.checks import as_number, remedy_for, require_floats, shown
+from revealed.errors import InvalidDemonstrations, InvalidInput
 from revealed.goal_steps import Trips, n_goals, require_arrival
+from revealed.labels import with_columns
 from revealed.mdp import MDP, Floats, require_mdp
 from revealed.naming import unrolled_labels
-from revealed.tables import as_counts, sparse_table, sum_rows
+from revealed.tables import as_counts, require_countable, sparse_table, sum_rows
 from revealed.trajectories import Steps, agent_table, as_agents, as_goals, lifted, read_trajectories
+from revealed.voices import either
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,8 +38,8 @@ class Demonstrations(Trips):
     (S*A, S) moves seen; `weights` (S, A) what enters the objective as ρ: the counts, or visits discounted by γ^t.
     `steps` are the single decisions, None where a panel was counted where it lives, or counts were given; `notes` say
     what a frame did not tell (gaps, ids with one period); `bins` made the states of continuous columns; `columns` are
-    those that were kept, with one value per agent. Of trips with
-    goals `goals` are the states they go to (`goal_states`, their indices), and `toward(goal)` those that go there.
+    those that were kept, with one value per agent; `period` is that of times which are dates. Of trips with goals
+    `goals` are the states they go to (`goal_states`, their indices), and `toward(goal)` those that go there.
     """
 
     n_states: int
@@ -55,6 +57,12 @@ class Demonstrations(Trips):
     notes: tuple[str, ...] = field(repr=False, default=())
     bins: Bins | None = field(repr=False, default=None)
     columns: dict[str, tuple[Any, ...]] = field(repr=False, default_factory=dict)
+    period: str | None = field(repr=False, default=None)
+    numbered: tuple[str, ...] = field(repr=False, default=())  # roles of columns of whole numbers, which may be labels
+
+    def __post_init__(self) -> None:
+        require_countable("counts", self.by_agent.data)
+        require_countable("starts", self.starts)
 
     @cached_property
     def counts(self) -> Floats:
@@ -95,14 +103,15 @@ class Demonstrations(Trips):
     @classmethod
     def from_trajectories(
         cls,
-        trajectories: Iterable[tuple[Any, Any]],
+        trajectories: Iterable[Any],
         n_states: int,
         n_actions: int,
         ids: Sequence[Any] | None = None,
         next_state: Sequence[Any] | None = None,
         goal: Any = None,
     ) -> Demonstrations:
-        """From (states, actions) pairs of any lengths; `states` may hold one more entry than `actions`.
+        """From (states, actions) pairs of any lengths; `states` may hold one more entry than `actions`. Lists of
+        (state, action) steps are read, too, where they cannot be taken for such pairs.
 
         `ids` names the agent of each trajectory (the same agent may have several; by default each has its own).
         `next_state` gives, per trajectory, where its last decision led, or one next state for every decision.
@@ -153,7 +162,7 @@ class Demonstrations(Trips):
         names = {n: getattr(model, n, None) for n in ("state_labels", "action_labels")}
         if goal is not None:
             goal = as_goals(goal, len(read.pairs), S, names["state_labels"], "episode")
-        written = read_trajectories(read.pairs, S, A, ids, read.after, goal)
+        written = read_trajectories(read.pairs, S, A, ids, read.after, goal, read.goes_on)
         require_arrival(written.steps, written.ids, names["state_labels"])
         demos = cls._from_steps(written.steps, written.starts, S, A, written.ids)
         return replace(demos, notes=read.notes, **names)
@@ -174,11 +183,12 @@ class Demonstrations(Trips):
         actions: Any = None,
         n_states: int | None = None,
         n_actions: int | None = None,
-        first_time: int | None = None,
+        first_time: Any = None,
         period: str | None = None,
         gaps: str = "break",
         keep_steps: bool | None = None,
         keep: Any = (),
+        episode: str | None = None,
     ) -> Demonstrations:
         """From a data frame or files, with one row per decision in any order.
 
@@ -196,19 +206,24 @@ class Demonstrations(Trips):
         states, actions : labels in the order of the model. Without them whole numbers are indices from 0 and text
             becomes sorted labels. An MDP with `state_labels` and `action_labels` matches labels by name.
         n_states, n_actions : sizes, where the columns do not show all; by default what they hold.
-        first_time : the time that counts as 0 on a finite horizon; by default each agent's own first.
+        first_time : which time is period 0 of a finite horizon: one for all, such as 18 or "2020-01", where times are
+            ages or dates; or "own", where everybody's clock begins with the first row. It must be said where ids enter
+            at different times, here or in `lift`.
         period : "day", "month", …: the length of a period where times are dates, so that gaps are seen.
-        gaps : a period without a row ends the trajectory ("break"; counted in `notes`), or is an "error".
+        gaps : a period without a row hides where the decision before it led ("break"; counted in `notes`), or is an
+            "error". The row after a gap is not a start.
         keep_steps : whether to keep single decisions, which horizons, goals and `subset` need, or only counts. By
             default files and lazy frames of more than 5 million rows, and frames of distributed engines, are counted
             where they are, and only the counts come into memory.
         keep : columns to read along, with one value per id, by which errors can be clustered later:
             `keep="village"`, then `fit.with_errors("cluster", by="village")`.
+        episode : a column that tells the episodes of one id apart, where it has several. Each has times of its own and
+            a start; without it the first row of an id is its only start.
         """
         from revealed.panels.columns import Roles, size_of
         from revealed.panels.where import read_frame
 
-        others = {"id": id, "time": time, "weight": weight, "period": period, "gaps": gaps}
+        others = {"id": id, "time": time, "weight": weight, "period": period, "gaps": gaps, "episode": episode}
         roles = Roles.of(state, action, next_state, goal, keep, **others)
         found = read_frame(frame, roles, states, actions, first_time, keep_steps)
         S = size_of("state", n_states, found.state_labels, found.n_states)
@@ -216,8 +231,12 @@ class Demonstrations(Trips):
         demos = cls._from_panel(found, S, A) if hasattr(found, "row") else cls._from_counted(found, S, A)
         if demos.steps is not None:
             require_arrival(demos.steps, demos.ids, found.state_labels)
-        labels = {"state_labels": found.state_labels, "action_labels": found.action_labels}
-        demos = replace(demos, notes=found.notes, bins=roles.bins, columns=found.columns, **labels)
+        labels = {"state_labels": with_columns(found.state_labels, () if roles.bins else roles.state)}
+        labels["action_labels"] = with_columns(found.action_labels, roles.action)
+        sizes = {"state": n_states, "action": n_actions}
+        numbered = tuple(role for role in sizes if labels[f"{role}_labels"] is None and sizes[role] is None)
+        known: dict[str, Any] = labels | {"numbered": numbered, "columns": found.columns}
+        demos = replace(demos, notes=found.notes, bins=roles.bins, period=period, **known)
         return demos._without_steps() if keep_steps is False else demos
 
     @classmethod
@@ -225,16 +244,19 @@ class Demonstrations(Trips):
         """From an (S, A) table of visits, as one agent. `starts` (S,) is needed only for occupancy weighting."""
         table = as_counts(counts)
         n_states, n_actions = table.shape
-        first = as_floats(np.zeros(n_states) if starts is None else starts)
-        if first is None or first.shape != (n_states,) or not np.isfinite(first).all() or (first < 0).any():
-            raise InvalidDemonstrations("starts", f"{n_states} counts >= 0", repr(starts)[:60])
+        expected = f"{n_states} counts >= 0"
+        first = require_floats(
+            "starts", np.zeros(n_states) if starts is None else starts, expected, InvalidDemonstrations
+        )
+        if first.shape != (n_states,) or not np.isfinite(first).all() or (first < 0).any():
+            raise InvalidDemonstrations("starts", expected, repr(starts)[:60])
         none_seen = sp.csr_array((n_states * n_actions, n_states), dtype=np.float64)
         return cls(n_states, n_actions, sp.csr_array(table.reshape(1, -1)), first, none_seen, (0,))
 
     @classmethod
     def _from_panel(cls, panel: Any, n_states: int, n_actions: int) -> Demonstrations:
         fields = (panel.agent, panel.time, panel.state, panel.action, panel.next_state, panel.starts_here)
-        steps = Steps(*fields, panel.row, panel.weight, panel.goal)
+        steps = Steps(*fields, panel.row, panel.weight, panel.goal, panel.entry)
         return cls._from_steps(steps, None, n_states, n_actions, panel.ids)
 
     @classmethod
@@ -289,10 +311,15 @@ class Demonstrations(Trips):
         keeps its place."""
         return replace(self._with(self._steps_toward(goal), self.ids, self.agent_weights), columns=self.columns)
 
+    def counted_again(self) -> Demonstrations:
+        """The same decisions with counts that are made anew, of the single steps."""
+        return self._with(self._require_steps("Decisions can be counted again"), self.ids, self.agent_weights)
+
     def _with(self, steps: Steps, ids: tuple[Any, ...], agent_weights: Floats | None) -> Demonstrations:
         """Some of the steps; the rest is as it is here."""
         other = self._from_steps(steps, None, self.n_states, self.n_actions, ids)
         labels = {"state_labels": self.state_labels, "action_labels": self.action_labels, "bins": self.bins}
+        labels |= {"period": self.period, "numbered": self.numbered}
         other = replace(other, visit_discount=self.visit_discount, **labels)
         return other if agent_weights is None else other.reweighted(agent_weights)
 
@@ -305,19 +332,22 @@ class Demonstrations(Trips):
         next_state: Any = None,
         weight: str | None = None,
         goal: Any = "goal",
+        episode: str | None = "episode",
     ) -> pd.DataFrame:
         """One row per decision, in columns of these names, as `from_frame` reads them; labels where there are any.
 
         Labels of several columns are tuples, or go into several columns again: `state=["x", "y"]`. With `next_state`
         there is a column for where each decision led, missing where that was not seen; with `weight` one for how often
-        it counts. Where trips have goals there is a column for them, unless `goal` is None. Columns that were kept come
-        last. Times count each agent's periods from 0; of several trajectories of one agent each begins after a gap in
-        time.
+        it counts. Where trips have goals there is a column for them, unless `goal` is None. Where an agent has several
+        trajectories `episode` is the column that numbers them; if that is None, each begins after a gap in time, as if
+        rows were missing. Columns that were kept come last. Times count each trajectory's periods from 0.
         """
         from revealed.panels.memory import write_panel
 
         steps = self._require_steps("A frame can be made")
-        names = {"agent": id, "time": time, "state": state, "action": action, "next_state": next_state}
+        several = int(steps.first.sum()) > np.unique(steps.agent).size
+        names = {"agent": id, "episode": episode if several else None, "time": time}
+        names |= {"state": state, "action": action, "next_state": next_state}
         names |= {"goal": None if steps.goal is None else goal, "weight": weight}
         steps = replace(steps, weight=self.step_weights)
         return write_panel(steps, names, self.ids, self.state_labels, self.action_labels, self.columns)
@@ -327,9 +357,11 @@ class Demonstrations(Trips):
 
         Moves and single steps stay as they are: they tell what happened, not how often it counts.
         """
-        w = as_floats(weights)
-        if w is None or w.shape != (self.n_agents,) or not np.isfinite(w).all() or (w < 0).any():
-            raise InvalidDemonstrations("weights", f"{self.n_agents} numbers >= 0, one per agent", repr(weights)[:60])
+        expected = f"{self.n_agents} numbers >= 0, one per agent"
+        w = require_floats("weights", weights, expected, InvalidDemonstrations)
+        if w.shape != (self.n_agents,) or not np.isfinite(w).all() or (w < 0).any():
+            raise InvalidDemonstrations("weights", expected, repr(weights)[:60])
+        require_countable("weights", w)
         by_agent = sp.csr_array(sp.diags_array(w) @ self.by_agent)
         w = w if self.agent_weights is None else w * self.agent_weights
         return replace(self, by_agent=by_agent, starts=self._starts_with(w), agent_weights=w)
@@ -356,12 +388,16 @@ class Demonstrations(Trips):
     def discount_visits(self, gamma: float) -> Demonstrations:
         """The same decisions with weights γ^t in the objective (the paper's appendix); `counts` stay as they are."""
         if not 0.0 <= as_number(gamma) <= 1.0:
-            raise InvalidDemonstrations("gamma", "a number in [0, 1]", repr(gamma))
+            raise InvalidDemonstrations("gamma", "a number in [0, 1]", shown(gamma), remedy=remedy_for(gamma))
         self._require_steps("Visits can be discounted")
-        return replace(self, visit_discount=float(gamma))
+        return replace(self, visit_discount=as_number(gamma))
 
-    def lift(self, mdp: MDP) -> Demonstrations:
-        """Decisions of the base MDP as decisions of the unrolled `mdp`: state s at time t becomes t·S + s."""
+    def lift(self, mdp: MDP, first_time: Any = None) -> Demonstrations:
+        """Decisions of the base MDP as decisions of the unrolled `mdp`: state s at time t becomes t·S + s.
+
+        Where a frame's ids enter at different times, `first_time` says which time is period 0, unless `from_frame` was
+        told: one for all, where times are ages or dates, or "own". Trajectories without times begin at period 0.
+        """
         require_mdp(mdp)
         if mdp.base is None or self.n_states == mdp.n_states:
             return self
@@ -370,13 +406,16 @@ class Demonstrations(Trips):
                 "demonstrations",
                 f"{mdp.base.n_states} states, as the MDP has before unrolling",
                 f"{self.n_states}",
-                remedy="Pass n_states= when building the demonstrations.",
+                remedy=either(
+                    "Pass n_states= when building the demonstrations.",
+                    "List all states in --features or --transitions.",
+                ),
             )
         if self.goal_states is not None:
             remedy = "Use mdp.base, where a trip ends on entering its goal, whenever that is; or leave goals out."
-            expected, got = "no goals, where a horizon ends every trip", f"trips toward {n_goals(self.goal_states)}"
-            raise InvalidDemonstrations("goal", expected, got, remedy=remedy)
-        steps = self._require_steps("Decisions can be lifted to a horizon")
+            rule = "cannot be combined with a horizon, which ends every trip"
+            raise InvalidDemonstrations.conflict("goal", rule, None, remedy)
+        steps = self._on_one_clock(first_time)
         horizon = int(mdp.horizon or 0)
         steps = lifted(steps, self.n_states, horizon, self.ids)
         starts = self._lifted_starts(steps, mdp.n_states)
@@ -385,8 +424,25 @@ class Demonstrations(Trips):
         other = replace(other, visit_discount=self.visit_discount, notes=self.notes, columns=self.columns, **names)
         return other if self.agent_weights is None else other.reweighted(self.agent_weights)
 
+    def _on_one_clock(self, first_time: Any) -> Steps:
+        """The steps with times that count from period 0 of a horizon."""
+        from revealed.panels.clock import is_own, periods_late, require_one_clock
+
+        steps = self._require_steps("Decisions can be lifted to a horizon")
+        if is_own(first_time) or (first_time is None and steps.entry is None):
+            return replace(steps, entry=None)
+        if steps.entry is None:
+            expected = "None: periods are counted from 0 already, by `from_frame`, or because there were no times"
+            raise InvalidInput("first_time", expected, repr(first_time))
+        entry = steps.entry[steps.first]
+        if first_time is None:
+            require_one_clock(entry, steps.agent[steps.first], self.ids)
+            return replace(steps, entry=None)
+        late = periods_late(entry, first_time, self.period)
+        return replace(steps, time=steps.time + late[self.trajectory], entry=None)
+
     def _lifted_starts(self, steps: Steps, n_states: int) -> Floats:
-        """Starts at time 0, but for trajectories that begin later (after a gap in time)."""
+        """Starts at time 0, but for trajectories that enter later."""
         late = steps.first & (steps.time > 0)
         often = np.ones(int(late.sum())) if steps.weight is None else steps.weight[late]
         starts = np.bincount(steps.state[late], often, n_states).astype(np.float64)

@@ -39,7 +39,7 @@ def _option(
     least: float | None = None,
 ) -> Any:
     """A field with what the command line and the reader of files must know of it. Kinds: text, texts, number, count
-    (a whole number), counts, flag."""
+    (a whole number), counts, flag, time (a whole number, or text such as a date)."""
     about = {"kind": kind, "help": help, "offered": offered, "metavar": metavar, "path": path, "least": least}
     return field(default=default, metadata=about)
 
@@ -50,142 +50,189 @@ class Description:
 
     # the data
     panel: tuple[str, ...] = _option(
-        "texts", (), "The decisions: CSV or Parquet files, or a glob in quotes.", metavar="PANEL", path=True
+        "texts", (), "Decisions: CSV or Parquet files, or a quoted glob pattern.", metavar="PANEL", path=True
     )
-    id: str | None = _option("text", None, "Column that says who decides.", metavar="COLUMN")
-    time: str | None = _option("text", None, "Column that says when; it orders the rows.", metavar="COLUMN")
-    state: tuple[str, ...] = _option("texts", (), "Column of the state; several make one state.", metavar="COLUMN")
-    action: tuple[str, ...] = _option("texts", (), "Column of the choice; several make one.", metavar="COLUMN")
+    id: str | None = _option("text", None, "Column of the decision maker's id.", metavar="COLUMN")
+    time: str | None = _option("text", None, "Time column; orders the rows of each id.", metavar="COLUMN")
+    state: tuple[str, ...] = _option("texts", (), "State column; several columns form one state.", metavar="COLUMN")
+    action: tuple[str, ...] = _option("texts", (), "Action column; several columns form one action.", metavar="COLUMN")
     next_state: tuple[str, ...] = _option(
         "texts",
         (),
-        "Column that says where a decision led.  [default: none; with --goal next_STATE, where PANEL has it]",
+        "Column of the state that a decision led to.  [default: none; with --goal, next_STATE if PANEL has it]",
         metavar="COLUMN",
     )
-    weight: str | None = _option("text", None, "Column of weights of rows.", metavar="COLUMN")
-    period: str | None = _option("text", None, "Between two decisions, where times are dates.", PERIODS)
-    gaps: str = _option("text", "break", "A gap in time breaks a trajectory, or is an error.", ("break", "error"))
+    weight: str | None = _option("text", None, "Column of row weights.", metavar="COLUMN")
+    period: str | None = _option("text", None, "Time between decisions, if the time column holds dates.", PERIODS)
+    gaps: str = _option("text", "break", "Gap in time: start a new trajectory, or report an error.", ("break", "error"))
+    episode: str | None = _option(
+        "text", None, "Column that tells the episodes of one id apart.  [default: each id is one]", metavar="COLUMN"
+    )
     bins: tuple[str, ...] = _option(
         "texts",
         (),
-        "Bins of a continuous state column: miles=90 (equally wide), miles=quantile:20, miles=edges:0,5,10.",
+        "Bins for a continuous state column: miles=90 (equal width), miles=quantile:20, miles=edges:0,5,10.",
         metavar="COLUMN=BINS",
     )
-    goal: tuple[str, ...] = _option(
-        "texts", (), "Column that says where a trip is heading, a state; it ends there.", metavar="COLUMN"
-    )
+    goal: tuple[str, ...] = _option("texts", (), "Column of a trip's goal, the state where it ends.", metavar="COLUMN")
     # a road network
     network: str | None = _option(
         "text",
         None,
-        "CSV or Parquet file of links; PANEL then has a row for each link of a trip, which goes to its last.",
+        "CSV or Parquet file of road links. PANEL then has one row per link of a trip; the last link is its goal.",
         metavar="FILE",
         path=True,
     )
-    link: tuple[str, ...] = _option("texts", (), "Column of the link's id.  [default: link]", metavar="COLUMN")
-    from_node: str | None = _option("text", None, "Column of where a link starts.  [default: from]", metavar="COLUMN")
-    to_node: str | None = _option("text", None, "Column of where a link ends.  [default: to]", metavar="COLUMN")
+    link: tuple[str, ...] = _option("texts", (), "Link id column.  [default: link]", metavar="COLUMN")
+    from_node: str | None = _option("text", None, "Column of a link's start node.  [default: from]", metavar="COLUMN")
+    to_node: str | None = _option("text", None, "Column of a link's end node.  [default: to]", metavar="COLUMN")
     turns: str | None = _option(
         "text",
         None,
-        "File of the turns that are allowed; without it, all where links meet.",
+        "File of allowed turns.  [default: all turns between links that meet]",
         metavar="FILE",
         path=True,
     )
-    turn_from: str | None = _option("text", None, "Column of the link left.  [default: from_link]", metavar="COLUMN")
-    turn_to: str | None = _option("text", None, "Column of the link entered.  [default: to_link]", metavar="COLUMN")
-    nodes: str | None = _option("text", None, "File of nodes with columns node, x, y.", metavar="FILE", path=True)
-    u_turns: bool | None = _option("flag", None, "Turning back is possible everywhere.  [default: it is]")
-    arrivals: bool | None = _option("flag", None, "Trips may pass their last link before they end there.")
-    trip: tuple[str, ...] = _option("texts", (), "Column of the trip's id.  [default: trip]", metavar="COLUMN")
+    turn_from: str | None = _option(
+        "text", None, "Column of the link a turn leaves.  [default: from_link]", metavar="COLUMN"
+    )
+    turn_to: str | None = _option(
+        "text", None, "Column of the link a turn enters.  [default: to_link]", metavar="COLUMN"
+    )
+    nodes: str | None = _option(
+        "text", None, "File of node coordinates, with columns node, x, y.", metavar="FILE", path=True
+    )
+    u_turns: bool | None = _option("flag", None, "Allow U-turns everywhere.  [default: --u-turns]")
+    arrivals: bool | None = _option("flag", None, "Let trips pass through their last link before they end there.")
+    trip: tuple[str, ...] = _option("texts", (), "Trip id column.  [default: trip]", metavar="COLUMN")
     sequence: str | None = _option(
         "text", None, "Column that orders the links of a trip.  [default: sequence]", metavar="COLUMN"
     )
     trip_link: tuple[str, ...] = _option(
-        "texts", (), "Column of the link in PANEL, where it is not called as in --network.", metavar="COLUMN"
+        "texts", (), "Link column of PANEL, if its name differs from --link.", metavar="COLUMN"
     )
-    traveller: str | None = _option("text", None, "Column of whose trip it is.  [default: anybody's]", metavar="COLUMN")
+    traveller: str | None = _option(
+        "text", None, "Traveller id column.  [default: none, every trip by itself]", metavar="COLUMN"
+    )
     bad_trips: str | None = _option(
         "text",
         None,
-        "Trips with unknown links or turns, or that pass their last link: an error, or left out.  [default: error]",
+        "Trips with unknown links or turns, or that pass their last link: error, or drop them.  [default: error]",
         ("error", "drop"),
     )
     # the reward
     features: str | None = _option(
         "text",
         None,
-        "CSV or Parquet file of features, a row per state (or per state and action), under the same column names.",
+        "CSV or Parquet file of features, one row per state (or state and action), named as in PANEL.",
         metavar="FILE",
         path=True,
     )
     feature_state: tuple[str, ...] = _option(
-        "texts", (), "Columns of the features file that hold the state, where their names differ.", metavar="COLUMN"
+        "texts", (), "State column of the features file, if its name differs from --state.", metavar="COLUMN"
     )
-    columns: tuple[str, ...] = _option("texts", (), "A feature to use; without it, all.", metavar="COLUMN")
-    constants: bool = _option("flag", False, "Add a constant for each action but the first.")
+    columns: tuple[str, ...] = _option("texts", (), "Feature to use.  [default: all]", metavar="COLUMN")
+    constants: bool = _option("flag", False, "Add a constant for every action except the first.")
     coordinates: tuple[str, ...] = _option(
-        "texts", (), "Two columns of the features file that place states on a map, as in x,y.", metavar="X,Y"
+        "texts", (), "Two columns of the features file with the coordinates of each state, as in x,y.", metavar="X,Y"
     )
     reward: str | None = _option(
-        "text", None, "linear in features, one weight per state (tabular), or a network.  [default: linear]", REWARDS
+        "text",
+        None,
+        "Linear in features, one weight per state (tabular), or a neural network.  [default: linear]",
+        REWARDS,
     )
-    hidden: tuple[int, ...] = _option("counts", (32, 16), "Units of a hidden layer.", metavar="UNITS", least=1)
-    activation: str = _option("text", "tanh", "How units of a network respond; relu is the paper's.", ACTIVATIONS)
+    hidden: tuple[int, ...] = _option(
+        "counts", (32, 16), "Units per hidden layer of a neural reward.", metavar="UNITS", least=1
+    )
+    activation: str = _option(
+        "text", "tanh", "Activation function of a neural reward; the paper uses relu.", ACTIVATIONS
+    )
     # the model
-    discount: float = _option("number", None, f"The discount factor γ.  [default: {DISCOUNT}; on a road network 1]")
-    transitions: str | None = _option(
-        "text", None, "Table of transition probabilities; without it they are estimated.", metavar="FILE", path=True
+    discount: float = _option(
+        "number", None, f"Discount factor γ, per decision.  [default: {DISCOUNT}; 1 on a road network]"
     )
-    probability: str = _option("text", "probability", "Column of that table.", metavar="COLUMN")
-    smoothing: float = _option("number", 0.0, "Weight of what follows a state under any action.", least=0.0)
-    kernel: float | None = _option("number", None, "Bandwidth of a kernel over the states' coordinates.", least=0.0)
+    transitions: str | None = _option(
+        "text", None, "File of transition probabilities.  [default: estimated from PANEL]", metavar="FILE", path=True
+    )
+    probability: str = _option("text", "probability", "Probability column of the --transitions file.", metavar="COLUMN")
+    smoothing: float = _option(
+        "number", 0.0, "Pseudo-count that pulls transitions toward the average over actions.", least=0.0
+    )
+    kernel: float | None = _option(
+        "number", None, "Bandwidth of a kernel estimate of transitions, in units of --coordinates (or bins).", least=0.0
+    )
     unseen: str = _option(
         "text",
         "infeasible",
-        "What nobody chose in a state: not offered, leads nowhere (stay), or an error.",
+        "Actions never taken in a state: infeasible, stay in the state, or report an error.",
         ("infeasible", "stay", "error"),
     )
-    terminal: tuple[str, ...] = _option("texts", (), "A state in which everything ends.", metavar="LABEL")
-    horizon: int | None = _option("count", None, "Decisions per trajectory, where time runs out.", least=1)
+    terminal: tuple[str, ...] = _option("texts", (), "Terminal state.", metavar="LABEL")
+    horizon: int | None = _option(
+        "count", None, "Finite horizon: number of decisions per trajectory.  [default: infinite]", least=1
+    )
+    first_time: int | str | None = _option(
+        "time",
+        None,
+        "With --horizon: the time that is period 0, such as 18 or 2020-01; or own: each id starts at 0.",
+        metavar="TIME",
+    )
     # the method
-    method: str = _option("text", "nfxp", "The estimator.", METHODS)
-    updates: int | None = _option("count", None, "Maximisations of NPL; by default until it settles.", least=1)
+    method: str = _option("text", "nfxp", "Estimator.", METHODS)
+    updates: int | None = _option("count", None, "Number of NPL updates.  [default: until the policy settles]", least=1)
     first_step: str = _option(
         "text",
         "auto",
-        "Policy of CCP and NPL's start: frequency or, with goals, logit (auto), or one of these.",
+        "First-step policy estimate for CCP and NPL; auto is frequency, or logit with goals.",
         ("auto", "frequency", "smoothed", "kernel", "logit"),
     )
-    weighting: str = _option("text", "sample", "What is matched.", ("sample", "occupancy"))
+    weighting: str = _option(
+        "text",
+        "sample",
+        "Weight states by observed visits (sample) or by discounted occupancy.",
+        ("sample", "occupancy"),
+    )
     l2: float | None = _option(
         "number",
         None,
-        "Weight of the penalty on the squared parameters.  [default: 0; of a network 4/n for n decisions]",
+        "L2 penalty on the parameters.  [default: 0; 4/n for a neural reward and n decisions]",
         least=0.0,
     )
-    tol: float | None = _option("number", None, "Largest gradient of an estimate.", least=0.0)
-    max_iter: int | None = _option("count", None, "Iterations, at most.", least=1)
-    optimizer: str = _option("text", "auto", "The search.", ("auto", "newton", "lbfgs", "adam"))
-    start: str = _option("text", "zero", "Where NFXP begins.", ("zero", "ccp"))
+    tol: float | None = _option(
+        "number",
+        None,
+        "Gradient-norm tolerance.  [default: by optimizer: newton 1e-9, lbfgs 1e-6 (networks 1e-3), adam 1e-4]",
+        least=0.0,
+    )
+    max_iter: int | None = _option(
+        "count",
+        None,
+        "Maximum number of iterations.  [default: by optimizer: newton 200, lbfgs 2000 (networks 5000), adam 5000]",
+        least=1,
+    )
+    optimizer: str = _option(
+        "text", "auto", "Optimizer; auto picks one for the reward.", ("auto", "newton", "lbfgs", "adam")
+    )
+    start: str = _option("text", "zero", "Starting values of NFXP: zero, or the CCP estimate.", ("zero", "ccp"))
     # the errors
     errors: str | None = _option(
         "text",
         None,
-        "Kind of standard errors.  [default: hessian; of trips with goals, clusters of travellers or trips]",
+        "Standard errors.  [default: hessian; for trips with goals, clustered by traveller or trip]",
         ("hessian", "opg", "robust", "cluster", "bootstrap"),
     )
     cluster: str | None = _option(
         "text",
         None,
-        "Column of PANEL by which errors are clustered, or resampled with --errors bootstrap.  [default: who decides]",
+        "Column of PANEL to cluster by (or to resample by, with --errors bootstrap).  [default: --id]",
         metavar="COLUMN",
     )
-    joint: bool = _option("flag", False, "Count the noise in estimated transitions.")
-    reps: int = _option("count", 400, "Replications of the bootstrap.", least=2)
-    seed: int = _option("count", 0, "Of the bootstrap and of a network's start.", least=0)
+    joint: bool = _option("flag", False, "Account for sampling error in the estimated transitions.")
+    reps: int = _option("count", 400, "Bootstrap replications.", least=2)
+    seed: int = _option("count", 0, "Random seed of the bootstrap and of a neural reward's starting weights.", least=0)
     # the result
-    out: str | None = _option("text", None, "Folder for the results.", metavar="DIR", path=True)
+    out: str | None = _option("text", None, "Output folder.  [default: print only]", metavar="DIR", path=True)
 
     def __post_init__(self) -> None:
         for one in fields(self):
@@ -196,11 +243,12 @@ class Description:
             object.__setattr__(self, "discount", 1.0 if self.on_roads else DISCOUNT)
         for name in REQUIRED[:1] if self.on_roads else REQUIRED:
             if not getattr(self, name):
-                about = type(self).__dataclass_fields__[name].metadata["help"].rstrip(".").lower()
+                about = type(self).__dataclass_fields__[name].metadata["help"].rstrip(".")
+                about = about[0].lower() + about[1:]
                 remedy = f"Give it as {flag(name)}, or as {key(name)} in the file of --config."
                 if name == "panel":
                     remedy = 'As in: revealed fit trips.csv …, or as panel = "trips.csv" in the file of --config.'
-                raise InvalidOption(flag(name), about, "nothing", remedy=remedy)
+                raise InvalidOption.conflict(flag(name), f"is required ({about})", remedy=remedy)
         if not 0.0 <= self.discount <= 1.0:
             raise InvalidOption("--discount", "a number in [0, 1]", repr(self.discount))
 
@@ -273,6 +321,14 @@ def flag(name: str) -> str:
     return "PANEL" if name == "panel" else "--" + key(name)
 
 
+def flags() -> dict[str, str]:
+    """The table of flags: what the command line calls arguments of the library, under their names there."""
+    return {name: flag(name) for name in option_fields()} | OTHER_NAMES
+
+
+OTHER_NAMES = {"kind": "--errors", "keep": "--cluster", "by": "--cluster", "bandwidth": "--kernel"}
+
+
 def key(name: str) -> str:
     """What an option is called in a file."""
     return name.replace("_", "-")
@@ -300,6 +356,8 @@ def _checked(name: str, value: Any, about: Mapping[str, Any], where: str = "") -
 def _one(name: str, value: Any, kind: str, about: Mapping[str, Any], where: str) -> Any:
     """One value of a kind."""
     value = os.fspath(value) if isinstance(value, os.PathLike) else value
+    if kind == "time":
+        return _as_time(name, value, where)
     right = {"text": isinstance(value, str) and bool(value), "flag": isinstance(value, bool), "count": _is_whole(value)}
     if not right.get(kind, _is_number(value)):
         raise InvalidOption(flag(name), _EXPECTED[kind], repr(value) + where)
@@ -310,6 +368,15 @@ def _one(name: str, value: Any, kind: str, about: Mapping[str, Any], where: str)
     if about["least"] is not None and value < about["least"]:
         raise InvalidOption(flag(name), f"{_EXPECTED[kind]}, at least {about['least']:g}", repr(value) + where)
     return float(value) if kind == "number" else str(value) if kind == "text" else value  # no member of an enumeration
+
+
+def _as_time(name: str, value: Any, where: str) -> int | str:
+    """A time as a panel may have it: a whole number, or text; what looks like a number is one."""
+    if _is_whole(value):
+        return int(value)
+    if not isinstance(value, str) or not value:
+        raise InvalidOption(flag(name), _EXPECTED["time"], repr(value) + where)
+    return int(value) if value.removeprefix("-").isdecimal() else value
 
 
 # as in `checks`, without NumPy: help must not wait for it
@@ -330,6 +397,7 @@ _EXPECTED = {
     "count": "a whole number",
     "counts": "a whole number, or a list of them",
     "flag": "true or false",
+    "time": "a whole number, a date, or own",
 }
 
 
@@ -354,7 +422,7 @@ def read_toml(kind: type[Description], path: str | os.PathLike[str]) -> dict[str
             remedy = f"Did you mean {near[0]}?" if near else "Its options are those of revealed fit --help."
             raise InvalidOption("--config", "options of revealed fit", f"{word!r} in {file}", remedy=remedy)
         if name in out:
-            raise InvalidOption("--config", "each option once", f"{key(name)} and {name} in {file}")
+            raise InvalidOption("--config", "every option only once", f"{key(name)} and {name} in {file}")
         value = _checked(name, value, options[name].metadata, f" in {file}")
         out[name] = _seen_from_here(value, file.parent) if options[name].metadata["path"] else value
     return out

@@ -333,7 +333,7 @@ class _Search:
         if model.discount < 1.0:
             return jnp.zeros(model.n_padded, dtype=jnp.float64, device=model.going.sharding)
         if model.mdp is None:
-            raise InvalidInput("start", "a value to start from, at discount 1", "None")
+            raise InvalidInput.conflict("start", "is required at discount 1")
         walk = model.put(one_hot(model.mdp, towards_the_end(model.mdp)))
         payoff = jnp.sum(jnp.where(walk > 0.0, self.reward, 0.0), axis=0)  # a sure choice has no entropy
         return self._look(model.chain(walk).solve(payoff), SWEEPS).V

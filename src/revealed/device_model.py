@@ -56,8 +56,8 @@ class Placement:
         require_option("dtype", dtype, DTYPES)
         if kind == "host":
             if devices is not None or dtype != "float64":
-                given = f"devices={devices!r}, dtype={dtype!r}"
-                raise InvalidOption("kind", "a device beside `devices` or `dtype`", f"'host' with {given}")
+                given = "devices" if devices is not None else "dtype"
+                raise InvalidOption.conflict(given, "requires a device: it has no effect on the host")
             return None
         if devices is not None and (not is_count(devices) or devices > there[kind]):
             expected = f"a whole number, 1 to {there[kind]} ({kind})"

@@ -16,6 +16,7 @@ from revealed.mdp import Floats
 from revealed.objective import MOST_FEATURES, Evaluation, Objective
 from revealed.optimize import Search
 from revealed.rewards.base import is_linear
+from revealed.voices import words
 
 NULL_EIGENVALUE = 1e-10  # of the information, scaled to unit diagonal; collinear features give some 1e-16
 NULL_COLUMN = 1e-9  # standard deviation of ∂Q/∂θ_k across actions, relative to its size
@@ -39,6 +40,10 @@ class Status:
     message: str
     notes: tuple[str, ...] = ()
     interrupted: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "message", words(self.message))
+        object.__setattr__(self, "notes", tuple(map(words, self.notes)))
 
     def __str__(self) -> str:
         return f"{self.code}: {self.message}" + "".join(f" Note: {note}" for note in self.notes)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from revealed.bootstrap import Bootstrap, draw_weights
-from revealed.checks import Bools, Floats, as_number, require_option
+from revealed.checks import Bools, Floats, require_option, require_share
 from revealed.diagnosis import describe_directions
 from revealed.eigen import symmetric_eigen
 from revealed.errors import InvalidInput, InvalidOption, RevealedError, SolverFailed, ValueDoesNotExist
@@ -23,6 +23,7 @@ from revealed.labels import near
 from revealed.mdp import ARGUMENTS
 from revealed.parallel import each
 from revealed.progress import Progress
+from revealed.voices import arg, either, words
 
 BANDS = ("auto", "delta", "bootstrap")
 DRAWING = ("reps", "seed", "jobs", "progress")  # options of a bootstrap
@@ -163,14 +164,13 @@ def doubt(fit: Any, bands: Any, level: Any, options: dict[str, Any]) -> Doubt:
     """
     if bands is not None:
         require_option("bands", bands, BANDS)
-    if not 0.0 < as_number(level) < 1.0:
-        raise InvalidOption("level", "a number between 0 and 1, such as 0.95", repr(level))
+    level = require_share("level", level)
     asked = bands != "auto" or bool(options)
     if bands == "auto":
         bands = "bootstrap" if fit.errors[0] == "bootstrap" else "delta"
     if options and bands != "bootstrap":
         given = ", ".join(options)
-        raise InvalidOption(given, 'no such option but with bands="bootstrap"', f"bands={bands!r}")
+        raise InvalidOption.conflict(given, f"requires `{arg('bands', 'bootstrap')}`")
     if bands is None:
         return Doubt(None, level)
     try:
@@ -178,7 +178,7 @@ def doubt(fit: Any, bands: Any, level: Any, options: dict[str, Any]) -> Doubt:
     except RevealedError as problem:
         if asked:
             raise
-        return Doubt(None, level, notes=(f"no bands: {problem}",))
+        return Doubt(None, level, notes=("no bands: " + problem.message,))
 
 
 def _bootstrap(fit: Any, level: float, options: dict[str, Any], asked: bool) -> Doubt:
@@ -216,20 +216,23 @@ def _of_transitions(fit: Any, kind: str, joint: bool) -> list[str]:
     gap = getattr(fit, "joint_gap", lambda kind: "")(kind)
     same = fit.mdp.estimated.ids == getattr(fit.demonstrations, "ids", None)
     if not gap and (same or kind in ("hessian", "robust")):
-        return [f'{_AS_KNOWN}; with_errors("{kind}", joint=True) counts their noise.']
+        counted = either(f'with_errors("{kind}", joint=True)', f"revealed fit --errors {kind} --joint")
+        return [words(f"{_AS_KNOWN}; {counted} counts their noise.")]
     if same:
-        return [f'{_AS_KNOWN}; with_errors("bootstrap") estimates them anew in every draw.']
+        drawn = either('with_errors("bootstrap")', "revealed fit --errors bootstrap")
+        return [words(f"{_AS_KNOWN}; {drawn} estimates them anew in every draw.")]
     return [f"{_AS_KNOWN}: they were estimated from other agents."]
 
 
 def _delta(fit: Any, level: float) -> Doubt:
     kind, joint = fit.errors
     if getattr(fit.reward_model, "tabular", False):
-        remedy = 'Use bands="bootstrap", or None.'
-        raise InvalidOption("bands", "a reward with features", "a weight per state", remedy=remedy)
+        remedy = f"Use {arg('bands', 'bootstrap')} or {either('None', 'none')}."
+        rule = "cannot be delta for one weight per state: the delta method requires a reward with features"
+        raise InvalidOption.conflict("bands", rule, remedy=remedy)
     if fit.theta.size * fit.mdp.feasible.size > MOST_NUMBERS:
-        got = f"{fit.theta.size} parameters, {fit.mdp.feasible.size} pairs"
-        raise InvalidOption("bands", "fewer parameters or states", got, remedy="Use bands=None.")
+        what = f"{fit.theta.size} parameters and {fit.mdp.feasible.size} pairs are too many for the delta method"
+        raise InvalidOption.impossible(what, None, f"Use {arg('bands', None)}.", "bands")
     noise = fit.wide_noise(kind, joint) if hasattr(fit, "wide_noise") else None
     cov, hidden = fit.partial_covariance(kind, joint)
     lost = np.isnan(np.diag(cov))
@@ -258,9 +261,11 @@ def _is_negative(cov: Floats) -> bool:
     return found is not None and bool(found[0][0] < -1e-4 * found[0][-1])
 
 
-_NOT_POSITIVE = (
+_NOT_POSITIVE = words(
     'the covariance of kind "{kind}" is not positive: a penalty outweighs the data. Where a variance would be negative '
-    'there is no band; `fit.with_errors("robust")` has one.'
+    + "there is no band; "
+    + either('`fit.with_errors("robust")`', "--errors robust")
+    + " has one."
 )
 
 
@@ -289,7 +294,9 @@ def over_draws(title: str, function: Callable[[Floats, Floats], Any], doubts: Do
     if len(good) < len(every):
         notes.append(f"{len(every) - len(good)} draws have no value and are left out.")
     if len(good) < 2:
-        raise InvalidInput("bands", "at least two draws with a value", f"{len(good)}", remedy='Use bands="delta".')
+        raise InvalidInput(
+            "bands", "at least two draws with a value", f"{len(good)}", remedy=f"Use {arg('bands', 'delta')}."
+        )
     return good
 
 

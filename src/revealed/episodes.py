@@ -18,7 +18,7 @@ import numpy as np
 
 from revealed.checks import Bools, Floats, Ints, as_list, is_count, is_index
 from revealed.errors import InvalidDemonstrations, InvalidInput
-from revealed.labels import plain, spell
+from revealed.labels import holds_numbers, plain, require_declared, spell
 from revealed.mdp import MDP, require_mdp
 from revealed.naming import in_words, state_in_words
 from revealed.step_forms import (
@@ -31,6 +31,8 @@ from revealed.step_forms import (
     from_dict,
     looks_like,
     remedy_for,
+    require_order,
+    same,
     was_cut,
 )
 
@@ -53,6 +55,7 @@ class Episode:
     terminations: Bools = field(repr=False)
     truncations: Bools = field(repr=False)
     id: Any = None
+    goes_on: bool = field(repr=False, default=False)  # the rest of the episode before it; what lies between is missing
 
     def __len__(self) -> int:
         return len(self.actions)
@@ -74,6 +77,7 @@ class Read:
     pairs: list[tuple[Ints, Ints]]
     after: list[Any]
     ids: list[Any]
+    goes_on: list[bool]
     n_states: int
     n_actions: int
     notes: tuple[str, ...]
@@ -100,16 +104,24 @@ def read_episodes(
     coded = []
     for i, episode in enumerate(episodes):
         T = _length(i, episode)
-        a = actions.code(i, _by_time(episode.actions, T, T))
-        s = states.code(i, _by_time(episode.observations, T + 1, T))
+        a = actions.code(i, _by_time(episode.actions, T, T, _parts(given, "action_space"), f"episode {i}"))
+        s = states.code(i, _by_time(episode.observations, T + 1, T, _parts(given, "observation_space"), f"episode {i}"))
         _require_lengths(i, s, a)
         coded.append((s, a))
     appended = model is not None and hidden and not any((s == model.n_states - 1).any() for s, _ in coded)
     after = [_last(i, episodes[i].ended, s, a, model, appended) for i, (s, a) in enumerate(coded)]
     pairs = [(s[: max(len(a), 1)], a) for s, a in coded]
-    ids = [i if episode.id is None else episode.id for i, episode in enumerate(episodes)]
+    goes_on = [episode.goes_on for episode in episodes]
+    return Read(pairs, after, _ids(episodes), goes_on, _most(S, pairs, after, 0), _most(A, pairs, after, 1), notes)
+
+
+def _ids(episodes: list[Episode]) -> list[Any]:
+    """Their own where all have different ones, else numbers; the rest of an episode is its agent's."""
+    number = np.cumsum([not episode.goes_on for episode in episodes]) - 1
+    whole = [episode for episode in episodes if not episode.goes_on]
+    ids = [i if episode.id is None else episode.id for i, episode in enumerate(whole)]
     ids = ids if len(set(map(spell, ids))) == len(ids) else list(range(len(ids)))
-    return Read(pairs, after, ids, _most(S, pairs, after, 0), _most(A, pairs, after, 1), notes)
+    return [ids[max(k, 0)] for k in number]
 
 
 def is_foreign(given: Any) -> bool:
@@ -206,6 +218,7 @@ def _from_steps(given: list[Any]) -> Found:
     assert form is not None
     steps = [as_step(k, item, form) for k, item in enumerate(given)]
     if "next_obs" in form:
+        require_order(steps)
         return _cut(as_flat(steps))
     ends = [k + 1 for k, step in enumerate(steps) if step.terminated or step.truncated or k == len(steps) - 1]
     return [_episode_of(steps[i:j]) for i, j in pairwise([0, *ends])], ()
@@ -225,37 +238,55 @@ def _cut(flat: Any) -> tuple[list[Episode], tuple[str, ...]]:
     dones = np.asarray(flat.dones, dtype=bool).reshape(-1)
     infos = getattr(flat, "infos", None)
     rewards = np.asarray(getattr(flat, "rews", np.zeros(n)), dtype=np.float64)
-    jumps = [t for t in range(n - 1) if not dones[t] and not _same(nexts[t], rows[t + 1])]
+    jumps = {t for t in range(n - 1) if not dones[t] and not same(nexts[t], rows[t + 1])}
     cuts = [0, *sorted({int(t) + 1 for t in (*np.flatnonzero(dones), *jumps, n - 1)})] if n else []
     episodes = []
     for i, j in pairwise(cuts):
         cut = bool(dones[j - 1]) and _was_cut(None if infos is None else infos[j - 1 : j])
         ends = np.array([bool(dones[j - 1]) and not cut]), np.array([cut])
-        episodes.append(Episode([*rows[i:j], nexts[j - 1]], acts[i:j], rewards[i:j], *ends))
-    broken = f"{len(jumps)} transitions do not begin where the one before led; trajectories are broken there."
+        rest = i - 1 in jumps
+        episodes.append(Episode([*rows[i:j], nexts[j - 1]], acts[i:j], rewards[i:j], *ends, goes_on=rest))
+    which = "1 transition does" if len(jumps) == 1 else f"{len(jumps)} transitions do"
+    broken = f"{which} not begin where the one before led; trajectories are broken there, what follows is not a start, "
+    broken += "and times count on as if nothing were missing. Where an episode ended, `dones` must say so."
     return episodes, (broken,) if jumps else ()
-
-
-def _same(one: Any, other: Any) -> bool:
-    if isinstance(one, Mapping):
-        return all(_same(one[key], other[key]) for key in one)
-    return bool(np.array_equal(np.asarray(one), np.asarray(other)))
 
 
 # --------------------------------------------------------------------------------------------- observations over time
 
 
-def _by_time(values: Any, long: int, short: int) -> Any:
-    """Something indexed by time: an array or list as it is; dicts and tuples of arrays taken apart."""
+def _parts(data: Any, space: str) -> int | None:
+    """Of how many parts each observation or action is, where a data set has a Tuple space; None where nothing tells."""
+    spaces = getattr(getattr(data, space, None), "spaces", None)
+    return len(spaces) if isinstance(spaces, tuple | list) else None
+
+
+def _by_time(values: Any, long: int, short: int, parts: int | None = None, where: str | None = None) -> Any:
+    """Something indexed by time: an array or list as it is; dicts and tuples of arrays taken apart. A tuple that may
+    be either is one of arrays where the data set's space has as many `parts`; else nothing tells."""
     if callable(getattr(values, "unwrap", None)):  # imitation's DictObs
         values = values.unwrap()
     if isinstance(values, Mapping):
-        parts = {key: _by_time(part, long, short) for key, part in values.items()}
-        n = min((len(part) for part in parts.values()), default=0)
-        return [{key: part[t] for key, part in parts.items()} for t in range(n)]
-    if isinstance(values, tuple) and len(values) not in (long, short):
+        each = {key: _by_time(part, long, short, None, where) for key, part in values.items()}
+        n = min((len(part) for part in each.values()), default=0)
+        return [{key: part[t] for key, part in each.items()} for t in range(n)]
+    if isinstance(values, tuple) and _is_by_part(values, (long, short), parts, where):
         return list(zip(*values, strict=False))
     return values if isinstance(values, np.ndarray) else list(values)
+
+
+def _is_by_part(values: tuple[Any, ...], lengths: tuple[int, int], parts: int | None, where: str | None) -> bool:
+    """Whether a tuple holds an array over time for each part of an observation, not an observation for each time."""
+    by_time = len(values) in lengths
+    by_part = bool(values) and all(np.ndim(part) > 0 and len(part) in lengths for part in values)
+    if not by_time or (by_part and len(values) == parts):
+        return True
+    if by_part and parts is None:
+        got = f"a tuple of {len(values)} with {len(values[0])} values each"
+        remedy = "Pass a list of observations, or a dict of arrays with a name for each part."
+        expected = "observations over time, or an array over time for each part of them"
+        raise InvalidDemonstrations("episodes", expected, f"{got}, which may be both", where, remedy)
+    return False
 
 
 class _Coder:
@@ -268,11 +299,14 @@ class _Coder:
             raise InvalidInput(option, "a function of one of them", type(function).__name__)
         self.what, self.option, self.function, self.n = what, option, function, n
         self.labels = {} if labels is None else {spell(label): k for k, label in enumerate(labels)}
+        self.numbered = labels is not None and holds_numbers(labels)  # whole numbers are labels then
+        self.order = labels
         self.widths = set() if n is None else {n, n - hidden} - {0, 1}  # of one-hot vectors
 
     def code(self, episode: int, values: Any) -> Ints:
         array = values if isinstance(values, np.ndarray) and self.function is None else None
-        if array is not None and array.dtype.kind in "iu" and array.size == len(array):
+        if array is not None and array.dtype.kind in "iu" and array.size == len(array) and not self.numbered:
+            self._require_positions()
             index = array.reshape(-1).astype(np.intp)
         else:
             index = np.array([self._one(episode, t, value) for t, value in enumerate(values)], dtype=np.intp)
@@ -297,6 +331,11 @@ class _Coder:
         array = np.asarray(value) if not isinstance(value, str) else np.zeros(0)
         if array.dtype.kind not in "iuf" or array.size == 0 or not np.isfinite(array).all():
             return None
+        if array.size == 1 and self.numbered:
+            number = array.reshape(-1)[0].item()
+            whole = spell(int(number)) if number == round(number) else ""
+            return self.labels.get(spell(number), self.labels.get(whole))
+        self._require_positions()
         if array.size == 1:
             number = float(array.reshape(-1)[0])
             return int(number) if number == round(number) else None
@@ -304,9 +343,14 @@ class _Coder:
         one = array.ndim == 1 and array.size in self.widths and hot.size == 1 and array[hot[0]] == 1
         return int(hot[0]) if one else None
 
+    def _require_positions(self) -> None:
+        """Numbers and one-hot vectors are positions, in an order of the model that was declared."""
+        role = "action" if self.what == "actions" else "state"
+        require_declared(self.what, role, self.order, "numbers by position", InvalidDemonstrations)
+
     def _refuse(self, episode: int, t: int, got: Any) -> NoReturn:
         known = "indices from 0" if self.n is None else f"indices in 0…{self.n - 1}"
-        known += ", or labels" if self.labels else ""
+        known = "labels of the model" if self.numbered else known + (", or labels" if self.labels else "")
         remedy = f"Pass {self.option}=, a function from one of them to its index."
         if self.function is not None:
             known, remedy = f"{known} from {self.option}", ""

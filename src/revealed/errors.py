@@ -1,26 +1,63 @@
 """Every failure a user can meet, one class each; the docstring says what went wrong and what to do.
 
 All derive from `RevealedError`. Bad input is also a `ValueError`, so that callers who know nothing of this library
-can catch it. Messages are built by `describe`: argument, expected, got, first offender, remedy.
+can catch it. It is told in one of three forms:
+
+- a wrong value: ``InvalidOption("reps", "a whole number, at least 2", 1)``, argument, expected, got, first offender
+  and remedy;
+- a conflict, where a rule ties arguments together: ``InvalidOption.conflict("reps", f"requires `{arg('errors',
+  'bootstrap')}`")`` says "`reps` requires `errors="bootstrap"`";
+- something that cannot be: ``InvalidDemonstrations.impossible("goal 'yard' cannot be reached from 'mill'")``.
+
+Texts name arguments through `voices.arg`, `named` and `either`: `str(error)` speaks Python, `error.told(flags)` the
+words of the command line.
 """
 
 from __future__ import annotations
 
+from typing import Any, Literal, Self
+
+from revealed.voices import Flags, marked, named, speak, words
+
+Form = Literal["value", "conflict", "impossible"]
+
 
 def describe(argument: str, expected: str, got: str, offender: str | None = None, remedy: str | None = None) -> str:
     """One message in the house form: what was expected of which argument, what came, where, and what to do."""
-    text = f"`{argument}`: expected {expected}; got {got}"
+    return _ended(f"`{argument}`: expected {expected}; got {got}", offender, remedy)
+
+
+def _ended(text: str, offender: str | None, remedy: str | None) -> str:
     if offender:
-        text += f" (first at {offender})"
-    return text + "." + (f" {remedy}" if remedy else "")
+        text += f" (first at {marked(offender)})"
+    return text + "." + (f" {marked(remedy)}" if remedy else "")
 
 
 class RevealedError(Exception):
     """Base of every error that this library raises on purpose. Remedy: read the message, it names one."""
 
+    _marked: str = ""
+
+    def __init__(self, *message: object) -> None:
+        self._marked = marked(message[0]) if message and isinstance(message[0], str) else ""
+        super().__init__(*(speak(part) if isinstance(part, str) else part for part in message))
+
+    @property
+    def message(self) -> str:
+        """What `str(error)` says, as a sentence that the command line can tell in its own words."""
+        return words(self._marked or str(self))
+
+    def told(self, flags: Flags | None = None) -> str:
+        """The message in Python's voice or, given its `flags`, in the command line's."""
+        return speak(self._marked or str(self), flags)
+
 
 class InvalidInput(RevealedError, ValueError):
-    """An argument is not what the call needs. Remedy: the message names the argument, the offender and the fix."""
+    """An argument is not what the call needs. Remedy: the message names the argument, the offender and the fix.
+
+    `form` is "value", "conflict" or "impossible". Of a wrong value, `expected` and `got` tell what was asked for and
+    what came; of a conflict, `expected` is the rule, and of something impossible what cannot be: `got` is None then.
+    """
 
     def __init__(
         self,
@@ -30,12 +67,63 @@ class InvalidInput(RevealedError, ValueError):
         offender: str | None = None,
         remedy: str | None = None,
     ) -> None:
-        self.argument, self.expected, self.got = argument, expected, got
-        self.offender, self.remedy = offender, remedy
-        super().__init__(describe(argument, expected, str(got), offender, remedy))
+        self._tell("value", argument, expected, got, offender, remedy)
 
-    def __reduce__(self) -> tuple[object, ...]:
-        return type(self), (self.argument, self.expected, self.got, self.offender, self.remedy)
+    @classmethod
+    def conflict(cls, argument: str, rule: str, offender: str | None = None, remedy: str | None = None) -> Self:
+        """An argument that breaks a rule: `rule` goes on where its name ends, as in "requires …", "has no effect
+        with …"."""
+        return cls._of("conflict", argument, rule, None, offender, remedy)
+
+    @classmethod
+    def impossible(cls, what: str, offender: str | None = None, remedy: str | None = None, argument: str = "") -> Self:
+        """What cannot be, in a sentence without its full stop; `argument` is where it came in."""
+        return cls._of("impossible", argument, what, None, offender, remedy)
+
+    @classmethod
+    def _of(cls, form: Form, *fields: Any) -> Self:
+        error = cls.__new__(cls)
+        error._tell(form, *fields)
+        return error
+
+    def _tell(
+        self, form: Form, argument: str, expected: str, got: object, offender: str | None, remedy: str | None
+    ) -> None:
+        self.form: Form = form
+        self._fields = (argument, expected, got, offender, remedy)
+        self.argument, self.expected, self.got, self.offender, self.remedy = map(_finished, self._fields)
+        RevealedError.__init__(self, self._message())
+
+    def _message(self) -> str:
+        texts: list[Any] = [marked(field) if isinstance(field, str) else field for field in self._fields]
+        argument, expected, got, offender, remedy = texts
+        name = argument if speak(argument) != argument else named(argument)
+        if self.form == "value":
+            return describe(name, expected, str(got), offender, remedy)
+        return _ended(f"`{name}` {expected}" if self.form == "conflict" else expected, offender, remedy)
+
+    @property
+    def reason(self) -> str:
+        """The message less the name of the argument before it."""
+        whole, name = marked(self.message), self._fields[0]
+        return words(whole.removeprefix(f"`{named(name)}`: ")) if self.form == "value" else self.message
+
+    def spoken(self, flags: Flags) -> Self:
+        """The same error told in flags for good, also by `str`: for what is only ever reached by typing them."""
+        argument, *texts = self._fields
+        others = [speak(text, flags) if isinstance(text, str) else text for text in texts]
+        return self._of(self.form, flags.get(argument, argument), *others)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _made_again, (type(self), self.form, self._fields)
+
+
+def _finished(field: Any) -> Any:
+    return words(field) if isinstance(field, str) else field
+
+
+def _made_again(kind: type[InvalidInput], form: Form, fields: tuple[Any, ...]) -> InvalidInput:
+    return kind._of(form, *fields)  # pyright: ignore[reportPrivateUsage]
 
 
 class InvalidTransitions(InvalidInput):
@@ -68,6 +156,10 @@ class InvalidOption(InvalidInput):
 
 class MissingData(InvalidInput):
     """Data files that the call needs are not there. Remedy: the message says which, and where they are looked for."""
+
+
+class CannotWrite(InvalidInput):
+    """A file or folder cannot be written. Remedy: the message says why; make room, or choose another place."""
 
 
 class UnreadableFit(InvalidInput):

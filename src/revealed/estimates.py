@@ -15,6 +15,7 @@ from revealed.bootstrap import draw_bounds
 from revealed.checks import Floats
 from revealed.diagnosis import Status
 from revealed.errors import InvalidInput, RevealedError
+from revealed.voices import either, words
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -146,11 +147,10 @@ def _transition_errors(fit: FitLike) -> Floats:
 def _why_none(fit: FitLike, error: RevealedError) -> str:
     if fit.options.get("weighting") == "occupancy":
         return _OCCUPANCY
-    message = str(error)
-    return "No standard errors: " + (message.partition(": ")[2] if isinstance(error, InvalidInput) else message)
+    return "No standard errors: " + (error.reason if isinstance(error, InvalidInput) else error.message)
 
 
-_OCCUPANCY = (
+_OCCUPANCY = words(
     "No standard errors: with occupancy weighting the objective is not a likelihood, and only resampling gives them: "
-    'fit.with_errors("bootstrap").'
+    + either('fit.with_errors("bootstrap").', "--errors bootstrap.")
 )

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from revealed.chain import Chain
-from revealed.checks import as_floats, as_number, require_count, require_flag, require_option
+from revealed.checks import require_count, require_flag, require_floats, require_option, require_positive, shown
 from revealed.coverage import coverage_notes
 from revealed.curvature import can_use_hessian
 from revealed.demonstrations import Demonstrations
@@ -40,10 +40,12 @@ from revealed.logit_rows import weighted_log
 from revealed.matching import impossible_moves, match_labels, name_alike, require_fit
 from revealed.mdp import MDP, Floats, require_mdp
 from revealed.objective import Case, Evaluation, Objective, require_known
-from revealed.optimize import OPTIMIZERS, Iterate, Search, Settings, Trace, maximise
+from revealed.optimize import OPTIMIZERS, Iterate, Search, Settings, Trace, is_near, maximise
 from revealed.pi_tilde import GivenPolicy, OwnPolicy
+from revealed.positions import labelled
 from revealed.progress import Progress
-from revealed.rewards.base import Reward, align_reward, lift_reward
+from revealed.rewards.base import Reward, align_reward, lift_reward, reward_table
+from revealed.voices import Written, arg, either, named, words
 
 AT_REST, SETTLED = 1e-9, 1e-7  # changes of choice probabilities: at which NPL stops, and which count as settled
 HELD = 1e-6  # nats, in the whole log likelihood: a penalty that costs less holds nothing
@@ -75,7 +77,9 @@ class Options:
         ):
             require_option(name, getattr(self, name), offered)
         for name in ("l2", "tol", "learning_rate"):
-            _require_number(name, getattr(self, name), positive=name != "l2")
+            if getattr(self, name) is not None or name == "learning_rate":
+                number = require_positive(name, getattr(self, name), zero=name == "l2")
+                object.__setattr__(self, name, number)
         for name in ("max_iter", "patience"):
             if getattr(self, name) is not None:  # else the optimiser's own
                 require_count(name, getattr(self, name), error=InvalidOption)
@@ -145,15 +149,15 @@ class Run:
         if p0 is None:
             starts = self.demos.starts
             if starts.sum() == 0:
-                raise InvalidDemonstrations(
+                python = "Pass MDP(initial=...), or from_counts(counts, starts=...)."
+                raise InvalidDemonstrations.conflict(
                     "weighting",
-                    "a start distribution for occupancy weighting",
-                    "neither MDP(initial=...) nor start states in the data",
-                    remedy="Pass MDP(initial=...), or from_counts(counts, starts=...).",
+                    "by occupancy requires a start distribution, and the data have no start states",
+                    remedy=either(python, "Use --weighting sample."),
                 )
             p0 = starts / starts.sum()
-        chain = Chain(self.mdp, self.expert, self.options.solver, work=self.work)
-        return np.maximum(chain.occupancy(p0), 0.0)[:, None] * self.expert
+        chain = Chain(self.mdp, labelled(self.expert, self.mdp), self.options.solver, work=self.work)
+        return np.maximum(chain.occupancy(labelled(p0, self.mdp)), 0.0)[:, None] * self.expert
 
     def own(self) -> Any:
         """π̃ = π_θ."""
@@ -183,6 +187,27 @@ class Run:
             self.earlier.append(found.earlier)
         return found
 
+    def look_again(self, theta: Floats, pi_tilde: Any) -> Evaluation:
+        """The objective at an estimate that was found before."""
+        self._rho = self.rho()
+        self.objective = self.make_objective(self._rho, pi_tilde)
+        return self.objective.at(theta)
+
+    def has_ended(self, best: Evaluation, slack: float) -> bool:
+        """Whether a search may end here, its tolerances taken so many times as wide."""
+        o = self.options
+        settings = Settings(o.optimizer, o.tol, o.max_iter, o.patience, o.learning_rate).resolved(self.objective)
+        return is_near(best, settings, slack)
+
+    def judged(self, best: Evaluation) -> str:
+        """The code of a search that ended here (theory I1, I2), whatever NPL's updates did."""
+        if self.has_no_maximum(best):
+            return "separated"
+        if self.options.l2 > 0.0 or not can_use_hessian(self.objective):
+            return "converged"
+        hidden = self._without_invisible(Search(best, True, "", 0, best.theta), [])[1]
+        return "unidentified" if hidden else "converged"
+
     def fit(self, search: Callable[[Run], Search]) -> Fit:
         self._rho = self.rho()
         self._require_weight(self._rho.sum())
@@ -193,7 +218,7 @@ class Run:
                 best, status = self._diagnose(found)
                 self._require_known(best)
             except (SolverFailed, ValueDoesNotExist) as problem:
-                best, status = found.best, Status("inner_solve_failed", str(problem))
+                best, status = found.best, Status("inner_solve_failed", problem.message)
         return self._result(best, status)
 
     def _require_known(self, best: Evaluation) -> None:
@@ -279,7 +304,7 @@ class Run:
         if found.departures:
             notes.append(_LEFT)
         if found.interrupted:
-            message = f"{found.reason}; what was reached is kept."
+            message = found.reason + "; what was reached is kept."
             return found.best, Status("iteration_limit", message, tuple(notes), interrupted=True)
         if self.has_no_maximum(found.best):
             return found.best, Status("separated", self._separated(found.best), tuple(notes))
@@ -324,9 +349,9 @@ class Run:
     def _verdict(self, found: Search, hidden: str, notes: list[str]) -> tuple[str, str]:
         """Code and message for a search that has not run away."""
         if found.failed:
-            return "inner_solve_failed", f'{found.reason}. Try solver="lu", or l2=1e-4.'
+            return "inner_solve_failed", found.reason + _TRY_LU
         if not found.reached:
-            return "iteration_limit", f"{found.reason}. {self._quicker()}Raise max_iter, loosen tol, or set l2=1e-4."
+            return "iteration_limit", found.reason + ". " + self._quicker() + _GO_ON
         if self.cycling:
             return "cycling", _CYCLING.format(move=self.moves[-1])
         if self.moves and not self.settled and not self.asked_updates:
@@ -370,9 +395,10 @@ class Run:
         return {
             "method": self.method,
             "theta": best.theta,
-            "reward": np.where(self.mdp.feasible, self.reward.value(best.theta), 0.0),
+            "reward": reward_table(self.reward, best.theta, self.mdp),
             "objective": best.value,
             "gradient_norm": best.gradient_norm,
+            "units": None if best.objective.units is None else np.asarray(best.objective.units),
             "status": status,
             "settled": self.settled if self.moves else None,
             "updates": self.trace.update,
@@ -401,50 +427,56 @@ def _require_types(mdp: Any, demos: Any) -> None:
         raise InvalidInput("demonstrations", "rv.Demonstrations", type(demos).__name__)
 
 
-def _require_number(name: str, value: Any, positive: bool) -> None:
-    if value is None and name in ("tol", "l2"):
-        return
-    number = as_number(value)
-    if not (0.0 < number < np.inf or (number == 0.0 and not positive)):
-        raise InvalidOption(name, "a positive number" if positive else "a number >= 0", repr(value))
-
-
 def _as_start(start: Any, reward: Reward) -> Floats:
     if start is None:
         return np.asarray(reward.init(), dtype=np.float64)
-    theta = as_floats(start)
-    if theta is None or theta.shape != (reward.n_params,) or not np.isfinite(theta).all():
-        raise InvalidOption("start", f'a sequence of {reward.n_params} finite numbers, or "ccp"', repr(start)[:60])
+    expected = f'a sequence of {reward.n_params} finite numbers, or "ccp"'
+    theta = require_floats("start", start, expected, InvalidOption)
+    if theta.shape != (reward.n_params,) or not np.isfinite(theta).all():
+        raise InvalidOption("start", expected, shown(start))
     return theta
 
 
-_SEPARATED = (
+_TRY_LU = words(". Try " + either('solver="lu", or ', "") + arg("l2", 1e-4) + ".")
+_GO_ON = words(f"Raise {named('max_iter')}, loosen {named('tol')}, or set {arg('l2', 1e-4)}.")
+_SEPARATED = words(
     "the likelihood has no maximum: it rises for ever as some weights grow{which}, because all observed choices that "
-    "depend on them go one way. Add a penalty (l2=1e-3), more data, or fewer features."
+    f"depend on them go one way. Add a penalty ({arg('l2', 1e-3)}), more data, or fewer features."
 )
-_NOT_HELD = (
-    "the likelihood has no maximum: it rises for ever as some weights grow{{which}}, and the penalty l2={l2:g} is too "
-    "small to hold them. Use a larger one (l2=1e-3), more data, or fewer features."
+_OWN_L2 = arg("l2", Written("{l2:.3g}"))
+_NOT_HELD = words(
+    "the likelihood has no maximum: it rises for ever as some weights grow{{which}}, and the penalty "
+    f"{_OWN_L2} is too small to hold them. Use a larger one ({arg('l2', 1e-3)}), more data, or fewer features."
 )
-_HELD = (
-    "without the penalty the likelihood has no maximum: some weights{which} are held by l2={l2:g} alone. They and "
-    "their standard errors follow from the penalty more than from the data."
+_HELD = words(
+    "without the penalty the likelihood has no maximum: some weights{which} are held by "
+    f"{_OWN_L2} alone. They and their standard errors follow from the penalty more than from the data."
 )
 _LEFT = (
     "the search met a stationary point that is not a maximum and left it uphill; the estimate is the maximum beyond."
 )
-_NO_CHOICE = (
+_NO_CHOICE = words(
     "nobody had a choice: every state in which decisions count offers a single action, so that they tell nothing of "
-    "the reward. Is `feasible` right, and were other actions seen (unseen=)?"
+    f"the reward. {either('Is `feasible` right, and were', 'Were')} other actions seen ({arg('unseen')})?"
 )
-_SMOOTHER = 'Adam is slow: a smooth network (activation="tanh") with optimizer="lbfgs" takes fewer steps. '
-_QUICKER = 'Adam is slow: optimizer="auto" takes fewer steps. '
-_OWN_PENALTY = "the penalty is the network's own, l2={l2:.3g} for so many decisions; set l2= for another, 0 for none."
+_SMOOTHER = words(
+    f"Adam is slow: a smooth network ({arg('activation', 'tanh')}) with {arg('optimizer', 'lbfgs')} takes fewer steps. "
+)
+_QUICKER = words(f"Adam is slow: {arg('optimizer', 'auto')} takes fewer steps. ")
+_OWN_PENALTY = words(
+    f"the penalty is the network's own, {arg('l2', Written('{l2:.3g}'))} for so many decisions; set {arg('l2')} for "
+    "another, 0 for none."
+)
 _NEARLY = "features all but move together along {words}: read these weights with care."
 _PSEUDO = " It is the likelihood under the estimated π̃ that has none; NFXP's may have one."
 _UNIDENTIFIED = (
     "choices do not change along {words}; the estimate of smallest norm is reported. "
     "Drop a feature, or read only differences."
 )
-_UNSETTLED = "π̃ still moved by {move:.1e} in update {k}. Set updates= to a larger number, or use NFXP."
-_CYCLING = "π̃ does not come to rest (it moved by {move:.1e} in the last update). Use NFXP, or another first_step."
+_UNSETTLED = words(
+    "π̃ still moved by {move:.1e} in update {k}. Set " + arg("updates") + " to a larger number, or use NFXP."
+)
+_CYCLING = words(
+    "π̃ does not come to rest (it moved by {move:.1e} in the last update). Use NFXP, or another "
+    f"{named('first_step')}."
+)

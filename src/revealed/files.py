@@ -1,22 +1,32 @@
-"""Files on disk: a folder that can be written, checked before the work; files that are whole or not there."""
+"""Files on disk: a folder that can be written, checked before the work; files that are whole or not there.
+
+What is being written stands beside its place under a hidden name, which tells whose it is: what a process left that was
+killed meanwhile goes when the same place is written again.
+"""
 
 from __future__ import annotations
 
 import io
 import os
+import platform
+import re
+import shutil
 import tempfile
 import uuid
+import zlib
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from revealed.errors import InvalidInput
+from revealed.errors import CannotWrite, InvalidInput
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-LONGEST_NAME, LONGEST_PATH = 255, 4095  # bytes that file systems take
+LONGEST, DEEPEST = 255, 4096  # bytes of a name and of a path, where the system does not say
+SHOWN = 80  # bytes of the name that a hidden one begins with, so that it is not too long itself
+ROOM = 200  # bytes beyond a folder's path for what is written there
 
 
 def as_path(argument: str, value: Any) -> Path:
@@ -30,8 +40,8 @@ def as_path(argument: str, value: Any) -> Path:
         raise InvalidInput(argument, "a path that a file system can hold", repr(given)[:60]) from error
     if "\0" in given:
         raise InvalidInput(argument, "a path without NUL", repr(given)[:60])
-    if longest > LONGEST_NAME or len(given) > LONGEST_PATH:
-        expected = f"a path whose names have at most {LONGEST_NAME} bytes each"
+    if longest > LONGEST or len(given) > DEEPEST:
+        expected = f"a path whose names have at most {LONGEST} bytes each"
         raise InvalidInput(argument, expected, f"{longest}: {given[:40]!r}…")
     return Path(given)
 
@@ -46,9 +56,33 @@ def prepare_folder(folder: str | os.PathLike[str], argument: str = "out") -> Pat
         path.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=path):
             pass
-    except OSError as error:
+    except (OSError, ValueError) as error:  # a path with a NUL in it is a ValueError
         raise _unwritable(path, error, argument) from error
     return path
+
+
+def require_place(path: Path, argument: str = "out") -> None:
+    """See that this folder or file could be made and written, without making it."""
+    try:
+        there = next(one for one in (path, *path.absolute().parents) if os.path.lexists(one))
+        longest, deepest = (_limit(there, name) for name in ("PC_NAME_MAX", "PC_PATH_MAX"))
+        absolute = path.absolute()
+        too_long = next((part for part in absolute.parts if len(os.fsencode(part)) > longest), None)
+        if too_long is not None:
+            got = f"a name of {len(os.fsencode(too_long))} bytes ({too_long[:20]}…)"
+            raise CannotWrite(argument, f"names of at most {longest} bytes", got)
+        if len(os.fsencode(absolute)) + ROOM > deepest or "\0" in str(path):
+            raise CannotWrite(argument, "a path that can be written", f"{str(path)[:60]!r}…")
+        if there.is_dir() or there != path:
+            prepare_folder(there, argument)
+    except (OSError, ValueError) as error:
+        raise error if isinstance(error, CannotWrite) else _unwritable(path, error, argument) from error
+
+
+def _limit(folder: Path, name: str) -> int:
+    with suppress(OSError, ValueError, AttributeError):
+        return os.pathconf(folder, name)
+    return LONGEST if name == "PC_NAME_MAX" else DEEPEST
 
 
 def write_atomically(path: Path, content: bytes, argument: str = "out") -> Path:
@@ -56,16 +90,53 @@ def write_atomically(path: Path, content: bytes, argument: str = "out") -> Path:
 
     `argument` is the caller's name for the path, in case it cannot be written.
     """
-    beside = path.with_name(f".{path.name[:40]}.{uuid.uuid4().hex}")
     try:
-        beside.write_bytes(content)
-        os.replace(beside, path)
-    except OSError as error:
-        raise _unwritable(path, error, argument) from error
-    finally:
-        with suppress(OSError):
+        sweep(path)
+        beside = hidden(path)
+        try:
+            beside.write_bytes(content)
+            os.replace(beside, path)
+        finally:
             beside.unlink(missing_ok=True)
+    except (OSError, ValueError) as error:
+        raise _unwritable(path, error, argument) from error
     return path
+
+
+def hidden(path: Path) -> Path:
+    """A new name beside a file or folder for what will take its place: .NAME.UNIQUE.MACHINE.PROCESS."""
+    return path.with_name(f"{_stem(path)}{uuid.uuid4().hex}.{_machine()}.{os.getpid()}")
+
+
+def sweep(path: Path) -> None:
+    """Remove what was to take this place and belongs to a process of this machine that is gone."""
+    pattern = re.compile(re.escape(_stem(path)) + rf"[0-9a-f]{{32}}\.{_machine()}\.(\d+)")
+    with suppress(OSError):
+        for one in os.scandir(path.absolute().parent):
+            found = pattern.fullmatch(one.name)
+            if found is not None and not _is_alive(int(found[1])):
+                shutil.rmtree(one.path, ignore_errors=True) if one.is_dir(follow_symlinks=False) else os.unlink(
+                    one.path
+                )
+
+
+def _stem(path: Path) -> str:
+    return f".{os.fsencode(path.absolute().name)[:SHOWN].decode('utf-8', 'ignore')}."
+
+
+def _machine() -> str:
+    return f"{zlib.crc32(platform.node().encode()):08x}"
+
+
+def _is_alive(process: int) -> bool:
+    """Whether there is such a process; one that is not ours to ask is."""
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except OSError:
+        return True
+    return True
 
 
 def append_line(path: Path, line: str) -> None:
@@ -99,6 +170,7 @@ def render_pdf(figure: Figure) -> bytes:
     return buffer.getvalue()
 
 
-def _unwritable(path: Path, error: OSError, argument: str = "out") -> InvalidInput:
-    got = f"{path}, which is a file" if isinstance(error, FileExistsError) else f"{path}: {error.strerror or error}"
-    return InvalidInput(argument, "a folder that can be written", got)
+def _unwritable(path: Path, error: Exception, argument: str = "out") -> CannotWrite:
+    why = error.strerror if isinstance(error, OSError) else None
+    got = f"{path}, which is a file" if isinstance(error, FileExistsError) else f"{path}: {why or error}"
+    return CannotWrite(argument, "a folder that can be written", repr(got) if "\0" in got else got)

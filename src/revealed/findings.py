@@ -165,7 +165,7 @@ def read_plan(about: Any, folder: Path) -> tuple[dict[str, Any], list[str]]:
         else:
             plan[name] = config
     if not plan:
-        remedy = "`revealed reproduce` into the same folder makes it anew."
+        remedy = "`revealed reproduce` into the same folder recreates them."
         raise InvalidInput("folder", "results of this version of the library", f"none in {folder}", remedy=remedy)
     return plan, notes
 

@@ -14,19 +14,22 @@ import numpy as np
 import scipy.sparse as sp
 
 from revealed.chain import as_policy
-from revealed.checks import Bools, as_floats, as_number
+from revealed.checks import Bools, as_floats, as_number, require_floats, require_positive
 from revealed.diagnosis import suspects, way_out
-from revealed.errors import InvalidInput, InvalidOption
+from revealed.errors import InvalidDistribution, InvalidInput, InvalidOption
 from revealed.gates import floats_of
 from revealed.linear_solvers import Work
 from revealed.mdp import MDP, Floats, require_mdp
+from revealed.naming import pair_in_words, state_in_words
 from revealed.objective import Case, Evaluation, Objective
 from revealed.optimize import Search, Settings, Trace, maximise
 from revealed.pi_tilde import GivenPolicy
+from revealed.positions import in_order, labelled
 from revealed.progress import Progress
-from revealed.rewards.base import Reward, check_features
+from revealed.rewards.base import Reward, as_features
 from revealed.rewards.linear import LinearReward
-from revealed.transitions import is_sparse
+from revealed.sparse_input import as_float_csr, is_sparse
+from revealed.voices import either, marked, words
 
 __all__ = ["FirstStep", "Frequency", "GoalLogit", "Kernel", "Logit", "Smoothed", "estimate_policy"]
 
@@ -63,12 +66,10 @@ class Smoothed:
     alpha: float = 1.0
 
     def estimate(self, mdp: MDP, counts: Floats, reward: Reward | None = None) -> Floats:
-        if not 0.0 < as_number(self.alpha) < np.inf:
-            raise InvalidOption("alpha", "a positive number", self.alpha)
-        return _shares(mdp, _counts(mdp, counts) + self.alpha * mdp.feasible)
+        return _shares(mdp, _counts(mdp, counts) + require_positive("alpha", self.alpha) * mdp.feasible)
 
     def details(self, mdp: MDP, counts: Floats, reward: Reward | None = None) -> str:
-        return f"alpha={self.alpha:g}"
+        return f"alpha={as_number(self.alpha):g}"
 
 
 @dataclass(frozen=True)
@@ -85,8 +86,8 @@ class Kernel:
     bandwidth: float | None = None
 
     def estimate(self, mdp: MDP, counts: Floats, reward: Reward | None = None) -> Floats:
-        if self.bandwidth is not None and not 0.0 < as_number(self.bandwidth) < np.inf:
-            raise InvalidOption("bandwidth", "a positive number", self.bandwidth)
+        if self.bandwidth is not None:
+            require_positive("bandwidth", self.bandwidth)
         counts = _counts(mdp, counts)
         if self.distance is not None:
             return _shares(mdp, self._by_distance(mdp, counts))
@@ -95,30 +96,35 @@ class Kernel:
 
     def details(self, mdp: MDP, counts: Floats, reward: Reward | None = None) -> str:
         if self.distance is not None or self.bandwidth is not None:
-            return f"bandwidth={self.bandwidth or 1.0:g}"
+            return f"bandwidth={self._given(1.0):g}"
         if self.features is None and borrow_features(reward) is None:
             return "Scott's bandwidth"
         return f"Scott's bandwidth={self._width(self._scaled(mdp, reward), _counts(mdp, counts)):.3g}"
 
     def _scaled(self, mdp: MDP, reward: Reward | None) -> Floats:
-        """(S, K): features of states in units of their spread, less those that are constant."""
-        X = _state_features(self.features, reward, mdp, "kernel")
-        spread = X.std(axis=0)
+        """(S, K): features of states in units of their spread, less those that are constant. What has none, where
+        nothing is chosen, is taken to be average."""
+        X, spread = _spread(_state_features(self.features, reward, mdp, "kernel"))
         return X[:, spread > 0.0] / spread[spread > 0.0]
 
     def _width(self, X: Floats, counts: Floats) -> float:
-        return self.bandwidth or float(counts.sum()) ** (-1.0 / (X.shape[1] + 4))
+        return self._given(float(counts.sum()) ** (-1.0 / (X.shape[1] + 4)))
+
+    def _given(self, otherwise: float) -> float:
+        return otherwise if self.bandwidth is None else as_number(self.bandwidth)
 
     def _by_distance(self, mdp: MDP, counts: Floats) -> Floats:
         shape = (mdp.n_states, mdp.n_states)
-        given = self.distance if is_sparse(self.distance) else as_floats(self.distance)
-        if given is None or given.shape != shape or given.dtype.kind not in "biuf":
-            raise InvalidInput("distance", f"numbers of shape {shape}, sparse or dense", repr(self.distance)[:60])
-        stored = sp.csr_array(given, dtype=np.float64, copy=True) if is_sparse(given) else None
-        d = stored.data if stored is not None else given
+        expected = f"numbers of shape {shape}, sparse or dense"
+        given = in_order(mdp, self.distance, "distance", ("state", "state"))
+        given = given if is_sparse(given) else require_floats("distance", given, expected)
+        if given.shape != shape:
+            raise InvalidInput("distance", expected, f"shape {given.shape}")
+        stored = as_float_csr("distance", given) if is_sparse(given) else None
+        d = given if stored is None else stored.data
         if not (d >= 0.0).all():
             raise InvalidInput("distance", "distances >= 0", float(d[~(d >= 0.0)][0]))
-        weight = np.exp(-0.5 * (d / (self.bandwidth or 1.0)) ** 2)
+        weight = np.exp(-0.5 * (d / self._given(1.0)) ** 2)
         if stored is None:
             return weight @ counts  # the user's own dense matrix: zeros in it are distances
         stored.data = weight
@@ -148,9 +154,10 @@ class Logit:
         self, mdp: MDP, counts: Floats, reward: Reward | None = None
     ) -> tuple[Floats, tuple[str, ...]]:
         """The policy, and what to know about it."""
-        require_penalty(self.l2)
+        l2 = require_penalty(self.l2)
         counts = _counts(mdp, counts)
         X = _features(self.features, reward, mdp, "logit")
+        X = np.where(np.isfinite(X), X, 0.0)
         if mdp.n_actions == 1:
             return mdp.uniform_policy(), ()
         if not (counts >= 0.0).all() or not 0.0 < counts.sum() < np.inf:
@@ -161,10 +168,10 @@ class Logit:
             Z = within_states(X, mdp.feasible)
             model = LinearReward(Z / units(spread_across_actions(Z, mdp.feasible, share)))
         else:
-            model = LinearReward(_by_action(X, mdp.feasible, share, first=0 if self.l2 > 0.0 else 1))
+            model = LinearReward(_by_action(X, mdp.feasible, share, first=0 if l2 > 0.0 else 1))
         myopic = mdp.replace(discount=0.0)
         now = GivenPolicy(myopic, mdp.uniform_policy(), solver="lu")
-        best, notes = climb(Objective(model, [Case(myopic, counts, now)], l2=self.l2), "Logit")
+        best, notes = climb(Objective(model, [Case(myopic, counts, now)], l2=l2), "Logit")
         return best.parts[0].policy, notes
 
     def details(self, mdp: MDP, counts: Floats, reward: Reward | None = None) -> str:
@@ -184,20 +191,19 @@ class GoalLogit:
     l2: float = 0.0
 
     def estimate(self, mdp: MDP, counts: Floats, reward: Reward | None = None) -> Floats:
-        raise InvalidOption("first_step", "Logit where trips have no goals", "GoalLogit")
+        raise InvalidOption.conflict("first_step", "cannot be GoalLogit where trips have no goals", remedy="Use Logit.")
 
     def details(self, mdp: MDP, counts: Floats, reward: Reward | None = None) -> str:
         words = ("of moves alone" if pooled_features(reward) is None else "", _penalty_words(self.l2))
         return ", ".join(word for word in words if word)
 
 
-def require_penalty(l2: Any) -> None:
-    if not 0.0 <= as_number(l2) < np.inf:
-        raise InvalidOption("l2", "a number >= 0", repr(l2))
+def require_penalty(l2: Any) -> float:
+    return require_positive("l2", l2, zero=True)
 
 
 def _penalty_words(l2: float) -> str:
-    return f"l2={l2:g}, standardised" if l2 > 0.0 else ""
+    return f"l2={as_number(l2):g}, standardised" if as_number(l2) > 0.0 else ""
 
 
 def climb(objective: Objective, who: str) -> tuple[Evaluation, tuple[str, ...]]:
@@ -208,7 +214,7 @@ def climb(objective: Objective, who: str) -> tuple[Evaluation, tuple[str, ...]]:
     travel = [found.best.theta - found.earlier, found.best.theta]
     if objective.l2 == 0.0 and way_out(objective, found.best, suspects(found.best, travel)) is not None:
         return _search(objective, ALL_BUT_CERTAIN).best, (_SEPARATED.format(who=who),)
-    return found.best, () if found.reached else (_STOPPED.format(reason=found.reason, who=who),)
+    return found.best, () if found.reached else (_STOPPED.format(reason=marked(found.reason), who=who),)
 
 
 def _search(objective: Objective, tol: float) -> Search:
@@ -240,9 +246,9 @@ def estimate_with_notes(
         step, notes = step.estimate_with_notes(mdp, counts, reward)
     elif hasattr(step, "estimate"):
         step = step.estimate(mdp, counts, reward)
-    elif mdp.base is not None:
-        step = _lift_given(step, mdp)
-    return as_policy(mdp, step, "first_step"), notes
+    else:
+        step = _lift_given(in_order(mdp, step, "first_step", error=InvalidDistribution), mdp)
+    return as_policy(mdp, labelled(step, mdp), "first_step"), notes
 
 
 def step_named(first_step: Any) -> Any:
@@ -263,9 +269,7 @@ def _lift_given(policy: Any, mdp: MDP) -> Any:
     """A given policy of the base MDP serves at every time."""
     array = as_floats(policy)
     base = mdp.base
-    if array is None:
-        return policy
-    return mdp.lift(array) if base is not None and array.shape == base.feasible.shape else array
+    return mdp.lift(array) if base is not None and array is not None and array.shape == base.feasible.shape else policy
 
 
 def _counts(mdp: Any, counts: Any) -> Floats:
@@ -282,22 +286,33 @@ def _shares(mdp: MDP, weights: Floats) -> Floats:
 
 
 def _features(given: Any, reward: Reward | None, mdp: MDP, who: str) -> Floats:
-    """Dense features (S, K) or (S, A, K): those given, else those of a linear or neural reward."""
+    """Dense features (S, K) or (S, A, K): those given, else those of a linear or neural reward; not finite only where
+    nothing is chosen."""
     if given is None:
         given = borrow_features(reward)
+    else:
+        given = in_order(mdp, given, "first_step features", ("state", "action")[: np.ndim(given) - 1])
     if given is None:
         raise InvalidOption(
             "first_step",
             f'features for "{who}" (this reward has none to lend)',
             "none",
-            remedy=f"Pass rv.first_step.{who.capitalize()}(features=...).",
+            remedy=either(
+                f"Pass rv.first_step.{who.capitalize()}(features=...).", "Give --features, or another --first-step."
+            ),
         )
     require_mdp(mdp)
-    X = check_features(given, "first_step features")
+    X = as_features(given, "first_step features")
     if mdp.base is not None and len(X) == mdp.base.n_states:
         X = mdp.lift(X)
     if len(X) != mdp.n_states or (X.ndim == 3 and X.shape[1] != mdp.n_actions):
         raise InvalidInput("first_step features", f"{mdp.n_states} states, {mdp.n_actions} actions", f"shape {X.shape}")
+    needed = mdp.feasible[:, :, None] if X.ndim == 3 else ~mdp.terminal[:, None]
+    bad = np.argwhere(~np.isfinite(X) & needed)
+    if bad.size:
+        s, *a, k = (int(i) for i in bad[0])
+        where = pair_in_words(mdp, s, a[0]) if a else state_in_words(mdp, s)
+        raise InvalidInput("first_step features", "finite numbers", X[tuple(bad[0])], f"{where}, feature {k}")
     return X
 
 
@@ -307,19 +322,16 @@ def _state_features(given: Any, reward: Reward | None, mdp: MDP, who: str) -> Fl
 
 
 def borrow_features(reward: Any) -> Floats | None:
-    """Dense features (S, K) or (S, A, K) of a linear or neural reward; None where it has none to lend."""
+    """Dense features (S, K) or (S, A, K) of a linear or neural reward, NaN where it was given no finite ones; None
+    where it has none to lend."""
     reward = getattr(reward, "base", reward)
-    if isinstance(reward, LinearReward):
-        matrix = reward.matrix.toarray() if is_sparse(reward.matrix) else reward.matrix
-        shape = (reward.n_states, -1) if reward.n_columns == 1 else (reward.n_states, reward.n_columns, reward.n_params)
-        return np.asarray(matrix).reshape(shape)
-    return getattr(reward, "features", None)
+    return reward.dense_features() if isinstance(reward, LinearReward) else getattr(reward, "features", None)
 
 
 def pooled_features(reward: Any) -> Floats | None:
     """Those of the reward that the logit of all goals takes along; None where there are none, or very many."""
     X = borrow_features(reward)
-    return X if isinstance(X, np.ndarray) and X.ndim and X.shape[-1] <= MOST_FEATURES else None
+    return None if X is None or X.shape[-1] > MOST_FEATURES else np.where(np.isfinite(X), X, 0.0)
 
 
 def describe_step(first_step: Any, mdp: MDP, counts: Floats, reward: Reward | None) -> tuple[str, str]:
@@ -369,6 +381,17 @@ def units(spread: Floats) -> Floats:
     return np.where(spread > 0.0, spread, np.inf)
 
 
+def _spread(X: Floats) -> tuple[Floats, Floats]:
+    """(S, K) features, average where they are not finite, and the standard deviation (K,) of the others."""
+    odd = ~np.isfinite(X)
+    if not odd.any():
+        return X, X.std(axis=0)
+    known = np.maximum((~odd).sum(axis=0), 1)
+    mean = np.where(odd, 0.0, X).sum(axis=0) / known
+    X = np.where(odd, mean, X)
+    return X, np.sqrt(((X - mean) ** 2).sum(axis=0) / known)
+
+
 def _kernel_average(X: Floats, counts: Floats) -> Floats:
     """Σ_j exp(−½‖x_i − x_j‖²) n(j, ·) over seen states j, relative to the nearest; equal rows once, in blocks."""
     seen = np.flatnonzero(counts.sum(axis=1) > 0.0)
@@ -388,12 +411,12 @@ def _kernel_average(X: Floats, counts: Floats) -> Floats:
     return out[back.reshape(-1)]
 
 
-_SEPARATED = (
+_ANOTHER = either(
+    "Pass first_step=rv.first_step.{who}(l2=1e-3), fewer features, or another first step.",
+    "Use fewer features, or another --first-step.",
+)
+_SEPARATED = words(
     "the first step's logit has no maximum: some of its weights run away because they explain choices perfectly, so "
-    "that π̂_E gives some actions almost no chance. Pass first_step=rv.first_step.{who}(l2=1e-3), fewer features, "
-    "or another first step."
+    "that π̂_E gives some actions almost no chance. " + _ANOTHER
 )
-_STOPPED = (
-    "the first step's logit was not finished ({reason}). Pass first_step=rv.first_step.{who}(l2=1e-3), fewer features, "
-    "or another first step."
-)
+_STOPPED = words("the first step's logit was not finished ({reason}). " + _ANOTHER)

@@ -20,8 +20,10 @@ from revealed.errors import RevealedError
 from revealed.goal_steps import n_goals
 from revealed.labelled import find_states, label_table, labels_or_numbers, named_actions, require_going_on
 from revealed.mdp import MDP, Floats
+from revealed.positions import label_tables, labelled
 from revealed.rewards.base import Reward
 from revealed.simulation import draw_actions, make_rng, simulate
+from revealed.starts import starts_of
 from revealed.uncertainty import Uncertain
 
 if TYPE_CHECKING:
@@ -40,9 +42,11 @@ if TYPE_CHECKING:
 class AnyFit(Uncertain):
     """What every result tells, whether trips have goals (`GoalFit`) or not (`Fit`).
 
-    `theta` (K,); `reward` (S, A); `llf` is Σ n(s,a) log π_θ(a|s) over the observed decisions, whatever the weighting;
-    `objective` is g/Σρ − (l2/2)‖θ‖². `settled` tells of NPL whether π̃ had stopped moving (None for the other methods).
-    `own_policy` tells whether π̃ = π_θ; `estimator` made the fit and can make it again, as the bootstrap does.
+    `theta` (K,); `reward` (S, A) is the reward model at θ, also for pairs that the model does not offer and for
+    terminal states (NaN where it has no value); `llf` is Σ n(s,a) log π_θ(a|s) over the observed decisions, whatever
+    the weighting; `objective` is g/Σρ − (l2/2)‖θ‖². `settled` tells of NPL whether π̃ had stopped moving (None for the
+    other methods). `own_policy` tells whether π̃ = π_θ; `estimator` made the fit and can make it again, as the bootstrap
+    does. `units` (K,) are those of the parameters in which `gradient_norm` is measured (theory O5).
     """
 
     method: str
@@ -62,6 +66,7 @@ class AnyFit(Uncertain):
     options: dict[str, Any] = field(repr=False)
     rows: list[dict[str, Any]] = field(repr=False)
     own_policy: bool = True
+    units: Floats | None = field(repr=False, default=None)
     estimator: Any = field(repr=False, default=None)
     chosen: tuple[str, bool, dict[str, Any]] | None = field(repr=False, default=None)
     groups: AgentGroups | None = field(repr=False, default=None)
@@ -184,6 +189,17 @@ class AnyFit(Uncertain):
 
         return Summary(self, alpha)
 
+    def reward_on(self, mdp: MDP) -> Floats:
+        """(S, A): the estimated reward on another model, as `rv.solve(mdp, fit)` takes it: one with other transitions,
+        another discount, more actions on offer, other terminal states.
+
+        Labels are matched where both models have them; else states and actions stand for each other by position. NaN
+        where the reward has no value, which is an error for a pair that `mdp` offers.
+        """
+        from revealed.transfer import reward_on
+
+        return reward_on(self.reward_model, self.theta, self.mdp, mdp)
+
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write all of it to one zip of JSON and arrays, which `rv.load(path)` reads; returns the file's path.
 
@@ -228,6 +244,9 @@ class Fit(AnyFit):
     q: Floats
     pi_tilde: Floats
 
+    def __post_init__(self) -> None:
+        label_tables(self, self.mdp, ("reward", "policy", "log_policy", "value", "q", "pi_tilde"))
+
     def predict(
         self,
         obs: Any,
@@ -239,9 +258,9 @@ class Fit(AnyFit):
         """Actions for states, called as Stable-Baselines3's policies are: returns (actions, state).
 
         `obs` is a state index or an array of them, and so are the actions. Where the fit has labels, `obs` may be a
-        label or a sequence of them (tuples for labels of several columns), and the actions are labels then. Whole
-        numbers are always indices: labels that are whole numbers themselves go in as text ("20"). Actions are drawn
-        from the estimated policy, anew in every call unless `seed` is given, or are its most likely ones with
+        label or a sequence of them (tuples for labels of several columns), and the actions are labels then. Labels that
+        are whole numbers are labels, too: whole numbers are indices where no label is a number. Actions are drawn from
+        the estimated policy, anew in every call unless `seed` is given, or are its most likely ones with
         `deterministic=True`. `state` and `episode_start` are passed through: behaviour is Markov. Probabilities are in
         `fit.policy`, by label in `fit.table("policy").loc["park"]`.
         """
@@ -253,11 +272,13 @@ class Fit(AnyFit):
         return named_actions(self.mdp, actions.reshape(states.shape), by_label), state
 
     def table(self, what: str = "policy") -> pd.DataFrame:
-        """A row per state and a column per action under their labels; on a horizon rows are (time, state).
+        """A row per state and a column per action under their labels; on a horizon rows are (time, state). Labels of
+        several columns have a level of the index each, as in `fit.table("policy").loc[("c", 3)]`.
 
-        `what` is "policy", "reward", "q" (both missing where an action is not feasible), "visits" (how often it was
-        observed), "frequencies" (visits as shares of the state's; missing where it was never seen), or "value", which
-        has one column.
+        `what` is "policy", "reward" (that of the reward model, whether an action is feasible or not; missing where it
+        has no value), "q" (missing where an action is not feasible), "visits" (how often it was observed),
+        "frequencies" (visits as shares of the state's; missing where it was never seen), or "value", which has one
+        column.
         """
         return label_table(self, what)
 
@@ -266,16 +287,16 @@ class Fit(AnyFit):
     ) -> Demonstrations:
         """`n` trajectories of at most `length` decisions under the estimated policy.
 
-        Starts come from `initial`, else from the MDP's start distribution, else from where the data started. With
-        `under`, a counterfactual or its `.before` or `.after`, agents behave as they would there.
+        Starts come from `initial`, else from the MDP's start distribution, else from where the data started (else they
+        are uniform over the states that are not terminal). With `under`, a counterfactual or its `.before` or
+        `.after`, agents behave as they would there.
         """
         if under is not None:
             from revealed.counterfactual import behaviour_under
 
             return behaviour_under(under).simulate(n, length, seed, initial)
-        if initial is None and self.mdp.initial is None and self.demonstrations.starts.sum() > 0:
-            initial = self.demonstrations.starts / self.demonstrations.starts.sum()
-        return simulate(self.mdp, self.policy, n, length, seed, initial)
+        starts = labelled(starts_of(self.mdp, initial, self.demonstrations).weights, self.mdp)
+        return simulate(self.mdp, self.policy, n, length, seed, starts)
 
     def counterfactual(
         self,

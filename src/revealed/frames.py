@@ -1,17 +1,21 @@
 """Frames and files as tables: whatever narwhals accepts, DuckDB's relations, and paths of CSV or Parquet files.
 
 Files are read by DuckDB, also where they end up in memory, so that the same file has the same types on every way
-through this library. A path may be a glob, a folder of Parquet files, or a list of paths.
+through this library. A path may be a glob, a folder of Parquet files, or a list of paths. A column is read in one of
+two ways, the same wherever it comes from: as values, or as labels, which are whole numbers, other numbers or text.
 """
 
 from __future__ import annotations
 
 import datetime as dt
+import json
 import os
 import tempfile
 import uuid
+from base64 import b64decode
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from decimal import Decimal
 from glob import escape, glob, has_magic
 from pathlib import Path
 from typing import Any
@@ -22,6 +26,7 @@ import numpy.typing as npt
 from revealed.checks import Floats
 from revealed.errors import InvalidInput, MissingDependency
 from revealed.labels import near, plain
+from revealed.written import EXACT, Reading, quoted, text_readings, typed_reading
 
 Column = npt.NDArray[Any]
 MEMORY = "1GB"  # that DuckDB may use before it works on disk
@@ -32,10 +37,13 @@ FRAME_REMEDY = "Drop or fill those rows."
 
 @dataclass(frozen=True)
 class Table:
-    """Named columns in memory. `error` is the class in which complaints are raised."""
+    """Named columns in memory. `error` is the class in which complaints are raised; `labels_of` has the columns whose
+    labels are other than their values, `zoned` those whose times came with a zone, and are in UTC here."""
 
     columns: dict[str, Column]
     error: type[InvalidInput] = InvalidInput
+    labels_of: dict[str, Column] = field(default_factory=dict)
+    zoned: frozenset[str] = frozenset()
 
     @property
     def names(self) -> list[str]:
@@ -54,6 +62,19 @@ class Table:
         """The column without holes, of one plain type: whole numbers, other numbers, dates, truth values or text."""
         return as_plain(argument, self.raw(argument, name), self.error)
 
+    def raw_labels(self, argument: str, name: Any) -> Column:
+        """The column as labels: whole numbers, other numbers or text; None where one is missing."""
+        require_column(argument, name, self.names)
+        if name in self.labels_of:
+            return self.labels_of[name]
+        return as_label_values(argument, self.columns[name], name in self.zoned, self.error)
+
+    def label_column(self, argument: str, name: str, remedy: str = FRAME_REMEDY) -> Column:
+        """The column as labels, without holes."""
+        found = as_plain(argument, self.raw_labels(argument, name), self.error, remedy)
+        require_exact(argument, found, self.error)
+        return found
+
     def numbers(self, argument: str, name: str) -> Floats:
         """The column as finite numbers."""
         values = self.column(argument, name)
@@ -68,8 +89,8 @@ class Table:
     def labels(self, argument: str, names: str | Sequence[str]) -> list[Any]:
         """One label per row: a value, or a tuple where several columns are named."""
         if isinstance(names, str):
-            return [plain(value) for value in self.column(argument, names)]
-        return [plain(values) for values in zip(*(self.column(argument, name) for name in names), strict=True)]
+            return [plain(value) for value in self.label_column(argument, names)]
+        return [plain(values) for values in zip(*(self.label_column(argument, name) for name in names), strict=True)]
 
 
 def read_table(
@@ -77,76 +98,202 @@ def read_table(
     argument: str = "frame",
     error: type[InvalidInput] = InvalidInput,
     needed: Callable[[Sequence[str]], Sequence[str]] = list,
-    as_text: Sequence[str] = (),
+    labels: Sequence[str] | None = None,
 ) -> Table:
-    """A frame or file as a table in memory; `needed` picks from the names of all columns, or complains. In the columns
-    `as_text` dates are labels."""
-    relation = relation_of(frame, argument)
-    if relation is not None:
-        names = needed(relation.columns)
-        chosen = relation.project(", ".join(map(quoted, dict.fromkeys(names))))
-        return Table(fetch(tamed(chosen, as_text), argument), error)
+    """A frame or file as a table in memory; `needed` picks from the names of all columns, or complains. `labels` are
+    the columns that will be read as labels, None where any may be."""
+    stored = relation_of(frame, argument)
+    if stored is not None:
+        names = list(dict.fromkeys(needed(stored.columns)))
+        found = fetch(stored.read(names, names if labels is None else labels), argument)
+        others = {name: found[labelled(name)] for name in names if labelled(name) in found}
+        return Table({name: found[name] for name in names}, error, others)
     table = as_narwhals(frame, argument)
     names = list(dict.fromkeys(needed(table.collect_schema().names())))
     if hasattr(table, "collect"):
         table = table.select(*names).collect()
-    return Table({name: to_numpy(table.get_column(name), name) for name in names}, error)
+    zoned = frozenset(name for name in names if getattr(table.schema[name], "time_zone", None))
+    return Table({name: to_numpy(table.get_column(name), name) for name in names}, error, zoned=zoned)
+
+
+def read_names(paths: Any, argument: str) -> list[str]:
+    """The names of the columns of files."""
+    stored = relation_of(paths, argument)
+    return [] if stored is None else stored.columns
 
 
 def to_numpy(column: Any, name: str) -> Column:
-    """A column of narwhals; text with a NUL in it as objects, since NumPy's own text would lose one at the end."""
-    import narwhals as nw
-
+    """A column of narwhals as what it holds, to the last digit: whole numbers (objects where some are missing, and
+    others too large for floats), floats, truth values, times in UTC, or text as objects, since NumPy's own text would
+    lose a NUL at the end."""
+    kind = column.dtype
     try:
-        texts = column.cast(nw.String) if column.dtype in (nw.String, nw.Categorical, nw.Enum) else None
-        if texts is not None and texts.str.contains("\0", literal=True).any():
-            return np.array(texts.to_list(), dtype=object)
-        return column.to_numpy()
+        if getattr(kind, "time_zone", None):
+            return column.dt.convert_time_zone("UTC").dt.replace_time_zone(None).to_numpy()
+        if kind.is_integer() and column.null_count() and _beyond(column, EXACT):
+            return np.array(column.to_list(), dtype=object)
+        found = column.to_numpy()
+        if found.dtype.kind in "UST":
+            return np.array(column.to_list(), dtype=object)
     except Exception as error:  # a type that NumPy lacks; every library says so in its own way
         raise InvalidInput(f"column {name!r}", "numbers, dates or text", str(column.dtype)) from error
+    return found.astype(np.float64) if found.dtype.kind == "f" else found
 
 
-def declared_order(frame: Any, name: Any) -> list[Any] | None:
-    """The labels of a column that declares them in an order (Enum, ordered categories); None for other columns."""
+def _beyond(column: Any, limit: int) -> bool:
+    low, high = column.min(), column.max()
+    return low is not None and (int(low) < -limit or int(high) > limit)
+
+
+def declared_order(frame: Any, *names: Any) -> list[Any] | None:
+    """The labels of columns that declare them in an order, all the same one (Enum, ordered categories); None where no
+    column does. Where only some do, or in another order, nobody can tell which is meant."""
+    found = [_declared_order(frame, name) for name in names]
+    if all(order is None for order in found):
+        return None
+    odd = next((k for k, order in enumerate(found) if order != found[0]), None)
+    if odd is not None:
+        got = " and ".join(f"{n!r}: {_in_order(o)}" for n, o in ((names[0], found[0]), (names[odd], found[odd])))
+        remedy = "Give the order yourself (states=), or make both categories of one order."
+        raise InvalidInput("frame", "columns of states that declare the same order of labels", got, remedy=remedy)
+    return found[0]
+
+
+def _in_order(labels: Sequence[Any] | None) -> str:
+    return "no order" if labels is None else " < ".join(map(str, labels[:8])) + (" < …" if len(labels) > 8 else "")
+
+
+def _declared_order(frame: Any, name: Any) -> list[Any] | None:
     import narwhals as nw
 
-    if is_path(frame) or not isinstance(name, str):
+    if not isinstance(name, str):
         return None
-    relation = relation_of(frame)
-    if relation is not None:
-        kinds = dict(zip(relation.columns, relation.types, strict=True))
+    if is_path(frame):
+        return _order_in_files(frame, name)
+    stored = relation_of(frame)
+    if stored is not None:
+        kinds = dict(zip(stored.columns, stored.relation.types, strict=True))
         return list(kinds[name].children[0][1]) if name in kinds and kinds[name].id == "enum" else None
-    kind = as_narwhals(frame).collect_schema().get(name)
-    return list(kind.categories) if isinstance(kind, nw.Enum) else None
+    table = as_narwhals(frame)
+    kind = table.collect_schema().get(name)
+    if isinstance(kind, nw.Enum):
+        return list(kind.categories)
+    if not isinstance(kind, nw.Categorical) or not hasattr(table, "get_column"):
+        return None
+    return _order_in_arrow(table.get_column(name).to_native())
 
 
-def tamed(relation: Any, as_text: Sequence[str] = ()) -> Any:
-    """The relation with plain types only, the same on every machine: zoned times in UTC, whole numbers beyond 64 bits
-    and enumerations as text; dates in the columns `as_text`, whose values are labels, as text too."""
-    columns = [_tamed(relation, name, kind, name in as_text) for name, kind in zip(relation.columns, relation.types)]
-    return relation.project(", ".join(f"{sql} AS {quoted(name)}" for name, sql in columns))
+def _order_in_arrow(column: Any) -> list[Any] | None:
+    """Of a dictionary of Arrow, in a table of its own or in pandas."""
+    kind = getattr(getattr(column, "dtype", None), "pyarrow_dtype", None) or getattr(column, "type", None)
+    if not getattr(kind, "ordered", False):
+        return None
+    import pyarrow as pa
+
+    chunked = column if hasattr(column, "chunks") else pa.chunked_array(pa.array(column))
+    chunks = chunked.unify_dictionaries().chunks
+    return chunks[0].dictionary.to_pylist() if chunks else None
 
 
-_DATES = dict.fromkeys(("timestamp", "timestamp with time zone"), "%Y-%m-%d %H:%M:%S") | {"date": "%Y-%m-%d"}
+def _order_in_files(paths: Any, name: str) -> list[Any] | None:
+    """Of a category in Parquet files, as pandas, Polars and Arrow write it there; DuckDB reads it as text."""
+    files, kind = _files(paths, "path")
+    if kind != "parquet":
+        return None
+    orders = [_order_in_parquet(file, name) for file in files]
+    if any(order != orders[0] for order in orders):
+        got = f"{_in_order(orders[0])}, and another in {Path(files[orders.index(_other(orders))]).name}"
+        raise InvalidInput("path", f"files in which {name!r} declares one order of labels", got)
+    return orders[0]
 
 
-def _tamed(relation: Any, name: str, kind: Any, label: bool) -> tuple[str, str]:
-    x, text = quoted(name), f"CAST({quoted(name)} AS VARCHAR)"
-    if kind.id == "timestamp with time zone":
-        x = f"({x} AT TIME ZONE 'UTC')"
-    if label and kind.id in _DATES:  # a plain cast may give the text of the file, or not, as the optimiser pleases
-        return name, f"strftime({x}, '{_DATES[kind.id]}')"
-    if kind.id in ("enum", "time", "uuid"):
-        return name, text
-    if kind.id in ("hugeint", "uhugeint") or (kind.id == "decimal" and dict(kind.children)["scale"] == 0):
-        large = relation.aggregate(f"max(abs({x})) > 9223372036854775807").fetchall()[0][0]
-        return name, text if large else f"CAST({x} AS BIGINT)"
-    return name, x
+def _other(orders: list[Any]) -> Any:
+    return next(order for order in orders if order != orders[0])
 
 
-def quoted(name: str) -> str:
-    """The name of a column in SQL."""
-    return '"' + name.replace('"', '""') + '"'
+def _order_in_parquet(file: str, name: str) -> list[Any] | None:
+    try:
+        from pyarrow import ArrowException, parquet
+    except ImportError:
+        return _refuse_unseen_order(file, name)
+    try:
+        one = parquet.ParquetFile(file)
+    except (ArrowException, OSError):  # whoever reads the file will say so
+        return None
+    schema = one.schema_arrow
+    kind = schema.field(name).type if name in schema.names else None
+    if getattr(kind, "ordered", False):
+        return _order_in_arrow(one.read_row_group(0, columns=[name]).column(name)) if one.num_row_groups else None
+    if kind is not None and _ordered_by_pandas((schema.metadata or {}).get(b"pandas", b"{}"), name):
+        remedy = "Give the order yourself (states=, actions=)."
+        got = f"{name!r} in {Path(file).name}, an ordered category of {kind}, of which Parquet keeps no order"
+        raise InvalidInput("path", "ordered categories of text", got, remedy=remedy)
+    return None
+
+
+def _refuse_unseen_order(file: str, name: str) -> None:
+    """Without pyarrow it can only be told that a column had an order."""
+    query = "SELECT decode(key), value FROM parquet_kv_metadata(?)"
+    try:
+        with _duckdb().connect() as connection:
+            notes = {key: bytes(value) for key, value in connection.execute(query, [file]).fetchall()}
+    except _duckdb().Error:
+        return
+    enums = b"_PL_ENUM" in b64decode(notes.get("ARROW:schema", b""))
+    if enums or _ordered_by_pandas(notes.get("pandas", b"{}"), name):
+        what = f"the order of the categories in {Path(file).name} is read by pyarrow: pip install pyarrow"
+        raise MissingDependency(f"{what}. Or give states= and actions=.")
+
+
+def _ordered_by_pandas(notes: bytes, name: str) -> bool:
+    """Whether pandas noted that a column was an ordered category."""
+    columns = json.loads(notes).get("columns", [])
+    return any(one.get("name") == name and (one.get("metadata") or {}).get("ordered") for one in columns)
+
+
+def labelled(name: str) -> str:
+    """What the labels of a column are called beside its values."""
+    return f"\x1f{name}"
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A relation of DuckDB; `text` where its cells are text without types, as those of CSV files are."""
+
+    relation: Any
+    text: bool = False
+
+    @property
+    def columns(self) -> list[str]:
+        return list(self.relation.columns)
+
+    def readings(self, names: Sequence[str]) -> dict[str, Reading]:
+        """How these columns are read."""
+        if self.text:
+            return text_readings(self.relation, list(dict.fromkeys(names)))
+        kinds = dict(zip(self.relation.columns, self.relation.types, strict=True))
+        return {name: typed_reading(self.relation, name, kinds[name]) for name in names}
+
+    def read(self, values: Sequence[str], labels: Sequence[str] = (), apart: bool = False, keep: bool = False) -> Any:
+        """The relation of these columns: values under their names; labels under `labelled` ones, where they differ from
+        values, or `apart` always. With `keep` cells of text are read from the file once."""
+        try:
+            found = self.readings([*dict.fromkeys((*values, *labels))])
+            columns = {name: found[name].value for name in values}
+            for name in labels:
+                if apart or name not in columns or found[name].label != found[name].value:
+                    columns[labelled(name)] = found[name].label
+            wanted = self.relation.project(", ".join(f"{sql} AS {quoted(name)}" for name, sql in columns.items()))
+            return _kept(wanted) if keep and self.text else wanted
+        except _duckdb().Error as error:
+            raise unreadable("path", [getattr(self.relation, "alias", "")], error) from error
+
+
+def _kept(relation: Any) -> Any:
+    """The relation as a table beside it; DuckDB works on disk where it grows large."""
+    name = f"kept_{uuid.uuid4().hex}"
+    relation.create(name)
+    return relation.query("ignored", f"SELECT * FROM {name}")
 
 
 def as_narwhals(frame: Any, argument: str = "frame") -> Any:
@@ -168,16 +315,28 @@ def is_path(frame: Any) -> bool:
     return isinstance(frame, str | os.PathLike)
 
 
-def relation_of(frame: Any, argument: str = "frame") -> Any:
+def relation_of(frame: Any, argument: str = "frame") -> Stored | None:
     """A relation of DuckDB, of the user's own or over files; None where the frame is something else."""
     if is_path(frame):
         return _relation_over(frame, "path" if argument == "frame" else argument)
-    return (
-        frame if type(frame).__module__.partition(".")[0] in ("duckdb", "_duckdb") and hasattr(frame, "query") else None
-    )
+    if type(frame).__module__.partition(".")[0] not in ("duckdb", "_duckdb") or not hasattr(frame, "query"):
+        return None
+    _require_different(argument, frame.columns)
+    return Stored(frame)
 
 
-def _relation_over(paths: Any, argument: str) -> Any:
+def _require_different(argument: str, names: Sequence[str], where: str = "") -> None:
+    """No column has the name of another; DuckDB takes no notice of small and capital letters."""
+    met: dict[str, str] = {}
+    for name in filter(None, names):
+        other = met.setdefault(name.lower(), name)
+        if other is not name:
+            got = f"{name!r} twice" if other == name else f"{other!r} and {name!r}"
+            expected = "columns whose names differ, in more than capital letters"
+            raise InvalidInput(argument, expected, got + where, remedy="Rename one of them.")
+
+
+def _relation_over(paths: Any, argument: str) -> Stored:
     duckdb = _duckdb()
     files, kind = _files(paths, argument)
     spill = Path(tempfile.gettempdir(), f"revealed-{uuid.uuid4().hex}")  # made and removed by DuckDB
@@ -185,19 +344,31 @@ def _relation_over(paths: Any, argument: str) -> Any:
     connection.execute("SET enable_progress_bar = false")
     try:
         if kind == "parquet":
-            return connection.read_parquet(files, union_by_name=len(files) > 1)
-        return _read_csv(connection, files)
+            found = connection.read_parquet(files, union_by_name=len(files) > 1)
+        else:
+            found = connection.read_csv(files, union_by_name=len(files) > 1, **_AS_TEXT)
+        _require_header(connection, files, kind, found.columns, argument)
+        return Stored(found, text=kind == "csv")
     except duckdb.Error as error:
         raise unreadable(argument, files, error) from error
 
 
-def _read_csv(connection: Any, files: list[str]) -> Any:
-    """All rows decide on the types. Times of day stay the text they are: nothing here reckons with them, and as labels
-    they should come back as they were written."""
-    options: dict[str, Any] = {"header": True, "sample_size": -1, "union_by_name": len(files) > 1}
-    found = connection.read_csv(files, **options)
-    hours = [name for name, kind in zip(found.columns, found.types, strict=True) if kind.id == "time"]
-    return connection.read_csv(files, dtype=dict.fromkeys(hours, "VARCHAR"), **options) if hours else found
+_AS_TEXT: dict[str, Any] = {"header": True, "all_varchar": True, "quotechar": '"', "escapechar": '"'}
+
+
+def _require_header(connection: Any, files: list[str], kind: str, names: list[str], argument: str) -> None:
+    """DuckDB calls the second column `x` of a file `x_1`: where that may have happened the files' own names tell."""
+    low = {name.lower() for name in names}
+    if not any(name.lower().rpartition("_")[0] in low and name.rpartition("_")[2].isdigit() for name in names):
+        return
+    for file in files:
+        if kind == "csv":
+            options = _AS_TEXT | {"header": False}
+            written = connection.read_csv(file, **options).limit(1).fetchall()[0]
+        else:
+            query = "SELECT name FROM parquet_schema(?) WHERE name IN (SELECT unnest(?))"
+            written = [name for (name,) in connection.execute(query, [file, names]).fetchall()]
+        _require_different(argument, [str(name or "") for name in written], f" in {Path(file).name}")
 
 
 def unreadable(argument: str, files: Any, error: Exception) -> InvalidInput:
@@ -313,24 +484,94 @@ _KINDS: tuple[tuple[Any, Any], ...] = (
     (str, np.str_),
     (bool | np.bool_, np.bool_),
     (int | np.integer, np.int64),
+    (Decimal, np.float64),
     (float | np.number, np.float64),
     (dt.date | np.datetime64, "datetime64[us]"),
+    (dt.time, np.str_),
 )
 
 
-def _of_one_kind(argument: str, values: Column, error: type[InvalidInput]) -> Column:
+def _of_one_kind(argument: str, values: Column, error: type[InvalidInput], label: bool = False) -> Column:
     if values.dtype != object:
-        return values
+        return _of_plain_type(values, label)
     for kind, dtype in _KINDS:
         truth = kind == bool | np.bool_
         if all(isinstance(v, kind) and (truth or not isinstance(v, bool | np.complexfloating)) for v in values):
-            try:
-                return _without_nul(argument, values, error) if kind is str else values.astype(dtype)
-            except OverflowError as problem:
-                raise error(argument, "numbers of moderate size", str(problem)) from problem
+            return _without_nul(argument, values, error) if kind is str else _converted(values, kind, dtype, label)
     odd = next((i for i, v in enumerate(values) if type(v) is not type(values[0])), 0)
     got = f"{type(values[0]).__name__} and {type(values[odd]).__name__}" if odd else type(values[0]).__name__
     raise error(argument, "one kind of values: numbers, dates or text", got, f"row {odd}")
+
+
+def _of_plain_type(values: Column, label: bool) -> Column:
+    """Whole numbers in 64 bits, where that is enough; times in microseconds."""
+    if values.dtype.kind == "u" and values.size and values.max() > np.iinfo(np.int64).max:
+        return values.astype(np.str_ if label else np.float64)
+    if values.dtype.kind in "iu":
+        return values.astype(np.int64, copy=False)
+    return values.astype("datetime64[us]", copy=False) if values.dtype.kind == "M" else values
+
+
+def _converted(values: Column, kind: Any, dtype: Any, label: bool) -> Column:
+    """Objects of one kind as an array. Decimals without decimal places are whole numbers; those beyond 64 bits are text
+    as labels, and floats as values."""
+    if kind is dt.time:
+        return np.array([str(v).rstrip("0") if v.microsecond else str(v) for v in values])
+    if kind is Decimal and all(v.is_finite() and v.as_tuple().exponent == 0 for v in values):
+        values, dtype = np.array([int(v) for v in values], dtype=object), np.int64
+    if dtype == "datetime64[us]":
+        values = np.array([_in_utc(v) for v in values], dtype=object)
+    try:
+        return values.astype(dtype)
+    except OverflowError:
+        return np.array([str(v) for v in values]) if label else _floats(values)
+
+
+def _floats(values: Column) -> Column:
+    """Numbers of any size, infinite where floats are not enough."""
+    return np.array([float(v) if abs(v) < 1e308 else np.inf for v in values.tolist()])
+
+
+def _in_utc(when: Any) -> Any:
+    zoned = isinstance(when, dt.datetime) and when.tzinfo is not None
+    return when.astimezone(dt.UTC).replace(tzinfo=None) if zoned else when
+
+
+def as_label_values(argument: str, values: Column, zoned: bool, error: type[InvalidInput]) -> Column:
+    """Values as labels: whole numbers, other numbers, or text, which truth values and times become. Empty text is a
+    missing label; missing ones are None."""
+    missing = missing_in(values)
+    if missing.all():
+        return values
+    there = _of_one_kind(argument, values[~missing] if missing.any() else values, error, label=True)
+    if there.dtype.kind == "b":
+        there = np.where(there, "True", "False")
+    elif there.dtype.kind == "M":
+        there = dates_as_text(there, zoned)
+    if not missing.any() and not (there.dtype.kind == "U" and (there == "").any()):
+        return there
+    found = np.full(values.shape, None, dtype=object)
+    found[~missing] = there.astype(object)
+    found[found == ""] = None
+    return found
+
+
+def dates_as_text(times: Column, zoned: bool = False) -> Column:
+    """Times with no more digits than they need: days, seconds, or microseconds; those of UTC say so."""
+    days, seconds = (times.astype(f"datetime64[{unit}]").astype("datetime64[us]") for unit in ("D", "s"))
+    unit = "us" if (seconds != times).any() else "s" if zoned or (days != times).any() else "D"
+    texts = np.char.replace(np.datetime_as_string(times, unit=unit), "T", " ")
+    return np.char.add(texts, "+00:00") if zoned else texts
+
+
+def require_exact(argument: str, values: Column, error: type[InvalidInput] = InvalidInput) -> None:
+    """Whole numbers that came as floats are still whole."""
+    if values.dtype.kind != "f":
+        return
+    large = np.flatnonzero(np.isfinite(values) & (np.abs(values) > EXACT))
+    if large.size:
+        got, remedy = f"{values[large[0]]!s}", "Read the column as whole numbers or as text: floats round it."
+        raise error(argument, f"floats of at most 2^53 = {EXACT}", got, f"row {large[0]}", remedy)
 
 
 def _without_nul(argument: str, values: Column, error: type[InvalidInput]) -> Column:

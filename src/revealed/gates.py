@@ -8,17 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from revealed.checks import Floats, Ints, as_floats, as_list, is_index
+from revealed.checks import Floats, Ints, as_floats, as_list, is_index, shown
 from revealed.errors import InvalidInput
 
-SHOWN = 60  # characters of a value in a message
 EACH = 8  # bytes of a number
-
-
-def shown(value: Any) -> str:
-    """A value in a message: not all of a long one."""
-    text = repr(value)
-    return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
 
 
 def require_instance(

@@ -18,6 +18,7 @@ from revealed.bellman import as_reward
 from revealed.checks import Floats, Ints
 from revealed.goal_values import BLOCK, GoalValues, Toward
 from revealed.parallel import side_by_side
+from revealed.positions import labelled
 from revealed.rewards.base import Reward, cases_by, is_linear, of_trips
 from revealed.scenario import Side, reward_jacobian
 from revealed.trip_demand import Demand
@@ -155,7 +156,8 @@ class Travel:
         for goal, rows in zip(goals, cases, strict=True):
             own: Any = self.side.reward
             reward = own.toward(goal, int(self.pairs.origin[rows[0]]))
-            values = GoalValues(self.mdp, as_reward(self.mdp, reward.value(self.theta)), self.side.solver)
+            table = as_reward(self.mdp, labelled(reward.value(self.theta), self.mdp))
+            values = GoalValues(self.mdp, table, self.side.solver)
             counted = reward if self.counted is own else self.counted
             yield values.toward(goal), *self._matrices(reward, counted)
 

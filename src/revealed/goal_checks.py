@@ -62,13 +62,13 @@ def require_ways(mdp: MDP, demos: Demonstrations) -> None:
     alive, kept = _sure_ways(mdp, steps) if mdp.certain else _ways(mdp, steps)
     if not alive.all():
         i = first_met(steps, np.flatnonzero(~alive))
-        got = f"no way leads from {state_in_words(mdp, steps.state[i])} to {_goal(mdp, steps, i)}"
-        _refuse(demos, steps, i, "goals that can be reached", got)
+        _refuse(demos, steps, i, f"{_goal(mdp, steps, i)} cannot be reached from {state_in_words(mdp, steps.state[i])}")
     if not kept.all():
         i = first_met(steps, np.flatnonzero(~kept))
         act = in_words("action", mdp.action_labels, steps.action[i])
-        got = f"{act} in {state_in_words(mdp, steps.state[i])}, {_then(mdp)} {_goal(mdp, steps, i)} cannot be reached"
-        _refuse(demos, steps, i, "actions that lead to where the goal can be reached", got)
+        lost = "cannot be reached" if mdp.certain else "may be out of reach"
+        where = f"{act} in {state_in_words(mdp, steps.state[i])}"
+        _refuse(demos, steps, i, f"{_goal(mdp, steps, i)} {lost} after {where}")
 
 
 def _require_moves(mdp: MDP, demos: Demonstrations, steps: Steps) -> None:
@@ -80,23 +80,18 @@ def _require_moves(mdp: MDP, demos: Demonstrations, steps: Steps) -> None:
     if odd.size:
         i = first_met(steps, odd)
         to, seen = (state_in_words(mdp, int(s)) for s in (after[i], steps.next_state[i]))
-        got = f"{seen} after {state_in_words(mdp, steps.state[i])}, where the action leads to {to}"
+        what = f"no trip can go to {seen} from {state_in_words(mdp, steps.state[i])}: its action leads to {to}"
         remedy = "Read the trips with the network that they are fitted on."
-        where = whose(steps, demos.ids, i)
-        raise InvalidDemonstrations("demonstrations", "trips along moves of the model", got, where, remedy)
+        raise InvalidDemonstrations.impossible(what, whose(steps, demos.ids, i), remedy, "demonstrations")
 
 
-def _refuse(demos: Demonstrations, steps: Steps, i: int, expected: str, got: str) -> None:
-    raise InvalidDemonstrations("demonstrations", expected, got, whose(steps, demos.ids, i), UNREACHED)
+def _refuse(demos: Demonstrations, steps: Steps, i: int, what: str) -> None:
+    raise InvalidDemonstrations.impossible(what, whose(steps, demos.ids, i), UNREACHED, "demonstrations")
 
 
 def _goal(mdp: MDP, steps: Steps, i: int) -> str:
     assert steps.goal is not None
     return in_words("goal", mdp.state_labels, steps.goal[i])
-
-
-def _then(mdp: MDP) -> str:
-    return "after which" if mdp.certain else "after which it may be that"
 
 
 def _sure_ways(mdp: MDP, steps: Steps) -> tuple[Bools, Bools]:

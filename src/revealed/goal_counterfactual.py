@@ -23,12 +23,13 @@ from revealed.goal_behaviour import QUANTITIES, Flows, GoalSide, countable
 from revealed.inference import MOST_NUMBERS
 from revealed.labels import spell
 from revealed.mdp import MDP, require_mdp
-from revealed.naming import action_index, label_array, state_index
+from revealed.naming import action_index, joint_index, label_array, state_index
 from revealed.plots import own_axes
 from revealed.rewards.base import of_trips
-from revealed.scenario import Side, sides
+from revealed.scenario import Side, discount_notes, sides
 from revealed.sheet import Printed, Sheet
 from revealed.trip_demand import Demand, as_demand
+from revealed.voices import either, words
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -122,12 +123,12 @@ class GoalCounterfactual(Printed):
         if quantity == "visits":
             return self._noted(pd.DataFrame(self._cells(quantity, ...), index=state_index(self.mdp)))
         if quantity == "value":
-            ends = [state_index(self.mdp).take(x) for x in (self.pairs.origin, self.pairs.destination)]
-            index = pd.MultiIndex.from_arrays(ends, names=["origin", "goal"])
+            ends = (("origin", self.pairs.origin), ("goal", self.pairs.destination))
+            index = joint_index([(name, state_index(self.mdp).take(x)) for name, x in ends])
             return self._noted(pd.DataFrame({"trips": self.trips} | self._cells(quantity, ...), index=index))
         used = self.mdp.feasible | (self._column("before", quantity) > 0.0)
         s, a = np.nonzero(used)
-        index = pd.MultiIndex.from_arrays([state_index(self.mdp).take(s), action_index(self.mdp).take(a)])
+        index = joint_index([(None, state_index(self.mdp).take(s)), (None, action_index(self.mdp).take(a))])
         return self._noted(pd.DataFrame(self._cells(quantity, (s, a)), index=index))
 
     def most_changed(self, n: int = SHOWN) -> pd.DataFrame:
@@ -167,7 +168,7 @@ class GoalCounterfactual(Printed):
         ]
         if self.bands is not None and bool(table["se"].notna().any()):
             notes.insert(0, f"Bands of the change at {100 * self.level:g} %, {IN_WORDS[self.bands]}.")
-        notes += [f"Note: {note}" for note in self.notes]
+        notes += ["Note: " + note for note in self.notes]
         return Sheet(title, ("", *COLUMNS), tuple(b for b in blocks if b), notes=tuple(notes), title=title)
 
 
@@ -204,7 +205,7 @@ def goal_counterfactual(
     _require_same_states(mdp, fit.mdp)
     before, after, words = sides(fit, params, mdp, reward, None)
     words = told_changes(words, before, after)
-    notes = _of_sizes(before, after, mdp is not None or reward is not None)
+    notes = discount_notes(before.mdp, after.mdp) + _of_sizes(before, after, mdp is not None or reward is not None)
     pairs = _arriving(pairs, before.mdp, after.mdp, notes)
     counted = _counted(before, after)
     both = GoalSide(before, pairs, counted[0]), GoalSide(after, pairs, counted[1])
@@ -239,12 +240,10 @@ def _require_same_states(mdp: Any, own: MDP) -> None:
         raise InvalidInput("mdp", f"the {own.n_states} states of the fit's model", mdp.n_states, remedy=remedy)
     if mdp.state_labels is None or own.state_labels is None or mdp.state_labels == own.state_labels:
         return
-    pairs = zip(map(spell, mdp.state_labels), map(spell, own.state_labels), strict=True)
-    odd = next((k for k, (there, here) in enumerate(pairs) if there != here), None)
+    known = set(map(spell, own.state_labels))
+    odd = next((label for label in mdp.state_labels if spell(label) not in known), None)
     if odd is not None:
-        expected = "the states of the fit's model in their order"
-        got = f"{mdp.state_labels[odd]!r} in the place of {own.state_labels[odd]!r}"
-        raise InvalidInput("mdp", expected, got, f"state {odd}", remedy)
+        raise InvalidInput("mdp", "the states of the fit's model", repr(odd), remedy=remedy)
 
 
 def _arriving(pairs: Demand, before: MDP, after: MDP, notes: list[str]) -> Demand:
@@ -256,8 +255,8 @@ def _arriving(pairs: Demand, before: MDP, after: MDP, notes: list[str]) -> Deman
         if lost.any():
             notes.append(_left_out(pairs, lost, how))
     if not (now & then).any():
-        got = f"none of {len(pairs)} (first from {pairs.words(0)})"
-        raise InvalidInput("trips", "pairs of origin and goal with a way before and after the change", got)
+        what = f"none of {len(pairs)} pairs of origin and goal has a route both before and after the change"
+        raise InvalidInput.impossible(what, pairs.words(0), argument="trips")
     return pairs.keep(now & then)
 
 
@@ -272,10 +271,9 @@ def _of_sizes(before: Side, after: Side, changed: bool) -> list[str]:
     sizes = getattr(before.reward, "sizes", None)
     if not changed or sizes is None or getattr(after.reward, "sizes", None) is not sizes:
         return []
-    return [
-        "link sizes stay those of the network before the change; rv.RouteChoice.of(network, fit).close(...) and "
-        ".change(...) make them anew."
-    ]
+    anew = either("rv.RouteChoice.of(network, fit).close(...) and .change(...)", "rv.RouteChoice in Python")
+    make = either("make", "makes")
+    return [words(f"link sizes stay those of the network before the change; {anew} {make} them anew.")]
 
 
 def _counted(before: Side, after: Side) -> tuple[Any, Any]:

@@ -26,8 +26,10 @@ from revealed.goal_rows import GoalRows
 from revealed.mdp import MDP
 from revealed.objective import Evaluation, Objective
 from revealed.optimize import Search
+from revealed.positions import labelled
 from revealed.rewards.base import Reward, cases_by, is_linear
 from revealed.route_cases import RouteCases
+from revealed.voices import arg, either, words
 
 WORTH = 0.01  # gain for which the start moves on: weights that run away would follow any gain for ever
 LOWER = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)  # how much a move may cost at the start
@@ -142,12 +144,13 @@ class GoalRun(Run):
     def _occupancy_rows(self) -> GoalRows:
         """ρ = Occ^π̂E ⊙ π̂_E for each goal, trips as often as they were seen (theory O3)."""
         rows, starts = self.observed, self._starts()
-        self._require_room("weighting", '"sample" with so many goals and states')
+        self._require_room("weighting", "the occupancies of all goals")
         states, rho, case = [], [], []
         for c in range(rows.n_cases):
             mdp = self.mdp.toward_state(int(rows.goal[c]))
             policy, _ = self.expert.of(c, mdp)
-            visits = np.maximum(Chain(mdp, policy, self.options.solver, work=self.work).solve_transpose(starts[c]), 0.0)
+            chain = Chain(mdp, labelled(policy, mdp), self.options.solver, work=self.work)
+            visits = np.maximum(chain.solve_transpose(starts[c]), 0.0)
             here = np.flatnonzero((visits > 0.0) & ~mdp.terminal)
             states.append(here)
             rho.append(visits[here, None] * policy[here])
@@ -167,10 +170,11 @@ class GoalRun(Run):
         np.add.at(out, (case, steps.state[first]), weight / weight.sum())
         return out if self.mdp.initial is None else out.sum(axis=1, keepdims=True) * self.mdp.initial
 
-    def _require_room(self, name: str, expected: str) -> None:
+    def _require_room(self, name: str, what: str) -> None:
         pairs = self.observed.n_cases * self.mdp.feasible.size
         if pairs > MOST_STORED:
-            raise InvalidOption(name, expected, f"{pairs:.2g} pairs", remedy="NFXP streams its goals.")
+            what, remedy = f"{what} do not fit into memory ({pairs:.2g} pairs)", "Use NFXP, which streams its goals."
+            raise InvalidOption.impossible(what, None, remedy, name)
 
     def _transition_notes(self) -> tuple[str, ...]:
         """Transitions that were estimated from trips whose arrivals nobody saw lack the moves into the goals."""
@@ -183,7 +187,7 @@ class GoalRun(Run):
     # -- NPL ----------------------------------------------------------------------------------------------------------
 
     def improved(self, best: Evaluation) -> tuple[Any, Any]:
-        self._require_room("NPL", "policies of all goals that fit into memory")
+        self._require_room("NPL", "the policies of all goals")
         cases: Any = best.objective.cases[0]
         return cases.policies(self.reward, best.theta), None
 
@@ -198,9 +202,9 @@ class GoalRun(Run):
         cases: Any = best.objective.cases[0]
         given = cases.given if isinstance(cases, EachGoal) else None
         stored = given if isinstance(given, StoredPolicies) and not self.settled else None
-        return GoalFit(llf=self._llf(best), stored=stored, **self._told(best, status))
+        return GoalFit(llf=self.llf(best), stored=stored, **self._told(best, status))
 
-    def _llf(self, best: Evaluation) -> float:
+    def llf(self, best: Evaluation) -> float:
         """Of the decisions observed, whatever the weighting."""
         if self.options.weighting == "sample" and self.demos.visit_discount == 1.0:
             return best.parts[0].log_likelihood
@@ -212,12 +216,17 @@ class GoalRun(Run):
             return float("nan")
 
 
-_NOBODY_ARRIVED = (
+_NOBODY_ARRIVED = words(
     "no trip was seen to arrive at its goal: the transitions, which were estimated, lack the moves into the goals. "
-    "Where trips did arrive, pass next_state= (the goal, for the last decision of a trip)."
+    f"Where trips did arrive, pass {arg('next_state')} (the goal, for the last decision of a trip)."
 )
-_NO_START = (
+_COSTS = either(
+    "such as a constant, pass start= with parameters that make moves costly, or use a discount below 1",
+    "such as the constant of a road network (--columns …,constant); without a road network a --discount below 1 does, "
+    "too",
+)
+_NO_START = words(
     "no start was found: the soft value exists neither at the reward's own start, nor where moves cost more, nor at "
     "the CCP estimate. With discount 1 every way round must cost something: add a feature that is a cost of every "
-    "move, such as a constant, pass start= with parameters that make moves costly, or use a discount below 1."
+    f"move, {_COSTS}."
 )

@@ -38,7 +38,7 @@ from revealed.sweeps import soft_maximum
 
 def pooled_logit(rows: GoalRows, reward: Reward | None, l2: float = 0.0) -> LogitPolicies:
     """One logit for the trips to all goals (theory R7); `l2` is a penalty in units of the features' spread (E5)."""
-    require_penalty(l2)
+    l2 = require_penalty(l2)
     costs = GoalCosts.of(rows.mdp, reward)
     parts = [costs.features(int(rows.goal[c]), rows.state[rows.rows_of(c)]) for c in range(rows.n_cases)]
     Z = within_states(np.concatenate(parts), rows.feasible)
@@ -127,7 +127,7 @@ class EachEstimated:
     def notes(self) -> tuple[str, ...]:
         """What to know of the goals that were asked for, each note once."""
         every = [note for notes in self.told.values() for note in notes]
-        return tuple(f"{every.count(note)} of {self.rows.n_cases} goals: {note}" for note in dict.fromkeys(every))
+        return tuple(f"{every.count(note)} of {self.rows.n_cases} goals: " + note for note in dict.fromkeys(every))
 
 
 @dataclass(frozen=True, eq=False)

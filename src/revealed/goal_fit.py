@@ -21,7 +21,8 @@ from revealed.goal_values import GoalValues, Toward, value_toward
 from revealed.naming import is_label, label_array
 from revealed.objective import Objective, PlainPart
 from revealed.paths import Moves
-from revealed.rewards.base import cases_by, of_trips
+from revealed.positions import label_tables, labelled
+from revealed.rewards.base import cases_by, of_trips, reward_table
 from revealed.route_cases import RouteCases
 
 if TYPE_CHECKING:
@@ -52,14 +53,16 @@ class GoalFit(AnyFit):
 
     stored: StoredPolicies | None = field(default=None)  # π̃ of an NPL that has not settled
 
+    def __post_init__(self) -> None:
+        label_tables(self, self.mdp, ("reward",))
+
     def __getattr__(self, name: str) -> Any:
         if name in _FOR_EACH:
             remedy = f"Use fit.{_FOR_EACH[name]}(goal)."
-            got = "trips, whose behaviour depends on where they go"
-            raise GoalsHaveTheirOwn(f"fit.{name}", "decisions without goals", got, remedy=remedy)
+            raise GoalsHaveTheirOwn.conflict(f"fit.{name}", "depends on the goal of a trip", remedy=remedy)
         if name == "demand_curve":
             remedy = "Use fit.counterfactual(params={name: value}) for each value."
-            raise GoalsHaveTheirOwn(f"fit.{name}", "decisions without goals, which go on", "trips", remedy=remedy)
+            raise GoalsHaveTheirOwn.conflict(f"fit.{name}", "does not apply to trips with goals", remedy=remedy)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     @property
@@ -118,7 +121,8 @@ class GoalFit(AnyFit):
         if not of_trips(self.reward_model):
             return self.reward
         own: Any = self.reward_model
-        return np.where(self.mdp.feasible, own.toward(goal, origin).value(self.theta), 0.0)
+        table = reward_table(own.toward(goal, origin), self.theta, self.mdp)
+        return labelled(np.where(np.isnan(self.reward), np.nan, table), self.mdp)
 
     def reward_for(self, goal: Any, origin: Any = None) -> Floats:
         """(S, A): the rewards of those who head for `goal`: `reward`, unless they depend on the trip."""
@@ -131,7 +135,7 @@ class GoalFit(AnyFit):
         if not of_trips(self.reward_model):
             return self._values.toward(g)
         if cases_by(self.reward_model) == "pair" and origin is None:
-            raise InvalidInput("origin", "where the trip begins: the reward depends on it", "None")
+            raise InvalidInput.conflict("origin", "is required: the reward depends on where the trip begins")
         o = -1 if origin is None else self._state(origin, "origin")
         return GoalValues(self.mdp, self.case_table(g, o), self.options["solver"]).toward(g)
 
@@ -149,21 +153,22 @@ class GoalFit(AnyFit):
     def log_policy_for(self, goal: Any, origin: Any = None) -> Floats:
         """(S, A): log choice probabilities on the way to `goal`; −∞ for what does not lead there."""
         own = self._own(goal)
-        return self.toward(goal, origin).log_policy if own is None else own.log_policy
+        return labelled(self.toward(goal, origin).log_policy if own is None else own.log_policy, self.mdp)
 
     def policy_for(self, goal: Any, origin: Any = None) -> Floats:
         """(S, A): choice probabilities on the way to `goal`; zero at the goal and where it is out of reach."""
-        return np.exp(self.log_policy_for(goal, origin))
+        return labelled(np.exp(self.log_policy_for(goal, origin)), self.mdp)
 
     def value_for(self, goal: Any, origin: Any = None) -> Floats:
         """(S,): the soft value of being on the way to `goal`: 0 there, −∞ where it is out of reach."""
         own = self._own(goal)
-        return self.toward(goal, origin).value if own is None else value_toward(own.case.mdp, self.mdp, own.value)
+        found = self.toward(goal, origin).value if own is None else value_toward(own.case.mdp, self.mdp, own.value)
+        return labelled(found, self.mdp)
 
     def q_for(self, goal: Any, origin: Any = None) -> Floats:
         """(S, A): the soft values of actions on the way to `goal`."""
         own = self._own(goal)
-        return self.toward(goal, origin).q if own is None else own.q
+        return labelled(self.toward(goal, origin).q if own is None else own.q, self.mdp)
 
     @cached_property
     def cases(self) -> Any:
@@ -241,7 +246,8 @@ class GoalFit(AnyFit):
         longest: int | None = None,
     ) -> Demonstrations:
         """Trips under the estimated reward: from each of `origins` to the destination beside it, or `n` trips between
-        origins and destinations drawn from those observed; by default as many as were observed, between the same."""
+        origins and destinations drawn from those observed; by default as many as were observed, between the same.
+        Where trips have weights, each counts as often as its weight says, as in `flows`."""
         from revealed.trip_simulation import simulate_like
 
         return simulate_like(self, n, seed, origins, destinations, longest)

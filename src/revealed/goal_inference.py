@@ -13,6 +13,7 @@ from revealed.checks import Floats
 from revealed.errors import InvalidOption
 from revealed.inference import MOST_NUMBERS, Evidence
 from revealed.rewards.base import is_linear
+from revealed.voices import arg, either
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +32,7 @@ class GoalEvidence(Evidence):
         return np.asarray(self.trips[:, self.seen] @ self.scores)
 
     def _outer(self) -> Floats:
-        """Σ_t u_t u_tᵀ: decisions of one trip are one draw, however they hang together (theory N1a)."""
+        """Σ_t u_t u_tᵀ: decisions of one trip are one draw, however they are correlated (theory N1a)."""
         U = self.trip_scores - self.often @ self.trip_scores / self.often.sum()
         return (U * self.often[:, None]).T @ U
 
@@ -40,14 +41,17 @@ class GoalEvidence(Evidence):
         """(pairs seen, K): ∂ log π_θ(a|s)/∂θ of decisions on the way to their goal."""
         part, K = self.point.parts[0], self.point.theta.size
         if not has_scores(self.point.objective.reward, part.choices.rho.size):
-            expected = '"hessian" or "bootstrap" where trips have goals and the reward no small Jacobian'
-            raise InvalidOption("kind", expected, "scores", remedy="Use fit.bootstrap().")
+            what = "this kind of error needs scores of single decisions, and trips with goals have too many of them"
+            remedy = f"Use {either('fit.bootstrap()', '--errors bootstrap')}."
+            raise InvalidOption.impossible(what, None, remedy, "kind")
         mean = np.einsum("ra,rak->rk", np.exp(part.choices.log_policy), part.slopes)
         return (part.slopes - mean[:, None, :]).reshape(-1, K)[self.seen]
 
     def _require_estimated(self, kind: str) -> None:
-        expected = "False where trips have goals"
-        raise InvalidOption("joint", expected, "True", remedy='kind="bootstrap" estimates the transitions anew.')
+        rule = "has no formula where trips have goals"
+        raise InvalidOption.conflict(
+            "joint", rule, remedy=f"{arg('kind', 'bootstrap')} estimates the transitions anew."
+        )
 
 
 def has_scores(reward: Any, n_pairs: int) -> bool:

@@ -14,6 +14,7 @@ from revealed.goal_rows import GoalRows
 from revealed.matching import match_labels, require_fit
 from revealed.mdp import MDP
 from revealed.rewards.base import cases_by
+from revealed.voices import arg
 
 
 def by_trip(mdp: MDP, demos: Demonstrations, cases_of: Callable[[GoalRows], Any], reward: Any, theta: Floats) -> Floats:
@@ -21,7 +22,7 @@ def by_trip(mdp: MDP, demos: Demonstrations, cases_of: Callable[[GoalRows], Any]
     demos = match_labels(demos, mdp)
     if demos.goals is None:
         raise InvalidDemonstrations(
-            "demonstrations", "trips with goals", "none", remedy="Pass goal= where they are read."
+            "demonstrations", "trips with goals", "none", remedy=f"Pass {arg('goal')} where they are read."
         )
     require_fit(mdp, demos)
     steps = demos.steps

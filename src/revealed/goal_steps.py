@@ -16,6 +16,7 @@ from revealed.errors import InvalidDemonstrations
 from revealed.labels import listed
 from revealed.naming import Labels, by_name, in_words, label_array
 from revealed.trajectories import Steps
+from revealed.voices import arg
 
 ARRIVED = "Drop what follows its arrival, or give each trip an id of its own."
 
@@ -72,7 +73,7 @@ class Trips:
         """The steps on the way to one goal, without goals."""
         steps = self._require_steps("Goals are known")
         if self._by_goal is None:
-            remedy = "Pass goal= when building the demonstrations."
+            remedy = f"Pass {arg('goal')} when building the demonstrations."
             raise InvalidDemonstrations("goal", "trips with goals", "trajectories without", remedy=remedy)
         goals, which = self._by_goal
         index = by_name("goal", goal, self.state_labels, self.n_states, InvalidDemonstrations)
@@ -85,9 +86,8 @@ class Trips:
 
     def _require_steps(self, what: str) -> Steps:
         if self.steps is None:
-            raise InvalidDemonstrations(
-                "demonstrations", "trajectories", "plain counts", remedy=f"{what} only where the times are known."
-            )
+            remedy = f"{what} only where the times are known."
+            raise InvalidDemonstrations("demonstrations", "trajectories", "plain counts", remedy=remedy)
         return self.steps
 
 
@@ -99,8 +99,8 @@ def require_arrival(steps: Steps, ids: tuple[Any, ...], labels: Labels) -> None:
     if late.size:
         i = first_met(steps, late)
         where = f"{whose(steps, ids, i)}, {in_words('state', labels, steps.state[i])}"
-        got = "a trip that goes on after it has reached its goal"
-        raise InvalidDemonstrations("goal", "trips that end on entering their goals", got, where, ARRIVED)
+        what = "a trip cannot go on after it has reached its goal"
+        raise InvalidDemonstrations.impossible(what, where, ARRIVED, "goal")
 
 
 def n_goals(goals: Ints) -> str:

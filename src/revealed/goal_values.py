@@ -20,9 +20,10 @@ from revealed.errors import InvalidInput
 from revealed.levels import TOLERANCE, TRUSTED, cannot_tell
 from revealed.linear_solvers import EPS, Work
 from revealed.mdp import MDP, require_mdp
-from revealed.naming import places, state_in_words
+from revealed.naming import indices_or_labels, state_in_words
 from revealed.parallel import side_by_side
 from revealed.paths import BLOCK, LEAST, Moves, PathSums
+from revealed.positions import labelled
 from revealed.transitions import reaching
 
 
@@ -56,8 +57,8 @@ class Toward:
         (S, B), each column."""
         lost = np.flatnonzero(starts.reshape(starts.shape[0], -1).any(axis=1) & np.isneginf(self.value))
         if lost.size:
-            where = f"no way leads from {state_in_words(self.base, int(lost[0]))}"
-            raise InvalidInput("starts", "states from which the goal can be reached", where, self._goal_in_words)
+            what = f"{self._goal_in_words} cannot be reached from {state_in_words(self.base, int(lost[0]))}"
+            raise InvalidInput.impossible(what, argument="starts")
         return np.maximum(self.behind(np.asarray(starts, dtype=np.float64)), 0.0)
 
     def turns(self, starts: Floats) -> Floats:
@@ -86,7 +87,7 @@ class GoalValues:
 
     def __init__(self, mdp: MDP, reward: Any, solver: str = "auto", work: Work | None = None) -> None:
         require_mdp(mdp)
-        self.mdp, self.reward, self.solver = mdp, as_reward(mdp, reward), solver
+        self.mdp, self.reward, self.solver = mdp, as_reward(mdp, labelled(reward, mdp)), solver
         self.work = Work() if work is None else work
         self.moves = Moves.of(mdp)
         self._last: Floats | None = None
@@ -102,12 +103,12 @@ class GoalValues:
         return PathSums.in_common(self.moves, self._log_weight, self.work)
 
     def toward(self, goal: Any) -> Toward:
-        """For one goal, an index or a label."""
+        """For one goal, an index, or a label that is text."""
         return next(self.each([goal]))
 
     def each(self, goals: Any) -> Iterator[Toward]:
         """One after another, in the order of `goals`; only a few are held at a time."""
-        index = places("goal", list(goals), self.mdp.state_labels, self.mdp.n_states)
+        index = indices_or_labels("goal", list(goals), self.mdp.state_labels, self.mdp.n_states)
         if self.moves is None:
             yield from (self._by_newton(int(goal)) for goal in index)
             return

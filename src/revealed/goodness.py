@@ -313,6 +313,8 @@ def _distance(choices: ChoiceFit, group: Ints) -> float:
 
 def _why_no_test(fit: Any) -> str:
     counts = fit.demonstrations.counts
+    if fit.status.code == "separated":
+        return "No χ² test: the likelihood has no maximum, so that there are no estimates whose predictions to test."
     if not fit.at_maximum:
         return "No χ² test: the search did not come to an end."
     if fit.options.get("weighting") != "sample" or fit.demonstrations.visit_discount != 1.0:

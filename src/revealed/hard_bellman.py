@@ -25,9 +25,11 @@ from revealed.layers import BackwardInduction, in_layers
 from revealed.levels import TOLERANCE, level_of, rounding_of, spread_of, truly_tied, without_level
 from revealed.linear_solvers import EPS, SOLVERS
 from revealed.mdp import MDP, Floats, require_mdp
+from revealed.positions import label_tables
 from revealed.progress import Progress
 from revealed.sweeps import RELATIVE, Choice, centred, greedy, q_values
 from revealed.transitions import can_reach
+from revealed.voices import named
 
 # Multiples of rounding, relative to the size of values and rewards: what sweeps may leave, what counts as better, and
 # what may be a tie, at which a second look is taken (theory B6).
@@ -67,6 +69,10 @@ def solve_hard(
     require_option("solver", solver, SOLVERS)
     require_count("max_iter", max_iter)
     table = as_reward(mdp, reward, largest=LARGEST)
+    return label_tables(_optimum(mdp, table, solver, max_iter, progress), mdp, ("value", "q", "policy"))
+
+
+def _optimum(mdp: MDP, table: Floats, solver: str, max_iter: int, progress: bool | None) -> HardOptimum:
     if in_layers(mdp, solver):
         return _backwards(mdp, table)
     with Progress("optimum", progress) as bar:
@@ -150,7 +156,9 @@ class PolicyIteration:
             if not gains and (exact or self._settled(V, top, SETTLED * unit)):
                 return self._optimum(V, choice, iteration)
             V, exact, rate = self._evaluate(V, choice, top, SETTLED * unit, None if gains else rate)
-        raise SolverFailed(f"policy iteration did not settle within {self.max_iter} iterations. Raise `max_iter`.")
+        raise SolverFailed(
+            f"policy iteration did not settle within {self.max_iter} iterations. Raise `{named('max_iter')}`."
+        )
 
     def _that_ends(self, V: Floats, before: Choice, choice: Choice, tie: float) -> tuple[Choice, int]:
         """The better policy, and in how many states it is. Where it would never end, a loop that costs nothing looked

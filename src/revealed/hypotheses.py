@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from revealed.checks import as_floats, require_count, require_flag, require_option
+from revealed.checks import as_number, remedy_for, require_count, require_flag, require_floats, require_option, shown
 from revealed.eigen import symmetric_eigen
 from revealed.errors import InvalidInput
 from revealed.inference import MOST_PARAMETERS, require_estimated
 from revealed.mdp import Floats
 from revealed.nesting import find_nesting
 from revealed.sheet import Printed, Sheet, number_column, probability, ratio
+from revealed.voices import arg
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -150,7 +151,7 @@ def vuong_test(first: Any, second: Any, correction: str | None = None) -> VuongT
     gap, n = one - two, float(often.sum())
     spread = float(np.sqrt(max(often @ gap**2 / n - (often @ gap / n) ** 2, 0.0)))
     if not spread > 1e-9 * (1.0 + abs(first.llf) / n):
-        raise InvalidInput("second", "a model that predicts something else", "the same predictions")
+        raise InvalidInput.impossible("models with the same predictions cannot be told apart", argument="second")
     extra = _size(first, False) - _size(second, False)
     cost = {None: 0.0, "aic": 1.0, "bic": float(np.log(n)) / 2.0}[correction]
     difference = float(often @ gap) - cost * extra
@@ -277,7 +278,7 @@ def difference_test(
     V = np.atleast_2d(np.cov(one.theta[i] - two.theta[j], rowvar=False))
     statistic, rank = quadratic_form(gap, V)
     if rank == 0:
-        raise InvalidInput("second", "an estimator that differs from the first", "the same estimates in every resample")
+        raise InvalidInput.impossible("both estimators give the same estimates in every resample", argument="second")
     joint = _chi_square("all differences are zero", statistic, rank)
     names = tuple(first.reward_model.names)
     asked = min(one.n_used + one.n_failed, two.n_used + two.n_failed)
@@ -315,7 +316,9 @@ def _require_two_estimators(first: Any, second: Any) -> None:
     if not _same_counts(first.demonstrations.by_agent, second.demonstrations.by_agent):
         raise InvalidInput("second", "a fit to the same agents and decisions", "other data")
     if first.group_key != second.group_key:
-        raise InvalidInput("second", "the same clusters to resample", "others", remedy="Pass the same by= to both.")
+        raise InvalidInput(
+            "second", "the same clusters to resample", "others", remedy=f"Pass the same {arg('by')} to both."
+        )
     full = [fit.method in FULL_LIKELIHOOD for fit in (first, second)]
     if all(one or fit.settled for one, fit in zip(full, (first, second), strict=True)):
         got = f"{first.method} and {second.method}" + ("" if all(full) else ", settled: the same estimator")
@@ -351,7 +354,12 @@ def _require_likelihood(name: str, fit: Any, joint: bool) -> None:
         raise InvalidInput(name, "NFXP, MCE-IRL or a settled NPL", got, remedy="Use fit.wald_test, or NFXP.")
     if fit.options["weighting"] != "sample" or fit.options["l2"] > 0.0 or fit.demonstrations.visit_discount != 1.0:
         got = "occupancy weights, discounted visits or a penalty"
-        raise InvalidInput(name, "a plain maximum of the likelihood", got, remedy='Fit with weighting="sample", l2=0.')
+        raise InvalidInput(
+            name,
+            "a plain maximum of the likelihood",
+            got,
+            remedy=f"Fit with {arg('weighting', 'sample')}, {arg('l2', 0)}.",
+        )
     if fit.status.code not in ("converged", "unidentified"):
         raise InvalidInput(name, "a fit that has converged", fit.status.code, remedy=fit.status.message)
     if joint:
@@ -393,13 +401,14 @@ def _llf(fit: Any, joint: bool) -> float:
 def _restrictions(names: list[str], hypothesis: Any) -> tuple[Floats, Floats]:
     if isinstance(hypothesis, dict):
         return _named(names, hypothesis)
-    pair = hypothesis if isinstance(hypothesis, tuple) and len(hypothesis) == 2 else (None, None)
-    R, q = as_floats(pair[0]), as_floats(pair[1])
-    R = None if R is None else np.atleast_2d(R)
-    if R is None or q is None or R.shape[1] != len(names) or np.atleast_1d(q).shape != (len(R),):
-        expected = f'a dict as {{"{names[0]}": 0.0}}, or (R, q) with {len(names)} columns'
-        raise InvalidInput("hypothesis", expected, repr(hypothesis)[:60])
-    return R, np.atleast_1d(q)
+    expected = f'a dict as {{"{names[0]}": 0.0}}, or (R, q) with {len(names)} columns'
+    if not isinstance(hypothesis, tuple) or len(hypothesis) != 2:
+        raise InvalidInput("hypothesis", expected, shown(hypothesis))
+    R, q = (require_floats("hypothesis", part, expected) for part in hypothesis)
+    R, q = np.atleast_2d(R), np.atleast_1d(q)
+    if R.shape[1:] != (len(names),) or q.shape != (len(R),) or not (np.isfinite(R).all() and np.isfinite(q).all()):
+        raise InvalidInput("hypothesis", expected, shown(hypothesis))
+    return R, q
 
 
 def _named(names: list[str], hypothesis: dict[Any, Any]) -> tuple[Floats, Floats]:
@@ -412,10 +421,10 @@ def _named(names: list[str], hypothesis: dict[Any, Any]) -> tuple[Floats, Floats
                 raise InvalidInput("hypothesis", f"names among {', '.join(names[:8])}", repr(one), remedy=meant)
             R[i, names.index(one)] += sign
         if not isinstance(target, str):
-            value = as_floats(target)
-            if value is None or value.shape != () or not np.isfinite(value):
-                raise InvalidInput("hypothesis", "numbers or names", repr(target), name)
-            q[i] = float(value)
+            q[i] = as_number(target)
+            if not np.isfinite(q[i]):
+                remedy = remedy_for(target)
+                raise InvalidInput("hypothesis", "numbers or names", shown(target), str(name), remedy)
     if not hypothesis:
         raise InvalidInput("hypothesis", "at least one restriction", "none")
     return R, q

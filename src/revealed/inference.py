@@ -26,6 +26,7 @@ from revealed.mdp import Floats
 from revealed.objective import Case, Evaluation, adjoint, reward_gradient
 from revealed.slopes import mean_features, slopes_of
 from revealed.transitions import EstimatedTransitions, TransitionSlopes
+from revealed.voices import arg, either
 
 ANALYTIC = ("hessian", "opg", "robust", "cluster")
 KINDS = (*ANALYTIC, "bootstrap")
@@ -102,26 +103,31 @@ class Evidence:
         require_flag("joint", joint)
         K = self.point.theta.size
         if K > MOST_PARAMETERS or K * self.seen.size > MOST_NUMBERS:
-            got = f"{K} parameters, {self.seen.size} pairs"
-            raise InvalidOption("kind", f"at most {MOST_PARAMETERS} parameters", got, remedy=_BOOTSTRAP)
+            limit = f"at most {MOST_PARAMETERS} parameters" if K > MOST_PARAMETERS else f"{MOST_NUMBERS:g} scores"
+            what = (
+                f"{K} parameters and {self.seen.size} observed pairs are too many for standard errors by formula "
+                f"(the limit is {limit})"
+            )
+            raise InvalidOption.impossible(what, None, _BOOTSTRAP, "kind")
         if not self.even and kind != "cluster":
             expected = '"cluster" or "bootstrap" where visits are discounted'
-            raise InvalidOption("kind", expected, repr(kind), remedy='Use kind="cluster".')
+            raise InvalidOption("kind", expected, repr(kind), remedy=f"Use {arg('kind', 'cluster')}.")
         if kind == "cluster" and self.weights.shape[0] < 2:
-            got = "one (plain counts have no agents)" if self.ids == (0,) else "one"
-            raise InvalidOption("kind", "two agents or more to cluster by", got, remedy='Use kind="robust".')
+            few = "plain counts have none" if self.ids == (0,) else "there is one"
+            what = f"clustered errors need two agents or more, and {few}"
+            raise InvalidOption.impossible(what, None, f"Use {arg('kind', 'robust')}.", "kind")
         if joint:
             self._require_estimated(kind)
 
     def _require_estimated(self, kind: str) -> None:
         found, reward = require_estimated(self.estimated), self.point.objective.reward
         if kind == "cluster" and found.ids != self.ids:
-            raise InvalidOption("joint", "transitions estimated from the same agents", "other agents")
+            raise InvalidOption.conflict("joint", "requires transitions that were estimated from the same agents")
         gap = no_formula(kind, found, reward, self.mdp.feasible.size)
         if gap:
-            raise InvalidOption("joint", "transitions and a reward for which there is a formula", gap, remedy=_ANEW)
+            raise InvalidOption.conflict("joint", f"has no formula for {gap}", remedy=_ANEW)
         if kind == "opg" and (self._per_base_pair(found.joint.sum(axis=1)) - self._decisions).max(initial=0.0) > 1e-9:
-            raise InvalidOption("joint", "transitions estimated from the same decisions", "others")
+            raise InvalidOption.conflict("joint", "requires transitions that were estimated from the same decisions")
 
     # -- scores -------------------------------------------------------------------------------------------------------
 
@@ -328,8 +334,10 @@ class Evidence:
 def require_estimated(found: EstimatedTransitions | None) -> EstimatedTransitions:
     """Joint errors need transitions that were estimated."""
     if found is None:
-        remedy = "Build the MDP as rv.MDP(rv.estimate_transitions(demos), discount=...)."
-        raise InvalidOption("joint", "False where transitions were not estimated", "True", remedy=remedy)
+        remedy = either(
+            "Build the MDP as rv.MDP(rv.estimate_transitions(demos), discount=...).", "Leave --transitions out."
+        )
+        raise InvalidOption.conflict("joint", "requires transitions that were estimated from the data", remedy=remedy)
     return found
 
 
@@ -371,7 +379,7 @@ def soft_value_of(part: Any) -> Floats:
 
 
 def clustered(scores: Floats, copies: Floats | None = None) -> Floats:
-    """Σ_i s_i s_iᵀ · N/(N − 1): the meat of agents, or groups, whose decisions may hang together (theory N3); with
+    """Σ_i s_i s_iᵀ · N/(N − 1): the meat where decisions are correlated within an agent or group (theory N3); with
     `copies`, of so many agents alike, around their mean."""
     if copies is None:
         N = len(scores)
@@ -411,5 +419,6 @@ def _complement(rows: Floats) -> Floats | None:
     return None if basis is None else basis[len(rows) :].T
 
 
-_ANEW = 'kind="bootstrap" estimates the transitions anew.'
-_BOOTSTRAP = "fit.bootstrap() resamples agents instead; read functions of the reward, not single weights."
+_ANEW = f"{arg('kind', 'bootstrap')} estimates the transitions anew."
+_RESAMPLE = either('fit.with_errors("bootstrap")', "--errors bootstrap")
+_BOOTSTRAP = f"{_RESAMPLE} resamples agents instead; read functions of the reward, not single weights."

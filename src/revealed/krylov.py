@@ -20,6 +20,7 @@ import scipy.sparse.linalg as spla
 from revealed.checks import Floats
 from revealed.errors import SolverFailed
 from revealed.transitions import Structure
+from revealed.voices import either
 
 EPS = float(np.finfo(np.float64).eps)
 DAMPING = 0.7  # of the step on A itself: what the coarse chain cannot see is rough, and fades fastest so
@@ -173,7 +174,7 @@ class KrylovSolver:
             k = int(np.flatnonzero(bad)[0])
             raise SolverFailed(
                 f"the Krylov solver stopped at a relative residual of {left[k] / np.linalg.norm(B[:, k]):.1e}. "
-                'Use solver="lu", or a smaller discount.'
+                + either('Use solver="lu", or a smaller discount.', "Use a smaller discount.")
             )
 
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from revealed.checks import Ints, require_option
+from revealed.checks import Ints, require_array, require_option
 from revealed.errors import InvalidInput
-from revealed.labels import spell
+from revealed.labels import holds_numbers, require_declared, spell
 from revealed.mdp import MDP, Floats
 from revealed.naming import Labels, action_index, is_label, label_array, places, state_in_words, state_index
 
@@ -37,22 +37,24 @@ def _numbers(fit: Any, what: str) -> Floats:
     if what == "frequencies":
         visits = counts.sum(axis=1, keepdims=True)
         return np.divide(counts, visits, out=np.full(counts.shape, np.nan), where=visits > 0.0)
-    if what == "policy":
-        return fit.policy.copy()
-    return np.where(fit.mdp.feasible, getattr(fit, what), np.nan)  # nothing is earned by what cannot be done
+    if what in ("policy", "reward"):
+        return getattr(fit, what).copy()
+    return np.where(fit.mdp.feasible, getattr(fit, what), np.nan)  # what cannot be done has no value
 
 
 def find_states(mdp: MDP, obs: Any) -> tuple[Ints, bool]:
     """Indices of the states in `obs`, in its shape, and whether they were named by their labels.
 
-    Whole numbers are indices. A text or, where labels are tuples, a tuple is one label; a sequence of them several.
+    A label is a label, also one that is a whole number; whole numbers are indices where no label is a number (see
+    `naming.places`). A text or, where labels are tuples, a tuple is one label; a sequence of them several.
     """
     labels = mdp.state_labels
     if _is_one(obs, labels):
         return places("obs", [obs], labels, mdp.n_states).reshape(()), True
     tuples = isinstance(obs, list | tuple) and len(obs) > 0 and all(_is_one(one, labels) for one in obs)
     array = np.zeros(0) if tuples else _as_array(obs)
-    if not tuples and (array.dtype.kind in "iu" or labels is None):
+    numbered = labels is not None and not tuples and array.dtype.kind in "iuf" and holds_numbers(labels)
+    if not tuples and not numbered and (array.dtype.kind in "iu" or labels is None):
         return _indices(mdp, array), False
     wanted = list(obs) if tuples else list(array.reshape(-1))
     if not wanted or any(one is None for one in wanted):
@@ -72,10 +74,7 @@ def _is_one(obs: Any, labels: Labels) -> bool:
 
 
 def _as_array(obs: Any) -> np.ndarray[Any, Any]:
-    try:
-        return np.asarray(obs)
-    except ValueError as error:
-        raise InvalidInput("obs", "state indices", "a ragged sequence") from error
+    return require_array("obs", obs, "state indices or labels")
 
 
 def _indices(mdp: MDP, states: Any) -> Ints:
@@ -85,8 +84,8 @@ def _indices(mdp: MDP, states: Any) -> Ints:
     bad = (flat < 0) | (flat >= mdp.n_states)
     if bad.any():
         where = f"position {int(np.flatnonzero(bad)[0])}"
-        remedy = None if mdp.state_labels is None else "Labels that are whole numbers go in as text."
-        raise InvalidInput("obs", f"indices in 0…{mdp.n_states - 1}", int(flat[bad][0]), where, remedy)
+        raise InvalidInput("obs", f"indices in 0…{mdp.n_states - 1}", int(flat[bad][0]), where)
+    require_declared("obs", "state", mdp.state_labels, f"position {int(flat[0])}")
     return states.astype(np.intp)
 
 

@@ -1,8 +1,13 @@
-"""Labels of states and actions: kept as they came, matched by their text, named in errors with what was near."""
+"""Labels of states and actions: kept as they came, matched by their text, named in errors with what was near.
+
+The order of labels is *declared* where somebody wrote it down, and *derived* where it was sorted from what the data
+hold. Positions (rows of an array, say) mean something in a declared order only: `require_declared` is where that is
+decided, for every door.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from typing import Any
 
@@ -15,6 +20,96 @@ SHOWN = 8
 FEW = 4  # in a title
 DEEPEST = 8  # tuples within tuples: a label that contains itself has no end
 MOST_INDEX = 10**8  # states or actions that are numbered, not named: beyond, it is a name such as a postcode
+
+
+class Order(tuple[Any, ...]):
+    """Labels that know where their order comes from.
+
+    `derived` tells that it was sorted from data, so that nobody knows it by heart; labels that are 0, 1, 2, … (or False
+    and True) in this order are positions themselves, and so is a single one. `columns` are the names of the columns
+    that the parts of labels stood in, where they have several.
+    """
+
+    derived: bool
+    columns: tuple[str, ...]
+
+    def __new__(cls, labels: Iterable[Any], derived: bool = False, columns: Sequence[str] = ()) -> Order:
+        made = super().__new__(cls, labels)
+        made.derived = derived and not are_positions(made)
+        made.columns = tuple(columns)
+        return made
+
+
+def are_positions(labels: Sequence[Any]) -> bool:
+    """Whether labels are their own places: 0, 1, 2, … in this order, False and True, or a single one."""
+    n = len(labels)
+    if n == 1 or ([spell(label) for label in labels[:2]] == ["False", "True"] and n == 2):
+        return True
+    return all(spell(label) == str(k) for k, label in enumerate(labels))
+
+
+def is_derived(labels: Sequence[Any] | None) -> bool:
+    """Whether nobody declared the order of these labels."""
+    return bool(getattr(labels, "derived", False))
+
+
+def columns_of(labels: Sequence[Any] | None) -> tuple[str, ...]:
+    """The columns that the parts of labels stood in, where that is known."""
+    return getattr(labels, "columns", ())
+
+
+def with_columns(labels: tuple[Any, ...] | None, columns: Sequence[Any]) -> tuple[Any, ...] | None:
+    """The labels, knowing the columns that their parts stood in."""
+    if labels is None or len(columns) < 2:
+        return labels
+    return Order(labels, is_derived(labels), [str(name) for name in columns])
+
+
+def require_declared(
+    argument: str,
+    role: str,
+    labels: Sequence[Any] | None,
+    got: str = "positions",
+    error: type[InvalidInput] = InvalidInput,
+    where: str = "the data",
+    instead: str = "pass something with labels (a Series or DataFrame)",
+) -> None:
+    """Positions refer to an order that somebody declared: where states or actions (`role`) were sorted from data,
+    what has no labels of its own cannot be matched with them, and is refused."""
+    if labels is None or not is_derived(labels):
+        return
+    shown = ", ".join(f"{k} = {spell(label)}" for k, label in enumerate(labels[:SHOWN])) + _more(labels)
+    raise error(
+        argument,
+        f"labels of {role}s, because their order was sorted from {where} and not declared",
+        f"{got}, which would mean {shown}",
+        remedy=f"Declare the order of the {role}s where the data are read, {role}s=[{_quoted(labels)}] in the order "
+        f"that you mean, or {instead}.",
+    )
+
+
+def _more(labels: Sequence[Any]) -> str:
+    return ", …" if len(labels) > SHOWN else ""
+
+
+def _quoted(labels: Sequence[Any]) -> str:
+    return ", ".join(repr(plain(label)) for label in labels[:FEW]) + (", …" if len(labels) > FEW else "")
+
+
+def holds_numbers(labels: Sequence[Any]) -> bool:
+    """Whether some label is a number, or text that reads as one: whole numbers are then labels, never positions."""
+    return any(_is_number(plain(label)) for label in labels)
+
+
+def _is_number(label: Any) -> bool:
+    if isinstance(label, bool):
+        return False
+    if not isinstance(label, str):
+        return isinstance(label, int | float)
+    try:
+        return label[:1] in "+-.0123456789" and bool(label) and float(label) == float(label)
+    except ValueError:
+        return False
 
 
 def plain(label: Any, depth: int = 0) -> Any:

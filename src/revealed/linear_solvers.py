@@ -18,6 +18,7 @@ from revealed.checks import Floats, require_option
 from revealed.errors import SolverFailed
 from revealed.krylov import EPS, KrylovSolver
 from revealed.transitions import Structure
+from revealed.voices import either
 
 SOLVERS = ("auto", "lu", "krylov")
 PATIENCE = 40, 600  # iterations of a Krylov method, at least and at most, before a factorisation is made after all
@@ -36,7 +37,7 @@ def no_differences(discount: float) -> SolverFailed:
     """What is said where refining without the level (theory B5) leads nowhere."""
     return SolverFailed(
         f"differences of values cannot be told from rounding at discount 1 − {1.0 - discount:.1e}. Use a smaller "
-        'discount, or solver="lu".'
+        + either('discount, or solver="lu".', "discount.")
     )
 
 

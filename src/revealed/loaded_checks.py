@@ -5,27 +5,39 @@ those of its own model and data. Complaints are plain `ValueError`s; `loading.py
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from revealed.agent_groups import AgentGroups
+from revealed.bootstrap import Bootstrap, check_options
 from revealed.checks import as_floats, as_number, is_index
 from revealed.demonstrations import Demonstrations
 from revealed.diagnosis import CODES, Status
 from revealed.fit import AnyFit, Fit
-from revealed.goal_cases import MOST_KEPT
 from revealed.goal_fit import GoalFit
-from revealed.logit_rows import weighted_log
+from revealed.inference import KINDS
 from revealed.mdp import MDP
-from revealed.model_checks import as_discount, as_distribution, as_labels, as_mask, clean_rows, require_an_action
+from revealed.model_checks import (
+    ROW_SUM_TOLERANCE,
+    as_discount,
+    as_distribution,
+    as_labels,
+    as_mask,
+    clean_rows,
+    require_an_action,
+)
 from revealed.naming import Names
-from revealed.rewards.base import of_trips
 from revealed.transitions import EstimatedTransitions
+from revealed.uncertainty import BOOTSTRAP
 
 Shape = tuple[int, ...]
 
 SAME = 1e-6  # relative difference that is rounding, on any machine
+OPTIONS = ("weighting", "first_step", "l2", "tol", "solver")  # without which a fit cannot be asked anything
+HISTORY = {"update", "objective", "gradient_norm", "step", "seconds", "linear_solves"}
 TABLES = ("policy", "log_policy", "q", "pi_tilde")
 
 
@@ -60,6 +72,28 @@ def _require_original(mdp: MDP) -> None:
     _require_shape("mdp._original.feasible", mdp._original["feasible"], (S, A))
     if not isinstance(mdp.estimated, EstimatedTransitions | None):
         raise TypeError("what the transitions were estimated from is something else")
+    offered = mdp.feasible.reshape(-1)
+    _require_same_rows(mdp.transitions.matrix, mdp._original["transitions"], offered, "those it was made of")
+    if mdp.estimated is not None and mdp.base is None:
+        _require_estimated(mdp.estimated, mdp)
+        _require_same_rows(mdp.transitions.matrix, mdp.estimated.matrix, offered, "those that were estimated")
+
+
+def _require_estimated(found: EstimatedTransitions, mdp: MDP) -> None:
+    """Counts of classes, agents and probabilities that belong together."""
+    if np.shape(found.psi) != (len(found.names),) or found.psi.dtype != np.float64:
+        raise ValueError("the transitions' parameters are no numbers, or have other names")
+    classes = found.by_agent.shape[1]
+    if found.by_agent.shape[0] != len(found.ids) or found.joint.shape != (mdp.n_states * mdp.n_actions, classes):
+        raise ValueError("the moves that were counted are those of other agents or pairs")
+    _require_counts("moves", found.by_agent.data)
+
+
+def _require_same_rows(matrix: Any, other: Any, rows: Any, what: str) -> None:
+    """The rows of two matrices are the same but for rounding."""
+    gap = abs(matrix - sp.csr_array(other))[np.flatnonzero(rows)]
+    if gap.nnz and not gap.data.max() <= ROW_SUM_TOLERANCE:
+        raise ValueError(f"the model's transitions are not {what}")
 
 
 def _require_horizon(mdp: MDP) -> None:
@@ -71,6 +105,10 @@ def _require_horizon(mdp: MDP) -> None:
     layers = np.tile(np.arange(mdp.base.n_states), mdp.n_states // mdp.base.n_states)
     if mdp.n_actions != mdp.base.n_actions or not np.array_equal(np.asarray(mdp.base_state), layers):
         raise ValueError("the horizon does not consist of its base")
+    again = mdp.base.unroll(mdp.n_states // mdp.base.n_states - 1)
+    _require_same_rows(again.transitions.matrix, mdp.transitions.matrix, mdp.feasible.reshape(-1), "those of its base")
+    if mdp.discount != mdp.base.discount or (mdp.feasible & ~again.feasible).any():
+        raise ValueError("the horizon does not consist of its base")
 
 
 def require_consistent(fit: AnyFit) -> None:
@@ -80,7 +118,13 @@ def require_consistent(fit: AnyFit) -> None:
         raise TypeError("model or demonstrations are missing")
     S, A, K = mdp.n_states, mdp.n_actions, int(fit.reward_model.n_params)
     _require_shape("theta", fit.theta, (K,))
+    if fit.units is not None:
+        _require_shape("units", fit.units, (K,))
+        if not (np.isfinite(fit.units) & (fit.units > 0.0)).all():
+            raise ValueError("units holds what are no units")
     _require_shape("reward", fit.reward, (S, A))
+    if len(fit.reward_model.names) != K or not all(isinstance(name, str) for name in fit.reward_model.names):
+        raise ValueError(f"the reward has {K} parameters with other names")
     if (demos.n_states, demos.n_actions) != (S, A):
         raise ValueError(f"the data have {demos.n_states} states and {demos.n_actions} actions, the model {S} and {A}")
     for name, shape in _data_shapes(demos).items():
@@ -88,8 +132,10 @@ def require_consistent(fit: AnyFit) -> None:
     _require_columns(fit)
     _require_steps(demos)
     for each in fit.kept.values():
-        _require_shape("bootstrap", each.theta, (len(each.index), K))
+        _require_bootstrap(each, tuple(str(name) for name in fit.reward_model.names))
     _require_numbers(fit)
+    _require_counted(demos)
+    _require_rows(fit)
     if not np.isfinite(fit.theta).all():
         raise ValueError("theta holds what are no numbers")
     if isinstance(fit, GoalFit):
@@ -129,12 +175,65 @@ def _require_steps(demos: Demonstrations) -> None:
     arrays = {name: part for name, part in vars(demos.steps).items() if part is not None}
     for name, array in arrays.items():
         _require_shape(f"steps.{name}", array, demos.steps.state.shape)
+    kinds = {"first": "b", "weight": "f"}
+    if any(array.dtype.kind not in kinds.get(name, "iu") for name, array in arrays.items()):
+        raise TypeError("steps hold what are no indices")
+    if demos.steps.first.size and not demos.steps.first[0]:
+        raise ValueError("the first of the steps does not begin a trajectory")
     limits = {"agent": demos.n_agents, "state": demos.n_states, "action": demos.n_actions}
     places = dict.fromkeys([name for name in ("next_state", "goal") if name in arrays], demos.n_states)
     for name, n in (limits | places).items():
         least = -1 if name == "next_state" else 0
         if arrays[name].size and not least <= arrays[name].min() <= arrays[name].max() < n:
             raise ValueError(f"steps.{name} holds indices beyond {n}")
+
+
+def _require_counted(demos: Demonstrations) -> None:
+    """Counts are those of the single decisions, where these are there."""
+    weights, starts = demos.agent_weights, demos.starts_by_agent
+    if weights is not None:
+        _require_counts("agent_weights", weights)
+    if demos.steps is not None:
+        again = demos.counted_again()
+        for name in ("by_agent", "transition_counts"):
+            _require_same_table(name, getattr(again, name), getattr(demos, name))
+    elif starts is not None:
+        _require_shape("demonstrations.starts_by_agent", starts, (demos.n_agents, demos.n_states))
+        often = np.ones(demos.n_agents) if weights is None else weights
+        _require_same_table("starts", np.asarray(starts.T @ often), demos.starts)
+
+
+def _require_same_table(name: str, found: Any, told: Any) -> None:
+    gap = abs(found - told)
+    most = float(gap.max()) if min(gap.shape) else 0.0
+    if not most <= SAME * (1.0 + float(abs(found).max() if min(gap.shape) else 0.0)):
+        raise ValueError(f"demonstrations.{name} are not the counts of the decisions")
+
+
+def _require_bootstrap(found: Bootstrap, names: tuple[str, ...]) -> None:
+    """The replications that are used are those that ended well, and the others are counted."""
+    if any(np.asarray(table).dtype != np.float64 for table in (found.theta, found.psi)):
+        raise TypeError("the replications of its bootstrap are no numbers")
+    good = [r for r in sorted(found.done) if not found.done[r].failure]
+    _require_shape("bootstrap", found.theta, (len(good), len(names)))
+    used = [found.done[r].theta for r in good], [found.done[r].psi for r in good]
+    same = np.array_equal(found.index, good) and np.array_equal(found.theta, used[0])
+    same = same and np.array_equal(found.psi, np.array(used[1]).reshape(np.shape(found.psi)))
+    failed = Counter(each.failure for each in found.done.values() if each.failure)
+    if not same or failed != found.failures or tuple(found.names) != names or not np.isfinite(found.theta).all():
+        raise ValueError("the replications of its bootstrap are not those that were drawn")
+    if not set(found.done) <= set(range(found.asked)):
+        raise ValueError(f"its bootstrap has replications beyond {found.asked}")
+
+
+def _require_rows(fit: AnyFit) -> None:
+    """The history is a table of numbers, and its last row is not beyond the end."""
+    if not isinstance(fit.rows, list) or not all(isinstance(row, dict) and set(row) == HISTORY for row in fit.rows):
+        raise ValueError("the history is no table of iterations")
+    if any(isinstance(value, str | list | dict | None) for row in fit.rows for value in row.values()):
+        raise ValueError("the history holds what are no numbers")
+    if fit.rows and not fit.rows[-1]["update"] <= fit.updates:
+        raise ValueError("the history has more updates than the fit")
 
 
 def _require_shape(name: str, value: Any, shape: Shape) -> None:
@@ -156,10 +255,45 @@ def _require_numbers(fit: AnyFit) -> None:
             raise ValueError(f"{name} is {getattr(fit, name)!r}")
     if not isinstance(fit.status, Status) or fit.status.code not in CODES:
         raise ValueError(f"the status is {getattr(fit.status, 'code', fit.status)!r}")
+    _require_kinds(fit)
     demos = fit.demonstrations
     for name in ("by_agent", "transition_counts"):
         _require_counts(name, getattr(demos, name).data)
     _require_counts("starts", demos.starts)
+
+
+def _require_kinds(fit: AnyFit) -> None:
+    """Words, switches and numbers are what they must be."""
+    status, demos, options = fit.status, fit.demonstrations, fit.options
+    notes = (status.message, *(status.notes if isinstance(status.notes, tuple) else (None,)), *demos.notes)
+    if not all(isinstance(note, str) for note in notes) or not isinstance(status.interrupted, bool):
+        raise TypeError("the status holds what are no words")
+    if not isinstance(fit.settled, bool | None) or not isinstance(fit.own_policy, bool):
+        raise TypeError("settled and own_policy are True or False")
+    if not isinstance(options, dict) or not set(OPTIONS) <= set(options) or np.isnan(as_number(options["l2"])):
+        raise ValueError("its options are missing")
+    if not isinstance(demos.visit_discount, float) or not 0.0 <= demos.visit_discount <= 1.0:
+        raise ValueError(f"visits are discounted by {demos.visit_discount!r}")
+    if fit.theta.dtype != np.float64 or fit.reward.dtype != np.float64:
+        raise TypeError("theta and reward are no numbers")
+    _require_chosen(fit)
+
+
+def _require_chosen(fit: AnyFit) -> None:
+    """The errors that were chosen are of a kind that exists."""
+    if fit.chosen is None:
+        return
+    if not isinstance(fit.chosen, tuple) or len(fit.chosen) != 3:
+        raise ValueError("the errors that were chosen are of no kind")
+    kind, joint, drawn = fit.chosen
+    if (
+        kind not in KINDS
+        or not isinstance(joint, bool)
+        or not isinstance(drawn, dict)
+        or not set(drawn) <= {*BOOTSTRAP}
+    ):
+        raise ValueError("the errors that were chosen are of no kind")
+    check_options(**drawn)
 
 
 def _require_counts(name: str, values: Any) -> None:
@@ -169,7 +303,7 @@ def _require_counts(name: str, values: Any) -> None:
 
 
 def _require_probabilities(fit: Fit) -> None:
-    """The policy is one of the model, and the likelihood is that of the data under it."""
+    """The policy is one of the model."""
     S, A = fit.mdp.n_states, fit.mdp.n_actions
     for name in TABLES:
         _require_shape(name, getattr(fit, name), (S, A))
@@ -182,29 +316,16 @@ def _require_probabilities(fit: Fit) -> None:
             raise ValueError(f"{name} holds what are no probabilities of the model's actions")
     if not np.allclose(np.exp(fit.log_policy), fit.policy, rtol=SAME, atol=SAME):
         raise ValueError("log_policy is not that of the policy")
-    _require_llf(fit.llf, weighted_log(fit.demonstrations.counts, fit.log_policy))
 
 
 def _require_goals(fit: GoalFit) -> None:
-    """Policies that are stored belong to the goals of the data, and the likelihood is that of the trips."""
+    """Policies that are stored belong to the goals of the data."""
     if fit.demonstrations.goals is None:
         raise ValueError("the trips have no goals")
+    if (fit.stored is not None) is not (fit.method == "NPL" and not fit.settled and fit.updates > 1):
+        raise ValueError("policies are stored of an NPL that has not settled, and only of one")
     if fit.stored is not None:
         if len(fit.stored.log) != fit.cases.rows.n_cases:
             raise ValueError(f"{len(fit.stored.log)} policies are stored for {fit.cases.rows.n_cases} goals")
         for k, table in enumerate(fit.stored.log):
             _require_shape(f"stored[{k}]", table, fit.mdp.feasible.shape)
-    if _is_quick(fit) and np.isfinite(fit.llf):
-        _require_llf(fit.llf, float(fit.log_likelihood_by_trip().sum()))
-
-
-def _is_quick(fit: GoalFit) -> bool:
-    """Whether one factorisation serves all goals, or they are few; a reward with a program of its own is not asked."""
-    linear = getattr(fit.reward_model, "linear", False)
-    shared = fit.own_policy and fit.mdp.certain and not of_trips(fit.reward_model)
-    return linear and (shared or fit.goal_states.size * fit.mdp.feasible.size <= MOST_KEPT)
-
-
-def _require_llf(told: float, found: float) -> None:
-    if not np.isclose(found, told, rtol=SAME, atol=SAME):
-        raise ValueError(f"the log likelihood is {told:.6g}, but {found:.6g} of these data under this policy")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from datetime import date, datetime
 from importlib import import_module
 from pathlib import Path
@@ -20,15 +21,18 @@ import scipy.sparse as sp
 from revealed import estimators
 from revealed.archive import Arrays, read_archive, unreadable
 from revealed.bootstrap import Bootstrap, Replication
-from revealed.errors import InvalidInput, InvalidReward, RevealedError
+from revealed.errors import InvalidInput, InvalidReward
 from revealed.estimation import Options
 from revealed.files import as_path
 from revealed.fit import AnyFit, Fit
 from revealed.goal_fit import GoalFit
-from revealed.loaded_checks import SAME, require_consistent, require_model
+from revealed.labels import Order
+from revealed.loaded_checks import require_consistent, require_model
 from revealed.mdp import MDP
-from revealed.rewards.base import Reward, align_reward, is_linear, lift_reward, require_reward
+from revealed.recomputed import require_recomputed, table_gap
+from revealed.rewards.base import Reward, align_reward, lift_reward, require_reward, reward_table
 from revealed.saving import ESTIMATORS, FILE, KNOWN, MADE_AGAIN, UNSAID
+from revealed.voices import from_parts
 
 
 def load(path: str | os.PathLike[str], reward: Reward | None = None) -> Any:
@@ -50,8 +54,8 @@ def load(path: str | os.PathLike[str], reward: Reward | None = None) -> Any:
         if reward is not None:
             raise
         raise unreadable(file, "whose reward does not fit its model") from None
-    except (RevealedError, KeyError, TypeError, ValueError, IndexError, AttributeError, RecursionError) as error:
-        raise unreadable(file, f"whose parts do not fit together: {error}") from error
+    except Exception as error:  # of any kind: what a damaged part does to NumPy or SciPy is theirs to choose
+        raise unreadable(file, f"whose parts do not fit together: {error or type(error).__name__}") from error
 
 
 def _find(path: Any) -> Path:
@@ -97,6 +101,7 @@ class _Decoder:
             "$sparse": self._sparse,
             "$timestamp": lambda node: _timestamp(*node["$timestamp"]),
             "$tuple": self._tuple,
+            "$words": lambda node: from_parts(node["$words"]),
         }
 
     def fit(self, node: dict[str, Any]) -> AnyFit:
@@ -108,9 +113,10 @@ class _Decoder:
             parts["reward_model"] = align_reward(self.given, parts["mdp"])
         fit = (Fit if "policy" in parts else GoalFit)(**parts, estimator=estimator)
         require_consistent(fit)
-        if self.given is not None or is_linear(fit.reward_model):  # of a network it would cost a compilation
-            _require_table(fit)
-        return fit
+        _require_table(fit)
+        require_recomputed(fit)
+        whole = reward_table(lift_reward(fit.reward_model, fit.mdp), fit.theta, fit.mdp)
+        return replace(fit, reward=whole)  # older files have zeros for what the model does not offer
 
     def _saved_names(self, node: dict[str, Any]) -> list[str]:
         return node["names"] if "$reward" in node else [str(name) for name in self.decode(node).names]
@@ -125,6 +131,8 @@ class _Decoder:
 
     def _tuple(self, node: dict[str, Any]) -> tuple[Any, ...]:
         made = tuple(self.decode(node["$tuple"]))
+        if "derived" in node:  # labels that know where their order comes from; older files do not tell
+            made = Order(made, bool(node["derived"]), [str(name) for name in node.get("columns", ())])
         if "name" in node:
             self._made[node["name"]] = made
         return made
@@ -174,6 +182,9 @@ def _make(kind: str, fields: dict[str, Any]) -> Any:
         return cls.from_description(fields)
     if hasattr(cls, "__dataclass_fields__"):
         return cls(**fields)
+    hidden = [name for name in fields if callable(getattr(cls, name, None))]
+    if hidden:
+        raise ValueError(f"{kind} has no part that is called {hidden[0]}")
     made = cls.__new__(cls)
     if kind == "MDP":
         _require_fields(fields, MDP.__annotations__)
@@ -232,8 +243,8 @@ def _require_names(reward: Reward, saved: list[str]) -> None:
 
 def _require_table(fit: AnyFit) -> None:
     """The reward gives at the estimate what it gave when the fit was saved."""
-    table = np.where(fit.mdp.feasible, lift_reward(fit.reward_model, fit.mdp).value(fit.theta), 0.0)
-    if not np.allclose(table, fit.reward, rtol=SAME, atol=SAME):
-        gap, remedy = float(np.abs(table - fit.reward).max()), "Are the features the same, and in the same order?"
+    gap = table_gap(fit)
+    if gap:
+        remedy = "Are the features the same, and in the same order?"
         expected = "the table of rewards that was saved, at the same weights"
         raise InvalidReward("reward", expected, f"one that differs by {gap:.3g}", None, remedy)

@@ -13,25 +13,25 @@ from revealed.demonstrations import Demonstrations
 from revealed.errors import InvalidDemonstrations
 from revealed.goal_checks import require_goals_within, require_named_goals, require_ways
 from revealed.goal_steps import first_met, whose
-from revealed.labels import find, spell
+from revealed.labels import are_positions, find, holds_numbers, require_declared, spell
 from revealed.mdp import MDP
 from revealed.naming import in_words, pair_in_words, state_in_words
 from revealed.tables import sparse_table
+from revealed.voices import either
 
 
 def match_labels(demos: Demonstrations, mdp: MDP) -> Demonstrations:
-    """The same decisions in the order of the MDP's labels, where both have labels; an unknown one is an error."""
+    """The same decisions in the order of the MDP's labels, where both have labels; an unknown one is an error. Where
+    one of them knows positions alone, the other's order must have been declared."""
     model = mdp if mdp.base is None or demos.n_states == mdp.n_states else mdp.base
     if model.state_labels is not None:
         require_named_goals(demos, model.state_labels)
-    to_state = _matching("state", demos.state_labels, model.state_labels, demos.n_states)
-    to_action = _matching("action", demos.action_labels, model.action_labels, demos.n_actions)
+    to_state, S = _matching("state", demos, model)
+    to_action, A = _matching("action", demos, model)
     if to_state is None and to_action is None:
         return demos
-    S, A = demos.n_states, demos.n_actions
-    to_state = np.arange(S) if to_state is None else to_state
-    to_action = np.arange(A) if to_action is None else to_action
-    S, A = max(S, model.n_states), max(A, model.n_actions)
+    to_state = np.arange(demos.n_states) if to_state is None else to_state
+    to_action = np.arange(demos.n_actions) if to_action is None else to_action
     pair = (to_state[:, None] * A + to_action).reshape(-1)
     steps = demos.steps
     if steps is not None:
@@ -44,7 +44,7 @@ def match_labels(demos: Demonstrations, mdp: MDP) -> Demonstrations:
     if own_starts is not None:
         began = own_starts.tocoo()
         own_starts = sparse_table(began.data, began.coords[0], to_state[began.coords[1]], (demos.n_agents, S))
-    return replace(
+    matched = replace(
         demos,
         n_states=S,
         n_actions=A,
@@ -53,16 +53,82 @@ def match_labels(demos: Demonstrations, mdp: MDP) -> Demonstrations:
         transition_counts=sparse_table(moves.data, pair[moves.coords[0]], to_state[moves.coords[1]], (S * A, S)),
         steps=steps,
         starts_by_agent=own_starts,
-        state_labels=demos.state_labels and model.state_labels,
-        action_labels=demos.action_labels and model.action_labels,
+        state_labels=model.state_labels if _named("state", demos) else None,
+        action_labels=model.action_labels if _named("action", demos) else None,
     )
+    return _by_where_they_lead(matched, model)
 
 
-def _matching(role: str, own: Any, model: Any, n: int) -> Ints | None:
-    """Where each of our labels stands among the model's; None where there is nothing to match."""
-    if own is None or model is None or own == model or tuple(map(spell, own)) == tuple(map(spell, model)):
-        return None
-    return find(f"{role}_labels", own, model, what=f"{role} label", error=InvalidDemonstrations)
+def _by_where_they_lead(demos: Demonstrations, model: MDP) -> Demonstrations:
+    """Actions without labels, as turns at the end of a link, are numbered in the order of the states that they lead to:
+    in another order of the states a decision is the action that leads where it led."""
+    steps = demos.steps
+    if steps is None or model.action_labels is not None or not model.certain or demos.n_actions != model.n_actions:
+        return demos
+    known = (steps.next_state >= 0) & model.feasible[steps.state].any(axis=1)
+    other = known & (
+        (model.targets[steps.state, steps.action] != steps.next_state) | ~model.feasible[steps.state, steps.action]
+    )
+    if not other.any():
+        return demos
+    leads = model.feasible[steps.state] & (model.targets[steps.state] == steps.next_state[:, None])
+    action = np.where(other & leads.any(axis=1), leads.argmax(axis=1), steps.action)
+    ours = demos._from_steps(replace(steps, action=action), demos.starts, demos.n_states, demos.n_actions, demos.ids)
+    by_agent = (
+        ours.by_agent
+        if demos.agent_weights is None
+        else sp.csr_array(sp.diags_array(demos.agent_weights) @ ours.by_agent)
+    )
+    return replace(demos, steps=ours.steps, by_agent=by_agent, transition_counts=ours.transition_counts)
+
+
+def _matching(role: str, demos: Demonstrations, model: MDP) -> tuple[Ints | None, int]:
+    """Where each of our states or actions stands in the model, None where there is nothing to match; and how many there
+    are then."""
+    own, known = getattr(demos, f"{role}_labels"), getattr(model, f"{role}_labels")
+    n, most = getattr(demos, f"n_{role}s"), getattr(model, f"n_{role}s")
+    if own is None and _names(role, demos, known):
+        return _numbers_matched(role, demos, known), most
+    if known is None and _names(role, model, own):
+        known = tuple(range(most))
+    if own is None or known is None:
+        _require_declared(role, own, known)
+        return None, max(n, most)
+    if own == known or tuple(map(spell, own)) == tuple(map(spell, known)):
+        return None, max(n, most)
+    return find(f"{role}_labels", own, known, what=f"{role} label", error=InvalidDemonstrations), max(n, most)
+
+
+def _named(role: str, demos: Demonstrations) -> bool:
+    return getattr(demos, f"{role}_labels") is not None or role in demos.numbered
+
+
+def _names(role: str, numbered: Demonstrations | MDP, others: Any) -> bool:
+    """Whether the whole numbers of a table are labels: those of the other side are numbers, and not just 0, 1, 2, …"""
+    return role in numbered.numbered and others is not None and holds_numbers(others) and not are_positions(others)
+
+
+def _numbers_matched(role: str, demos: Demonstrations, known: Any) -> Ints:
+    """Where the whole numbers of a column stand among the labels; those that no row has stand nowhere."""
+    seen = demos.counts.sum(axis=1 if role == "state" else 0) > 0.0
+    if role == "state":
+        seen = seen | (demos.starts > 0.0)
+        seen[demos.transition_counts.tocoo().coords[1]] = True
+        if demos.goal_states is not None:
+            seen[demos.goal_states] = True
+    met = np.flatnonzero(seen)
+    place = np.zeros(seen.size, dtype=np.intp)
+    place[met] = find(role, met.tolist(), known, what=role, error=InvalidDemonstrations)
+    return place
+
+
+def _require_declared(role: str, own: Any, model: Any) -> None:
+    """Positions on one side need an order on the other that somebody declared."""
+    by_position = f"an MDP that knows its {role}s by position, 0, 1, 2, …"
+    instead = f"name those of the model, {role}_labels=[...] in its order"
+    require_declared("mdp", role, own, by_position, InvalidDemonstrations, instead=instead)
+    by_position = f"decisions that know their {role}s by position, 0, 1, 2, …"
+    require_declared("demonstrations", role, model, by_position, InvalidDemonstrations)
 
 
 def name_alike(mdp: MDP, demos: Demonstrations) -> MDP:
@@ -84,7 +150,8 @@ def require_fit(mdp: MDP, demos: Demonstrations) -> None:
             "demonstrations",
             f"{mdp.n_states} states and {mdp.n_actions} actions, as the MDP has",
             f"{demos.n_states} and {demos.n_actions}",
-            remedy="Indices start at 0. Where the data do not show everything, pass n_states= and n_actions=.",
+            remedy="Indices start at 0. Where the data do not show everything, "
+            + either("pass n_states= and n_actions=.", "list all of them in --features or --transitions."),
         )
     wrong = (demos.counts > 0) & ~mdp.feasible
     if wrong.any():
@@ -95,7 +162,8 @@ def require_fit(mdp: MDP, demos: Demonstrations) -> None:
             "feasible actions in states that are not terminal",
             f"{demos.counts[wrong].sum():g} decisions " + ("in terminal states" if mdp.terminal[s] else "infeasible"),
             pair_in_words(mdp, s, a) + _who(demos, s, a),
-            "Drop those decisions, or change the MDP's feasible= or terminal=.",
+            "Drop those decisions, or change "
+            + either("the MDP's feasible= or terminal=.", "--transitions or --terminal."),
         )
     if demos.goals is not None:
         require_ways(name_alike(mdp, demos), demos)

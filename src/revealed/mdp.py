@@ -19,7 +19,7 @@ import scipy.sparse as sp
 from revealed.checks import Bools, Floats, is_count, pass_instead
 from revealed.errors import InvalidInput
 from revealed.gates import require_memory, require_place
-from revealed.labels import spell
+from revealed.labels import require_declared, spell
 from revealed.model_checks import (
     as_discount,
     as_distribution,
@@ -33,7 +33,9 @@ from revealed.model_checks import (
 )
 from revealed.naming import Names, by_name, state_in_words, unrolled_labels, weights_by_name
 from revealed.placed import Placed
+from revealed.positions import labelled, picked, reordering
 from revealed.transitions import CsrTransitions, EstimatedTransitions, Structure, as_csr, can_reach, ways_to
+from revealed.voices import either
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -54,7 +56,11 @@ class MDP(Placed):
         from states to probabilities.
     feasible : (S, A) bool, optional: which actions a state offers.
     terminal : (S,) bool, optional. A terminal state has value 0: no action, no reward, no entropy.
-    state_labels, action_labels : names, optional; labels of demonstrations are matched to them by name.
+    state_labels, action_labels : names, optional, which declare the order of states and actions; labels of
+        demonstrations and of whatever else has labels are matched to them by name.
+
+    Masks may be a Series or DataFrame with labels. In dicts, and wherever states are named, labels are labels, also if
+    they are whole numbers; whole numbers are positions where no label is a number.
     """
 
     transitions: CsrTransitions
@@ -69,6 +75,7 @@ class MDP(Placed):
     base: MDP | None
     base_state: npt.NDArray[np.intp] | None
     goal = cast("int | None", None)  # the state that trips are heading for, of a model made by `toward`
+    numbered = cast("tuple[str, ...]", ())  # roles of columns of whole numbers in a table, which may be labels
 
     def __init__(
         self,
@@ -80,6 +87,22 @@ class MDP(Placed):
         state_labels: Sequence[Any] | None = None,
         action_labels: Sequence[Any] | None = None,
     ) -> None:
+        if not isinstance(transitions, EstimatedTransitions):
+            for role, labels in (("state", state_labels), ("action", action_labels)):
+                require_declared("transitions", role, labels, "a matrix by position")
+        self._build(transitions, discount, initial, feasible, terminal, state_labels, action_labels)
+
+    def _build(
+        self,
+        transitions: Any,
+        discount: Any,
+        initial: Any,
+        feasible: Any,
+        terminal: Any,
+        state_labels: Any,
+        action_labels: Any,
+    ) -> None:
+        """The model of arguments that may be in an order that nobody declared, where all of them are in it."""
         estimated = transitions if isinstance(transitions, EstimatedTransitions) else None
         if estimated is not None:
             transitions = estimated.matrix
@@ -88,8 +111,8 @@ class MDP(Placed):
         matrix, n_states, n_actions = as_csr(transitions)
         states, actions = ("state_labels", state_labels, n_states), ("action_labels", action_labels, n_actions)
         names = Names(as_labels(*states), as_labels(*actions))
-        terminal = as_mask("terminal", terminal, (n_states,), default=False)
-        offered = as_mask("feasible", feasible, (n_states, n_actions), default=True)
+        terminal = as_mask("terminal", terminal, (n_states,), False, names)
+        offered = as_mask("feasible", feasible, (n_states, n_actions), True, names)
         if estimated is not None:
             offered, terminal = estimated.offered(offered, terminal)
         feasible = offered & ~terminal[:, None]
@@ -153,7 +176,10 @@ class MDP(Placed):
 
         columns = {"state": state, "action": action, "next_state": next_state, "probability": probability}
         table = read_transitions(frame, columns, states, actions)
-        return cls(**table.model(terminal, initial), discount=discount)
+        made = cls.__new__(cls)
+        made._build(**table.model(terminal, initial), discount=discount)
+        made._set(numbered=tuple(role for role in ("state", "action") if getattr(table, f"{role}_labels") is None))
+        return made
 
     def to_frame(
         self,
@@ -277,17 +303,18 @@ class MDP(Placed):
         """(S,) where trajectories begin: `initial` if given, else the MDP's own start distribution, else evenly over
         the states that are not terminal (of the first layer, on a horizon)."""
         if initial is not None:
-            return as_distribution("initial", self._from_the_first(initial), self.n_states, self.state_labels)
+            found = as_distribution("initial", self._from_the_first(initial), self.n_states, self.state_labels)
+            return labelled(found, self)
         if self.initial is not None:
-            return self.initial
+            return labelled(self.initial, self)
         going = ~self.terminal
         if self.base is not None:
             going = going & (np.arange(self.n_states) < self.base.n_states)
-        return going / going.sum()
+        return labelled(going / going.sum(), self)
 
     def _from_the_first(self, initial: Any) -> Any:
         """On a horizon states that are named without their time are those of the first period."""
-        if self.base is None:
+        if self.base is None or np.shape(initial) == (self.n_states,):
             return initial
         named = weights_by_name("initial", initial, self.base.state_labels, self.base.n_states)
         return initial if named is initial else np.append(named, np.zeros(self.n_states - named.size))
@@ -312,11 +339,17 @@ class MDP(Placed):
                 raise InvalidInput("replace", f"arguments among {', '.join(ARGUMENTS)}", name)
         if set(changes) <= {"discount"}:
             return self._with_discount(as_discount(changes.get("discount", self.discount)))
-        arguments: dict[str, Any] = {name: getattr(self, name) for name in ARGUMENTS} | self._original | changes
+        arguments: dict[str, Any] = {name: getattr(self, name) for name in ARGUMENTS} | self._original
+        names = Names(*(changes.get(name, getattr(self, name)) for name in ("state_labels", "action_labels")))
+        for name in ("initial", "feasible", "terminal"):
+            arguments[name] = None if arguments[name] is None else labelled(arguments[name], names)
         if self.estimated is not None and self.base is None:
-            arguments["transitions"] = changes.get("transitions", self.estimated)  # with its rule for unseen pairs
-        other = MDP(**arguments)
+            arguments["transitions"] = self.estimated  # with its rule for unseen pairs
+        other = MDP.__new__(MDP)
+        (other.__init__ if "transitions" in changes else other._build)(**(arguments | changes))
         other._set(device=self.device)
+        if self.numbered and "transitions" not in changes:
+            other._set(numbered=self.numbered)
         if "transitions" not in changes:
             other._set(base=self.base, base_state=self.base_state, estimated=self.estimated)
         return other
@@ -334,7 +367,12 @@ class MDP(Placed):
         if not is_count(horizon):
             raise InvalidInput("horizon", "a whole number of decisions, at least 1", repr(horizon))
         if self.base is not None:
-            raise InvalidInput("unroll", "an MDP that is not unrolled yet", repr(self), remedy="Unroll `mdp.base`.")
+            raise InvalidInput(
+                "unroll",
+                "an MDP that is not unrolled yet",
+                repr(self),
+                remedy=either("Unroll `mdp.base`.", "Leave --horizon out."),
+            )
         layers = int(horizon) + 1
         require_memory("horizon", horizon, layers * (4 * self.transitions.matrix.nnz + self.n_states * self.n_actions))
         matrix = sp.csr_array(sp.kron(sp.eye_array(layers, k=1), self.transitions.matrix, format="csr"))
@@ -388,6 +426,43 @@ class MDP(Placed):
         other._set(_original={"transitions": self._original["transitions"], "feasible": feasible}, _places=self._places)
         return other
 
+    def in_order_of(self, other: MDP) -> MDP:
+        """The same model with states and actions in the order of another, where both have labels and these are the
+        same but for their order; the model as it is where they stand in that order, or one of the two has no labels.
+        Transitions that were estimated are then T as it is."""
+        model, known = self.base or self, other.base or other
+        s = reordering(model.state_labels, known.state_labels)
+        a = reordering(model.action_labels, known.action_labels)
+        if s is None and a is None:
+            return self
+        return self._reordered(
+            np.arange(model.n_states) if s is None else s, np.arange(model.n_actions) if a is None else a
+        )
+
+    def _reordered(self, s: npt.NDArray[np.intp], a: npt.NDArray[np.intp]) -> MDP:
+        """State k is what state s[k] was, and action k what action a[k] was; on a horizon, of the base."""
+        base = None if self.base is None else self.base._reordered(s, a)
+        layers = 1 if self.horizon is None else self.horizon + 1
+        s = (np.arange(layers)[:, None] * s.size + s).reshape(-1)
+        pair = (s[:, None] * self.n_actions + a).reshape(-1)
+        matrix, original = (_permuted(T, pair, s) for T in (self.transitions.matrix, self._original["transitions"]))
+        goal = None if self.goal is None else int(np.flatnonzero(s == self.goal)[0])
+        return _made(
+            estimated=None,
+            _original={"transitions": original, "feasible": self._original["feasible"][np.ix_(s, a)]},
+            transitions=CsrTransitions(matrix, self.n_states, self.n_actions),
+            discount=self.discount,
+            initial=None if self.initial is None else frozen(self.initial[s]),
+            feasible=frozen(np.asfortranarray(self.feasible[np.ix_(s, a)])),
+            terminal=frozen(self.terminal[s]),
+            state_labels=picked(self.state_labels, s),
+            action_labels=picked(self.action_labels, a),
+            base=base,
+            base_state=self.base_state,
+            device=self.device,
+            goal=goal,
+        )
+
     def lift(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Values per base state (first axis) as values per state of this unrolled MDP; of a plain MDP, as they are."""
         if self.base_state is None or self.base is None:
@@ -396,6 +471,13 @@ class MDP(Placed):
             expected = f"an array with {self.base.n_states} rows, one per state before unrolling"
             raise InvalidInput("values", expected, type(values).__name__ if np.ndim(values) == 0 else np.shape(values))
         return np.asarray(values)[self.base_state]
+
+
+def _permuted(matrix: sp.csr_array, rows: npt.NDArray[np.intp], columns: npt.NDArray[np.intp]) -> sp.csr_array:
+    moved = sp.csr_array(matrix[rows][:, columns])
+    moved.sort_indices()
+    frozen(moved.data)
+    return moved
 
 
 def _made(**fields: Any) -> MDP:

@@ -11,38 +11,84 @@ the goals, differences and distances are means over the trips.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
+from revealed.alignment import same_model
+from revealed.bellman import solve
 from revealed.chain import Chain, as_policy
-from revealed.checks import as_floats, pass_instead, require_option
+from revealed.checks import as_floats, pass_instead, require_floats, require_option
 from revealed.demonstrations import Demonstrations
 from revealed.errors import InvalidDemonstrations, InvalidDistribution, InvalidInput
+from revealed.fit import AnyFit
 from revealed.goal_fit import GoalFit
+from revealed.goal_values import GoalValues
 from revealed.hard_bellman import HardOptimum, solve_hard
 from revealed.matching import match_labels, require_fit
 from revealed.mdp import MDP, Floats, require_mdp
 from revealed.naming import pair_in_words, state_in_words
+from revealed.positions import in_order, labelled
 from revealed.reward_distances import as_table, epic, starc
 from revealed.rewards.base import of_trips
-from revealed.trip_demand import demand_of
+from revealed.sheet import MISSING, Printed, Sheet
+from revealed.starts import Starts, starts_of
+from revealed.trip_demand import Demand, demand_of
+from revealed.voices import arg
 
 __all__ = [
-    "Truth", "entropy", "epic", "evaluate", "evd", "excess_nll", "expected_return", "nll", "policy_value",
+    "Scores", "Truth", "entropy", "epic", "evaluate", "evd", "excess_nll", "expected_return", "nll", "policy_value",
     "population_nll", "starc", "stochastic_evd",
 ]  # fmt: skip
+
+
+METRICS = ("nll", "evd", "stochastic_evd", "epic", "starc")
+
+
+class Scores(dict[str, float], Printed):
+    """Metrics by name, a dict. `starts` says where agents begin, of which returns are means, and `initial` (S,) is that
+    distribution (None where trips have goals); `notes` say why a metric is missing (NaN) and what was solved anew."""
+
+    def __init__(
+        self, scores: dict[str, float], starts: str, initial: Floats | None = None, notes: Sequence[str] = ()
+    ) -> None:
+        super().__init__(scores)
+        self.starts, self.initial, self.notes = starts, initial, tuple(notes)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Scores, (dict(self), self.starts, self.initial, self.notes)
+
+    __str__ = Printed.__str__
+    __repr__ = Printed.__repr__
+
+    def _sheet(self) -> Sheet:
+        rows = tuple((name, MISSING if np.isnan(value) else f"{value:.5g}") for name, value in self.items())
+        return Sheet("Metrics", ("metric", "value"), (rows,), notes=(f"Starts: {self.starts}.", *self.notes))
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """What is judged: a policy, a reward, or both, on the model of the truth. `own` are the data that it was estimated
+    from, where these are of the same model."""
+
+    log_policy: Floats
+    policy: Floats
+    reward: Floats | None
+    own: Any = None
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
 class Truth:
     """A model, its true reward and, where known, its expert: what fits are judged against.
 
-    Returns are taken from `initial`, by default the MDP's start distribution (evenly over the states that are not
-    terminal where it has none). What does not depend on the fit is computed once, however many are judged.
+    Returns are taken from `initial`, else from the MDP's start distribution, else from where the data started that a
+    fit is judged with, else evenly over the states that are not terminal. What does not depend on the fit is computed
+    once, however many are judged.
     """
 
     mdp: MDP
@@ -53,14 +99,15 @@ class Truth:
     def __post_init__(self) -> None:
         require_mdp(self.mdp)
         object.__setattr__(self, "reward", expected_reward(self.mdp, self.reward, "true_reward"))
-        object.__setattr__(self, "initial", self.mdp.start(self.initial))
+        if self.initial is not None:
+            object.__setattr__(self, "initial", self.mdp.start(self.initial))
         if self.expert is not None:
             object.__setattr__(self, "expert", policy_of(self.mdp, self.expert, "expert"))
 
     @cached_property
     def best(self) -> float:
         """The expected return of a policy that is optimal for the true reward."""
-        return self._return(self._optimum.policy)
+        return expected_return(self.mdp, self.reward, self._optimum.policy, self.initial)
 
     @cached_property
     def _optimum(self) -> HardOptimum:
@@ -70,106 +117,225 @@ class Truth:
     def _uniform(self) -> Chain:
         return Chain(self.mdp, self.mdp.uniform_policy(), check=False)
 
-    @cached_property
-    def weights(self) -> Floats:
-        return _decision_weights(self.mdp, self.expert, self.initial)
+    def evd(self, reward: Any, initial: Any = None) -> float:
+        return self._loss(solve_hard(self.mdp, expected_reward(self.mdp, reward)).policy, initial)
 
-    def _return(self, policy: Any) -> float:
-        return expected_return(self.mdp, self.reward, policy, self.initial)
+    def stochastic_evd(self, policy: Any, initial: Any = None) -> float:
+        return self._loss(policy_of(self.mdp, policy), initial)
 
-    def evd(self, reward: Any) -> float:
-        return self._loss(solve_hard(self.mdp, expected_reward(self.mdp, reward)).policy)
-
-    def stochastic_evd(self, policy: Any) -> float:
-        return self._loss(policy_of(self.mdp, policy))
-
-    def _loss(self, policy: Floats) -> float:
+    def _loss(self, policy: Floats, initial: Any) -> float:
         """The optimum less the return, as what is lost at every decision (theory D3): a sum of terms ≥ 0, in which the
         level of values has no part."""
-        visits = Chain(self.mdp, policy, check=False).solve_transpose(np.asarray(self.initial))
+        start = self.mdp.start(self.initial if initial is None else initial)
+        visits = Chain(self.mdp, policy, check=False).solve_transpose(start)
         taken = np.where(policy > 0.0, policy * np.where(policy > 0.0, self._optimum.shortfall, 0.0), 0.0)
         return float(np.maximum(visits, 0.0) @ taken.sum(axis=1))
 
-    def evaluate(self, fit: Any, demos: Demonstrations | None = None, coverage: Any = None) -> dict[str, float]:
-        """All metrics of a fit by name; `demos` are the fit's own unless others are given (held-out ones, say)."""
+    def evaluate(
+        self,
+        fit: Any = None,
+        demos: Demonstrations | None = None,
+        coverage: Any = None,
+        *,
+        policy: Any = None,
+        reward: Any = None,
+    ) -> Scores:
+        """All metrics by name, as `rv.evaluate`."""
         if isinstance(fit, GoalFit):
-            return self._evaluate_trips(fit, fit.demonstrations if demos is None else demos, coverage)
-        for part in ("reward", "policy", "log_policy"):
-            if not hasattr(fit, part):
-                raise InvalidInput("fit", "a fit, with a reward and a policy", type(fit).__name__, remedy=_NOT_A_FIT)
-        if np.shape(fit.policy) != self.mdp.feasible.shape:
-            expected = f"a fit of {self.mdp.n_states} states and {self.mdp.n_actions} actions, as the MDP has"
-            raise InvalidInput("fit", expected, f"a policy of shape {np.shape(fit.policy)}")
-        observed: Any = getattr(fit, "demonstrations", None) if demos is None else demos
-        _require_demonstrations(observed)
-        decisions = match_labels(observed, self.mdp).lift(self.mdp)
-        require_fit(self.mdp, decisions)
-        scores = {
-            "nll": nll(fit, decisions),
-            "evd": self.evd(fit.reward),
-            "stochastic_evd": self.stochastic_evd(fit.policy),
-            "epic": epic(self.mdp, self.reward, fit.reward, coverage),
-            "starc": starc(self.mdp, self.reward, fit.reward, coverage, self._uniform),
-        }
-        if self.expert is not None:
-            log_policy = _log_policy_of(self.mdp, fit)
-            scores["population_nll"] = _cross_entropy(self.weights, log_policy)
-            scores["excess_nll"] = _divergence(self.weights, self.expert, log_policy)
-        return scores
+            _require_alone(policy, reward)
+            return self._evaluate_trips(fit, demos, coverage)
+        judged = _judged(self.mdp, fit, policy, reward)
+        decisions = self._decisions(judged.own if demos is None else demos)
+        return self._scores(judged, decisions, self._starts(fit, decisions), coverage)
 
-    def _evaluate_trips(self, fit: GoalFit, demos: Demonstrations, coverage: Any) -> dict[str, float]:
+    def _decisions(self, demos: Any) -> Demonstrations | None:
+        """The observed decisions in the order of the model."""
+        if demos is None:
+            return None
+        _require_demonstrations(demos)
+        decisions = match_labels(demos, self.mdp).lift(self.mdp)
+        require_fit(self.mdp, decisions)
+        return decisions
+
+    def _starts(self, fit: Any, decisions: Demonstrations | None) -> Starts:
+        """Of the data at hand, else of those of the fit, also where they are of another model: the same agents."""
+        if decisions is None and isinstance(fit, AnyFit):
+            return starts_of(self.mdp, self.initial, fit.demonstrations, fit.mdp)
+        return starts_of(self.mdp, self.initial, decisions)
+
+    def _scores(self, judged: Judged, decisions: Any, starts: Starts, coverage: Any) -> Scores:
+        scores: dict[str, float] = dict.fromkeys(METRICS, np.nan)
+        notes = list(judged.notes)
+        scores["stochastic_evd"] = self.stochastic_evd(judged.policy, starts.weights)
+        if decisions is None:
+            notes.append(_NO_DEMOS)
+        else:
+            scores["nll"] = nll(judged, decisions)
+        if judged.reward is None:
+            notes.append(_NO_REWARD)
+        else:
+            scores["evd"] = self.evd(judged.reward, starts.weights)
+            scores["epic"] = epic(self.mdp, self.reward, judged.reward, coverage)
+            scores["starc"] = starc(self.mdp, self.reward, judged.reward, coverage, self._uniform)
+        if self.expert is not None:
+            weights = decision_weights(self.mdp, self.expert, starts.weights)
+            scores["population_nll"] = _cross_entropy(weights, judged.log_policy)
+            scores["excess_nll"] = _divergence(weights, self.expert, judged.log_policy)
+        return Scores(scores, starts.words, starts.weights, notes)
+
+    def _evaluate_trips(self, fit: GoalFit, demos: Demonstrations | None, coverage: Any) -> Scores:
         """The same where trips have goals; STARC, whose uniform policy must end, is that of each goal's model."""
         if self.expert is not None:
             raise InvalidInput(
                 "expert", "None where trips have goals: each goal has its own", type(self.expert).__name__
             )
-        if fit.mdp.feasible.shape != self.mdp.feasible.shape:
-            expected = f"a fit of {self.mdp.n_states} states and {self.mdp.n_actions} actions, as the MDP has"
-            raise InvalidInput("fit", expected, f"{fit.mdp.n_states} and {fit.mdp.n_actions}")
-        require_fit(self.mdp, match_labels(_with_goals(demos), self.mdp))
-        scores = {"nll": nll(fit, demos)} | dict.fromkeys(("evd", "stochastic_evd", "epic", "starc"), 0.0)
-        plain = not of_trips(fit.reward_model)
-        for share, goal, origin, truth in self._toward_each(demos, plain):
-            reward, policy = fit.reward_for(goal, origin), fit.policy_for(goal, origin)
+        own = _trips_on(self.mdp, fit)
+        trips, notes = _with_goals(fit.demonstrations if demos is None else demos), [] if own is fit else [_SOLVED]
+        scores: dict[str, float] = dict.fromkeys(METRICS, 0.0)
+        if demos is None and own is not fit:  # of these trips only where they go between is known here
+            scores["nll"] = np.nan
+            notes.append(_NO_DEMOS)
+        else:
+            trips = match_labels(trips, self.mdp)
+            require_fit(self.mdp, trips)
+            scores["nll"] = nll(own.behaviour if isinstance(own, _Trips) else own, trips)
+        plain, pairs = not of_trips(fit.reward_model), self._pairs(trips, notes)
+        for share, goal, origin, truth in self._toward_each(pairs, plain):
+            reward, policy = own.reward_for(goal, origin), own.policy_for(goal, origin)
             scores["evd"] += share * truth.evd(reward)
             scores["stochastic_evd"] += share * truth.stochastic_evd(policy)
             cover = _within(truth.mdp, coverage)
             scores["starc"] += share * starc(truth.mdp, truth.reward, reward, cover)
             scores["epic"] += 0.0 if plain else share * epic(truth.mdp, truth.reward, reward, cover)
         if plain:
-            scores["epic"] = epic(self.mdp, self.reward, fit.reward, coverage)
-        return scores
+            scores["epic"] = epic(self.mdp, self.reward, own.reward, coverage)
+        return Scores(scores, "where the trips set out", notes=notes)
 
-    def _toward_each(self, demos: Demonstrations, together: bool = True) -> Iterator[tuple[float, Any, Any, Truth]]:
+    def _pairs(self, trips: Demonstrations, notes: list[str]) -> Demand:
+        """How many trips go from where to where; pairs without a way in this model are told in `notes`."""
+        pairs = demand_of(self.mdp, trips)
+        arriving = pairs.arriving(self.mdp)
+        if not arriving.any():
+            got = f"none of {len(pairs)} (first from {pairs.words(0)})"
+            raise InvalidDemonstrations("demos", "pairs of origin and goal with a way in the model", got)
+        if not arriving.all():
+            notes.append(f"{pairs.keep(~arriving).size_in_words} cannot arrive in this model and are left out.")
+        return pairs.keep(arriving)
+
+    def _toward_each(self, pairs: Demand, together: bool = True) -> Iterator[tuple[float, Any, Any, Truth]]:
         """The share of the trips, the goal, the origin and the truth toward it: for each goal, with `together`, where
         the origin is None and returns are means over those of the trips; else for each pair."""
-        pairs = demand_of(self.mdp, _with_goals(demos))
         names = self.mdp.state_labels or range(self.mdp.n_states)
         for rows in pairs.groups(pairs=not together):
             goal, origin = int(pairs.destination[rows[0]]), int(pairs.origin[rows[0]])
             model, starts = self.mdp.toward_state(goal), pairs.starts(rows)
-            truth = Truth(model, np.where(model.feasible, self.reward, 0.0), initial=starts / starts.sum())
+            reward = labelled(np.where(model.feasible, self.reward, 0.0), model)
+            truth = Truth(model, reward, initial=labelled(starts / starts.sum(), model))
             yield float(starts.sum() / pairs.total), names[goal], None if together else names[origin], truth
 
 
+class _Trips:
+    """A reward (S, A) on a model toward each goal: what a fit of trips says about another model than its own."""
+
+    def __init__(self, mdp: MDP, reward: Floats) -> None:
+        self.reward, self._mdp, self._values = reward, mdp, GoalValues(mdp, reward)
+
+    def reward_for(self, goal: Any, origin: Any = None) -> Floats:
+        return self.reward
+
+    def behaviour(self, goal: Any) -> Any:
+        """`policy` and `log_policy` (S, A) on the way to a goal."""
+        toward = self._values.toward(self._mdp.state_named(goal, "goal"))
+        policy, log_policy = (labelled(table, self._mdp) for table in (toward.policy, toward.log_policy))
+        return SimpleNamespace(policy=policy, log_policy=log_policy)
+
+    def policy_for(self, goal: Any, origin: Any = None) -> Floats:
+        return self.behaviour(goal).policy
+
+
+def _trips_on(mdp: MDP, fit: GoalFit) -> GoalFit | _Trips:
+    """The fit itself on its own model; elsewhere its reward, solved anew."""
+    same = same_model(mdp, fit.mdp) and mdp.in_order_of(fit.mdp) is mdp
+    return fit if same else _Trips(mdp, fit.reward_on(mdp))
+
+
+def _judged(mdp: MDP, fit: Any, policy: Any, reward: Any) -> Judged:
+    """What the arguments mean: a fit, a solution, a policy, or a reward that is solved for."""
+    if fit is not None:
+        _require_alone(policy, reward)
+        return _judged_fit(mdp, fit)
+    if policy is None and reward is None:
+        raise InvalidInput("fit", "a fit, a solution, or one of policy= and reward=", "None")
+    table = None if reward is None else expected_reward(mdp, reward)
+    if policy is None:
+        solved = solve(mdp, table)
+        return Judged(solved.log_policy, solved.policy, table, notes=(_SOLVED,))
+    return Judged(_log_policy_of(mdp, policy), policy_of(mdp, policy), table)
+
+
+def _judged_fit(mdp: MDP, fit: Any) -> Judged:
+    if as_floats(fit) is not None:
+        got = f"an array of shape {np.shape(fit)}, which may be a policy or a reward"
+        raise InvalidInput("fit", "a fit or a solution", got, remedy=_SAY_WHICH)
+    if not (hasattr(fit, "policy") and not isinstance(fit, type)):
+        raise InvalidInput("fit", "a fit or a solution, with a policy", type(fit).__name__, remedy=_SAY_WHICH)
+    if isinstance(fit, AnyFit) and not same_model(mdp, fit.mdp):
+        solved = solve(mdp, fit)
+        return Judged(solved.log_policy, solved.policy, solved.reward, notes=(_SOLVED,))
+    reward = getattr(fit, "reward", None)
+    table = None if reward is None else expected_reward(mdp, fit if isinstance(fit, AnyFit) else reward)
+    return Judged(_log_policy_of(mdp, fit), policy_of(mdp, fit), table, _own_decisions(fit))
+
+
+def _own_decisions(fit: Any) -> Any:
+    """The demonstrations of a fit under the labels of its model, by which another order of it can be matched."""
+    own = getattr(fit, "demonstrations", None)
+    if not isinstance(own, Demonstrations) or not isinstance(fit, AnyFit):
+        return own
+    return replace(own, state_labels=fit.mdp.state_labels, action_labels=fit.mdp.action_labels)
+
+
+def _require_alone(policy: Any, reward: Any) -> None:
+    if policy is not None or reward is not None:
+        got = "policy=" if reward is None else "reward=" if policy is None else "policy= and reward="
+        raise InvalidInput("fit", "either a fit or policy= and reward=", f"a fit and {got}", remedy="Leave one out.")
+
+
 def evaluate(
-    fit: Any,
-    mdp: MDP,
-    true_reward: Any,
+    fit: Any = None,
+    mdp: Any = None,
+    true_reward: Any = None,
     demos: Demonstrations | None = None,
     expert: Any = None,
     coverage: Any = None,
     initial: Any = None,
-) -> dict[str, float]:
-    """`nll`, `evd`, `stochastic_evd`, `epic` and `starc` of a fit; with the true `expert`, also `population_nll` and
+    *,
+    policy: Any = None,
+    reward: Any = None,
+) -> Scores:
+    """`nll`, `evd`, `stochastic_evd`, `epic` and `starc` by name; with the true `expert`, also `population_nll` and
     `excess_nll`. For many fits of one problem, `Truth(mdp, true_reward, expert).evaluate(fit)` solves it once.
+
+    Parameters
+    ----------
+    fit : a fit, or what `rv.solve` returns. On another model than its own a fit's reward is carried over and solved
+        anew (`rv.solve(mdp, fit)`); its own demonstrations are not used there.
+    mdp, true_reward : what it is judged against.
+    demos : decisions for `nll`; by default those of the fit, on its own model. Without any, `nll` is NaN.
+    coverage : weights of the distances, as in `epic`.
+    initial : where agents start; by default where the model says, else where the data started, else evenly over the
+        states that are not terminal. `.starts` of the result says which.
+    policy, reward : instead of a fit, an (S, A) array or data frame each. A policy is taken as it is, and without a
+        reward `evd`, `epic` and `starc` are NaN; a reward alone is solved for its policy.
+
+    The result is a dict that prints as a table; its `.notes` say why a metric is NaN.
 
     Where trips have goals, value differences are means over the trips of `demos`, each on the model of its goal from
     where it set out. EPIC, which needs no dynamics, compares the rewards on `mdp` itself; STARC is the mean over the
     trips of the distance on the model of their goal, since without one the uniform policy need not end at discount 1.
     (Rewards that depend on the trip, as with link sizes, are compared trip by trip by both.)
     """
-    return Truth(mdp, true_reward, expert, initial).evaluate(fit, demos, coverage)
+    return Truth(mdp, true_reward, expert, initial).evaluate(fit, demos, coverage, policy=policy, reward=reward)
 
 
 def nll(policy: Any, demos: Demonstrations, per: str = "decision") -> float:
@@ -225,7 +391,7 @@ def _policy_for(policy: Any) -> Callable[[Any], Any]:
 def _with_goals(demos: Any) -> Demonstrations:
     _require_demonstrations(demos)
     if demos.goals is None:
-        remedy = "Pass goal= where they are read."
+        remedy = f"Pass {arg('goal')} where they are read."
         raise InvalidDemonstrations("demos", "trips with goals, as those of the fit", "none", remedy=remedy)
     return demos
 
@@ -234,17 +400,16 @@ def _within(mdp: MDP, coverage: Any) -> Any:
     """An (S, A) table of weights on what is left to those who head for a goal."""
     if coverage is None:
         return None
-    table = as_floats(coverage)
-    if table is None or table.shape != mdp.feasible.shape:
-        expected = f"None or weights of shape {mdp.feasible.shape} where trips have goals"
-        got = type(coverage).__name__ if table is None else f"shape {table.shape}"
-        raise InvalidDistribution("coverage", expected, got)
+    expected = f"None or weights of shape {mdp.feasible.shape} where trips have goals"
+    table = require_floats("coverage", coverage, expected, InvalidDistribution)
+    if table.shape != mdp.feasible.shape:
+        raise InvalidDistribution("coverage", expected, f"shape {table.shape}")
     return np.where(mdp.feasible, table, 0.0)
 
 
 def population_nll(mdp: MDP, expert: Any, policy: Any, initial: Any = None) -> float:
     """The expected NLL per decision of `policy` under the true expert and its discounted visits (theory D2)."""
-    return _cross_entropy(_decision_weights(mdp, expert, initial), _log_policy_of(mdp, policy))
+    return _cross_entropy(decision_weights(mdp, expert, initial), _log_policy_of(mdp, policy))
 
 
 def entropy(mdp: MDP, expert: Any, initial: Any = None) -> float:
@@ -254,7 +419,7 @@ def entropy(mdp: MDP, expert: Any, initial: Any = None) -> float:
 
 def excess_nll(mdp: MDP, expert: Any, policy: Any, initial: Any = None) -> float:
     """`population_nll` less the expert's `entropy` (theory D2): zero for the expert's own policy, else positive."""
-    weights = _decision_weights(mdp, expert, initial)
+    weights = decision_weights(mdp, expert, initial)
     return _divergence(weights, policy_of(mdp, expert, "expert"), _log_policy_of(mdp, policy))
 
 
@@ -271,7 +436,7 @@ def _divergence(weights: Floats, expert: Floats, log_policy: Floats) -> float:
     return float(np.sum(weights[acts] * (np.expm1(gap) - gap)) + elsewhere.sum())
 
 
-def _decision_weights(mdp: MDP, expert: Any, initial: Any) -> Floats:
+def decision_weights(mdp: MDP, expert: Any, initial: Any) -> Floats:
     """(S, A) the share of the expert's discounted decisions that fall on each pair."""
     require_mdp(mdp)
     policy = policy_of(mdp, expert, "expert")
@@ -282,13 +447,26 @@ def _decision_weights(mdp: MDP, expert: Any, initial: Any) -> Floats:
 
 
 def policy_of(mdp: MDP, policy: Any, name: str = "policy") -> Floats:
-    """An (S, A) array of probabilities, or the policy of a fit or solution, checked."""
-    return as_policy(mdp, getattr(policy, "policy", policy), name)
+    """An (S, A) array or data frame of probabilities, or the policy of a fit or solution, checked."""
+    return labelled(as_policy(mdp, _here(mdp, policy, "policy", name), name), mdp)
 
 
 def _log_policy_of(mdp: MDP, policy: Any) -> Floats:
     """log π of a policy of this MDP: a fit's or solution's own, else that of probabilities that are checked first."""
-    return _log_policy(policy if hasattr(policy, "log_policy") else policy_of(mdp, policy), mdp)
+    if not hasattr(policy, "log_policy"):
+        return _log_policy(policy_of(mdp, policy), mdp)
+    return _log_policy(SimpleNamespace(log_policy=_here(mdp, policy, "log_policy", "policy")), mdp)
+
+
+def _here(mdp: MDP, behaviour: Any, part: str, name: str) -> Any:
+    """A table of a fit or solution, which knows its labels. On another model than its own a fit is solved anew; a
+    solution is that of its own model alone."""
+    own = getattr(behaviour, "mdp", None)
+    if not isinstance(own, MDP) or not hasattr(behaviour, part) or same_model(mdp, own):
+        return getattr(behaviour, part, behaviour)
+    if not isinstance(behaviour, AnyFit):
+        raise InvalidDistribution(name, "a solution of this model", "one of another", remedy=_SOLVE_HERE)
+    return getattr(solve(mdp, behaviour), part)
 
 
 def _require_demonstrations(demos: Any) -> None:
@@ -299,11 +477,12 @@ def _require_demonstrations(demos: Any) -> None:
 def _log_policy(policy: Any, named: MDP | Demonstrations) -> Floats:
     shape = (named.n_states, named.n_actions)
     given = getattr(policy, "log_policy", None)
-    table = as_floats(getattr(policy, "policy", policy) if given is None else given)
-    if table is None or table.shape != shape:
-        got = type(policy).__name__ if table is None else f"shape {table.shape}"
-        expected = f"an (S, A) array of probabilities of shape {shape}, or a fit"
-        raise InvalidDistribution("policy", expected, got, remedy=pass_instead(policy, "expert"))
+    expected, remedy = f"an (S, A) array of probabilities of shape {shape}, or a fit", pass_instead(policy, "expert")
+    wanted = getattr(policy, "policy", policy) if given is None else given
+    wanted = in_order(named, wanted, "policy", error=InvalidDistribution)
+    table = require_floats("policy", wanted, expected, InvalidDistribution, remedy)
+    if table.shape != shape:
+        raise InvalidDistribution("policy", expected, f"shape {table.shape}", remedy=remedy)
     if given is not None:
         return table
     bad = ~((table >= 0.0) & (table <= 1.0 + 1e-8))
@@ -328,24 +507,44 @@ def policy_value(mdp: MDP, reward: Any, policy: Any) -> Floats:
     return Chain(mdp, behaviour, check=False).solve(np.sum(behaviour * expected_reward(mdp, reward), axis=1))
 
 
-def expected_return(mdp: MDP, reward: Any, policy: Any, initial: Any = None) -> float:
-    """`policy_value` averaged over the start distribution."""
-    require_mdp(mdp)
-    return float(mdp.start(initial) @ policy_value(mdp, reward, policy))
+def expected_return(
+    mdp: MDP, reward: Any, policy: Any, initial: Any = None, demos: Demonstrations | None = None
+) -> float:
+    """`policy_value` averaged over where agents start: as `initial` says, else as the MDP does, else where `demos`
+    started, else evenly over the states that are not terminal."""
+    value = policy_value(mdp, reward, policy)
+    return float(_start_of(mdp, initial, demos) @ value)
+
+
+def _start_of(mdp: MDP, initial: Any, demos: Any) -> Floats:
+    """(S,): by the one rule for starts."""
+    if demos is not None:
+        _require_demonstrations(demos)
+        demos = match_labels(demos, mdp).lift(mdp)
+        require_fit(mdp, demos)
+    return starts_of(mdp, initial, demos).weights
+
+
+def _plain(demos: Any) -> bool:
+    """Whether these are decisions without goals."""
+    _require_demonstrations(demos)
+    return demos.goals is None
 
 
 def evd(mdp: MDP, true_reward: Any, reward: Any, initial: Any = None, demos: Demonstrations | None = None) -> float:
     """Expected value difference (theory D3): what is lost under the true reward by a policy that is optimal for
-    `reward`. Ties in the optimal policies are split evenly, so that the figure does not depend on index order.
+    `reward`, an array or a fit. Ties in the optimal policies are split evenly, so that the figure does not depend on
+    index order.
 
-    With `demos`, trips with goals, it is the mean over them: each from where it set out to its goal.
+    Agents start as `initial` says, else as the MDP does, else where `demos` started, else evenly. Where `demos` are
+    trips with goals it is the mean over them: each from where it set out to its goal.
     """
     truth = Truth(mdp, true_reward, initial=initial)
-    if demos is None:
-        return truth.evd(reward)
+    if demos is None or _plain(demos):
+        return truth.evd(reward, _start_of(mdp, initial, demos))
     table = expected_reward(mdp, reward)
-    parts = truth._toward_each(demos)
-    return sum(share * own.evd(np.where(own.mdp.feasible, table, 0.0)) for share, _, _, own in parts)
+    parts = truth._toward_each(demand_of(mdp, demos))
+    return sum(share * own.evd(labelled(np.where(own.mdp.feasible, table, 0.0), own.mdp)) for share, _, _, own in parts)
 
 
 def stochastic_evd(
@@ -353,19 +552,23 @@ def stochastic_evd(
 ) -> float:
     """The value difference of a policy as it is (theory D3): the optimum under the true reward less what it earns.
 
-    A soft-optimal policy explores, so the figure has a positive floor: that of the expert itself. With `demos`, trips
-    with goals, it is the mean over them; `policy` is then as for `nll`.
+    A soft-optimal policy explores, so the figure has a positive floor: that of the expert itself. Starts are those of
+    `evd`. Where `demos` are trips with goals it is the mean over them; `policy` is then as for `nll`.
     """
     truth = Truth(mdp, true_reward, initial=initial)
-    if demos is None:
-        return truth.stochastic_evd(policy)
-    policy_for = _policy_for(policy)
-    return sum(share * own.stochastic_evd(policy_for(goal)) for share, goal, _, own in truth._toward_each(demos))
+    if demos is None or _plain(demos):
+        return truth.stochastic_evd(policy, _start_of(mdp, initial, demos))
+    policy_for, parts = _policy_for(policy), truth._toward_each(demand_of(mdp, demos))
+    return sum(share * own.stochastic_evd(policy_for(goal)) for share, goal, _, own in parts)
 
 
-_NOT_A_FIT = "Policies go to metrics.nll and metrics.stochastic_evd, rewards to evd, epic and starc."
+_SAY_WHICH = "Say which: rv.evaluate(mdp=mdp, true_reward=R, policy=table), or reward=table."
+_SOLVE_HERE = "Solve this one: rv.solve(mdp, reward)."
+_SOLVED = "The policy is the soft optimum of the reward on this model."
+_NO_DEMOS = "nll: there are no decisions of this model; pass demos=."
+_NO_REWARD = "evd, epic, starc: a policy alone has no reward; pass reward= as well."
 
 
 def expected_reward(mdp: MDP, reward: Any, name: str = "reward") -> Floats:
     """(S, A): a reward of pairs as it is; one of (s, a, s') in expectation over the MDP's transitions."""
-    return as_table(mdp, reward, name).expected(mdp)
+    return labelled(as_table(mdp, reward, name).expected(mdp), mdp)

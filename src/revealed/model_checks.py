@@ -10,11 +10,13 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from revealed.checks import Bools, Floats, Ints, as_floats, as_list, as_number
+from revealed.checks import Bools, Floats, Ints, as_list, as_number, remedy_for, require_floats, shown
 from revealed.errors import InvalidDiscount, InvalidDistribution, InvalidInput, InvalidMask, InvalidTransitions
 from revealed.gates import is_hashable
-from revealed.labels import how_many
+from revealed.labels import Order, columns_of, how_many, is_derived, spell
 from revealed.naming import Names, in_words, never_left, pair_in_words, state_in_words, weights_by_name
+from revealed.positions import in_order
+from revealed.voices import arg, either
 
 ROW_SUM_TOLERANCE = 1e-8
 
@@ -43,7 +45,11 @@ def clean_rows(matrix: sp.csr_array, feasible: Bools, names: Names) -> sp.csr_ar
             f"{pair_in_words(names, *divmod(first, n_actions))}; {how_many(int(off.sum()), 'such row')}",
             "Divide the rows by their sums (float32 and rounded numbers often need it)."
             if abs(sums[first] - 1.0) < 1e-4
-            else "Normalise the row, or mark the pair infeasible (feasible=) or the state terminal (terminal=).",
+            else "Normalise the row, or "
+            + either(
+                "mark the pair infeasible (feasible=) or the state terminal (terminal=).",
+                "leave the pair out, or make the state an end by --terminal.",
+            ),
         )
     rounding = np.finfo(np.float64).eps * (np.diff(matrix.indptr) + 1)
     sums[np.abs(sums - 1.0) <= rounding] = 1.0  # such rows stay as they are to the last bit
@@ -57,16 +63,17 @@ def clean_rows(matrix: sp.csr_array, feasible: Bools, names: Names) -> sp.csr_ar
 def as_discount(discount: Any) -> float:
     gamma = as_number(discount)
     if not 0.0 <= gamma <= 1.0:
-        raise InvalidDiscount("discount", "a number in [0, 1]", repr(discount), remedy="As in discount=0.95.")
+        remedy = remedy_for(discount) or f"As in {arg('discount', 0.95)}."
+        raise InvalidDiscount("discount", "a number in [0, 1]", shown(discount), remedy=remedy)
     return gamma
 
 
-def as_mask(name: str, mask: Any, shape: tuple[int, ...], default: bool) -> Bools:
+def as_mask(name: str, mask: Any, shape: tuple[int, ...], default: bool, names: Names | None = None) -> Bools:
+    """A mask over states, or states and actions: by position, or a Series or DataFrame by the labels in `names`."""
     if mask is None:
         return np.full(shape, default)
-    array = as_floats(mask)
-    if array is None:
-        raise InvalidMask(name, f"a bool array of shape {shape}", f"{type(mask).__name__} of something else")
+    mask = mask if names is None else in_order(names, mask, name, error=InvalidMask)
+    array = require_floats(name, mask, f"a bool array of shape {shape}", InvalidMask)
     if array.shape != shape:
         remedy = f"Indices go in as np.isin(np.arange({shape[0]}), indices)." if array.ndim == 1 else None
         raise InvalidMask(name, f"a bool array of shape {shape}", f"shape {array.shape}", remedy=remedy)
@@ -92,9 +99,7 @@ def require_an_action(feasible: Bools, terminal: Bools, names: Names) -> None:
 
 def as_distribution(name: str, values: Any, n: int, labels: tuple[Any, ...] | None = None) -> Floats:
     """(n,) probabilities over states, given as such or by the names of the states."""
-    p = as_floats(weights_by_name(name, values, labels, n))
-    if p is None:
-        raise InvalidDistribution(name, f"{n} probabilities", f"{type(values).__name__} of something else")
+    p = require_floats(name, weights_by_name(name, values, labels, n), f"{n} probabilities", InvalidDistribution)
     if p.shape != (n,):
         raise InvalidDistribution(name, f"an array of shape ({n},)", f"shape {p.shape}")
     bad = ~np.isfinite(p) | (p < 0)
@@ -124,26 +129,31 @@ def require_seen(unseen: Ints, feasible: Bools, names: Names) -> None:
         )
 
 
+_SHARED = either(", or share outcomes between pairs (landing=)", "")
 _UNSEEN = (
-    'Mark them with feasible= or terminal=, offer only what was seen (unseen="infeasible"), let them stay '
-    'where they are (unseen="stay"), smooth (smoothing=1.0, or a kernel over coordinates=), or share outcomes '
-    "between pairs (landing=). Where a last decision led comes from next_state=."
+    f"Mark them with {either('feasible= or terminal=', '--terminal')}, offer only what was seen "
+    f"({arg('unseen', 'infeasible')}), let them stay where they are ({arg('unseen', 'stay')}), smooth "
+    f"({arg('smoothing', 1.0)}, or a kernel over {arg('coordinates')}){_SHARED}. Where a last decision led comes from "
+    f"{arg('next_state')}."
 )
 _NEVER_LEFT = (
-    'Let such pairs stay where they are (unseen="stay"), tell where last decisions led (next_state=), take a kernel '
-    "over coordinates=, or share outcomes between pairs (landing=). States in which nobody decided may be ends: "
-    'terminal=, or unseen="infeasible".'
+    f"Let such pairs stay where they are ({arg('unseen', 'stay')}), tell where last decisions led "
+    f"({arg('next_state')}), take a kernel over {arg('coordinates')}{_SHARED}. States in which nobody decided may be "
+    f"ends: {arg('terminal')}, or {arg('unseen', 'infeasible')}."
 )
 
 
 def own_labels(name: str, given: Any, own: tuple[Any, ...] | None) -> Any:
     """Estimated transitions bring their labels along; others would put T in one order and the data in another."""
-    if own is None or given is None or list(map(str, as_list(given) or ())) == list(map(str, own)):
+    if own is None or given is None:
         return own if given is None else given
+    if list(map(spell, as_list(given) or ())) == list(map(spell, own)):
+        return own if is_derived(given) else Order(given, columns=columns_of(own))
     raise InvalidInput(name, "the labels of the demonstrations that the transitions come from", repr(given)[:60])
 
 
 def as_labels(name: str, labels: Sequence[Any] | None, n: int) -> tuple[Any, ...] | None:
+    """Labels that differ, one for each; those of an `Order` stay one."""
     if labels is None:
         return None
     listed = as_list(labels)
@@ -154,7 +164,7 @@ def as_labels(name: str, labels: Sequence[Any] | None, n: int) -> tuple[Any, ...
     if len(set(listed)) != n:
         twice = next(x for i, x in enumerate(listed) if x in listed[:i])
         raise InvalidInput(name, "labels that differ", f"{twice!r} twice")
-    return tuple(listed)
+    return labels if isinstance(labels, Order) else tuple(listed)
 
 
 def frozen(array: npt.NDArray[Any]) -> npt.NDArray[Any]:

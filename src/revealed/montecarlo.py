@@ -17,7 +17,7 @@ import numpy as np
 
 from revealed import __version__
 from revealed.bootstrap import EACH_REPLICATION
-from revealed.checks import as_number, is_index, require_count, require_flag, require_option
+from revealed.checks import is_index, require_count, require_flag, require_option, require_share
 from revealed.demonstrations import Demonstrations
 from revealed.environments.city import City
 from revealed.environments.world import World
@@ -32,6 +32,7 @@ from revealed.montecarlo_table import MonteCarlo
 from revealed.parallel import each, one_thread, workers
 from revealed.progress import Progress
 from revealed.uncertainty import BOOTSTRAP
+from revealed.voices import arg
 
 USABLE = ("converged", "unidentified")  # the latter is a point among equals: what to compare is the user's business
 NO_WEIGHTS = (
@@ -325,7 +326,7 @@ def _length(world: World | City, length: int | None) -> int | None:
     """Decisions per trajectory at most; None where trips go as far as their goals."""
     if isinstance(world, City):
         if length is not None:
-            raise InvalidInput("length", "None where trips have goals: they end on arrival", repr(length))
+            raise InvalidInput.conflict("length", "has no effect where trips have goals: they end on arrival")
         return None
     return int(world.length if length is None else length)
 
@@ -339,8 +340,7 @@ def _check_numbers(replications: Any, n: Any, length: Any, seed: Any, level: Any
             require_count(name, value)
     if not is_index(seed) or seed < 0:
         raise InvalidInput("seed", "a whole number >= 0: a study can be repeated", repr(seed))
-    if not 0.0 < as_number(level) < 1.0:
-        raise InvalidInput("level", "a number between 0 and 1", repr(level))
+    require_share("level", level, InvalidInput)
 
 
 def _check_errors(kind: Any, joint: Any, reps: Any, model: Any) -> None:
@@ -348,8 +348,8 @@ def _check_errors(kind: Any, joint: Any, reps: Any, model: Any) -> None:
         require_option("kind", kind, KINDS)
     require_flag("joint", joint)
     if reps is not None and kind != "bootstrap":
-        remedy = 'Pass kind="bootstrap" as well, or leave reps out; `replications` are the data sets.'
-        raise InvalidOption("reps", f"nothing of it with kind={kind!r}", repr(reps), remedy=remedy)
+        rule, remedy = f"requires `{arg('kind', 'bootstrap')}`", "The number of data sets is `replications`."
+        raise InvalidOption.conflict("reps", rule, remedy=remedy)
     if reps is not None:
         require_count("reps", reps, least=2)
     if model is not None and not callable(model):

@@ -1,8 +1,9 @@
 """How states and actions are called: by their labels where there are any, else by their numbers.
 
 Messages and tables speak of "state 'mid', action 'repair'" where the model or the data know such names. What a user
-hands in by name (a start, a state to predict at) is found here too. Whole numbers are always indices; a label that is a
-whole number itself goes in as text, since labels are matched by their text.
+hands in by name (a start, a state to predict at, a goal) is found here too, by one rule. Where there are labels, what
+is one of them is a label, also a whole number. Whole numbers are positions only where no label is a number, and the
+order of the labels was declared.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import numpy as np
 
 from revealed.checks import Ints, as_number, is_index
 from revealed.errors import InvalidDistribution, InvalidInput
-from revealed.labels import find, plain, spell
+from revealed.labels import Order, columns_of, find, holds_numbers, is_derived, listed, plain, require_declared, spell
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -55,23 +56,53 @@ def never_left(named: Any, states: Sequence[int] | Ints) -> str:
 
 def unrolled_labels(labels: Labels, layers: int) -> Labels:
     """(time, label) for each state of a horizon, in the order of its states (theory F1)."""
-    return None if labels is None else tuple(product(range(layers), labels))
+    return None if labels is None else Order(product(range(layers), labels), is_derived(labels))
 
 
 def places(
-    argument: str, wanted: Sequence[Any], labels: Labels, n: int, error: type[InvalidInput] = InvalidInput
+    argument: str,
+    wanted: Sequence[Any],
+    labels: Labels,
+    n: int,
+    error: type[InvalidInput] = InvalidInput,
+    role: str = "state",
+    each: str = "label",
 ) -> Ints:
-    """The index of each state that is named by its number or, where there are labels, by its label."""
-    if all(is_index(one) for one in wanted):
-        bad = next((one for one in wanted if not 0 <= one < n), None)
-        if bad is not None:
-            remedy = None if labels is None else "Labels that are whole numbers go in as text."
-            raise error(argument, f"indices in 0…{n - 1}", bad, remedy=remedy)
-        return np.array(wanted, dtype=np.intp)
+    """The index of each state (or action) that is named by its label; by its number where there are no labels, or
+    where no label could be meant: none of them is a number, and their order was declared."""
+    if not all(is_index(one) for one in wanted) or (labels is not None and holds_numbers(labels)):
+        return find(argument, wanted, _labels_for(argument, wanted, labels, n, error), each, error)
+    index = indices(argument, wanted, n, error, labels)
+    if index.size:
+        require_declared(argument, role, labels, f"position {int(index[0])}", error)
+    return index
+
+
+def indices(
+    argument: str, wanted: Sequence[Any], n: int, error: type[InvalidInput] = InvalidInput, labels: Labels = None
+) -> Ints:
+    """Whole numbers that are positions, whatever labels there are."""
+    index = np.array(wanted, dtype=np.intp) if len(wanted) else np.zeros(0, dtype=np.intp)
+    bad = np.flatnonzero((index < 0) | (index >= n))
+    if bad.size:
+        known = "" if labels is None else f"one of {listed(labels)}, or "
+        raise error(argument, f"{known}indices in 0…{n - 1}", wanted[int(bad[0])])
+    return index
+
+
+def indices_or_labels(argument: str, wanted: Sequence[Any], labels: Labels, n: int) -> Ints:
+    """States that are given by what other functions here found, hence by position, or by labels that are text."""
+    inside = all(is_index(one) for one in wanted)
+    return indices(argument, wanted, n) if inside else places(argument, wanted, labels, n)
+
+
+def _labels_for(
+    argument: str, wanted: Sequence[Any], labels: Labels, n: int, error: type[InvalidInput]
+) -> tuple[Any, ...]:
     if labels is None:
         odd = next(one for one in wanted if not is_index(one))
         raise error(argument, f"indices in 0…{n - 1}: there are no labels", repr(plain(odd)))
-    return find(argument, wanted, labels, error=error)
+    return labels
 
 
 def by_name(argument: str, given: Any, labels: Labels, n: int, error: type[InvalidInput] = InvalidInput) -> int:
@@ -93,8 +124,10 @@ def weights_by_name(argument: str, given: Any, labels: Labels, n: int) -> Any:
     """(n,) weights where states are named: one state, or a dict or Series from states to weights; else as given."""
     if is_index(given) or is_label(given, labels):
         given = {given: 1.0}
-    named = _as_named(argument, given, n)
+    named = _as_named(argument, given, labels, n)
     if named is None:
+        if not isinstance(given, set | frozenset | type(None)):
+            require_declared(argument, "state", labels, "numbers by position", InvalidDistribution)
         return given
     weights = np.zeros(n)
     index = places(argument, list(named), labels, n, InvalidDistribution)
@@ -102,20 +135,31 @@ def weights_by_name(argument: str, given: Any, labels: Labels, n: int) -> Any:
     return weights
 
 
-def _as_named(argument: str, given: Any, n: int) -> dict[Any, Any] | None:
+def _as_named(argument: str, given: Any, labels: Labels, n: int) -> dict[Any, Any] | None:
     """Weights by name; None for what has no names, such as an array, or a Series in the states' own order."""
     if isinstance(given, Mapping):
         return dict(given)
-    index = getattr(given, "index", None)
+    own = getattr(given, "state_labels", None)
+    if own is not None and np.shape(given) == (len(own),):  # an array of a fit or solution
+        return dict(zip(map(plain, own), given.tolist(), strict=True))
+    index: Any = getattr(given, "index", None)
     if index is None or callable(index) or not hasattr(given, "to_numpy") or np.ndim(given) != 1:
         return None
     keys = [plain(key) for key in index]
-    if keys == list(range(n)):
+    if len(keys) == n and are_row_numbers(keys, labels):
         return None
     twice = next((key for i, key in enumerate(keys) if key in keys[:i]), None) if len(set(keys)) < len(keys) else None
     if twice is not None:
         raise InvalidDistribution(argument, "every state named once", f"{twice!r} twice")
-    return dict(zip(keys, given.to_numpy().tolist(), strict=True))
+    return dict(zip(keys, np.asarray(given).tolist(), strict=True))
+
+
+def are_row_numbers(keys: Sequence[Any], labels: Labels) -> bool:
+    """Whether the index of a frame, 0, 1, 2, …, says nothing but the order of its rows: none of these is a label."""
+    if not all(type(key) is int and key == k for k, key in enumerate(keys)):
+        return False
+    known = () if labels is None else set(map(spell, labels))
+    return not any(spell(key) in known for key in keys)
 
 
 def _number(argument: str, key: Any, value: Any) -> float:
@@ -127,19 +171,46 @@ def _number(argument: str, key: Any, value: Any) -> float:
 
 
 def state_index(mdp: Any) -> pd.Index:
-    """The states of a model as an index of pandas; on a horizon time and state stand apart."""
-    import pandas as pd
-
+    """The states of a model as an index of pandas, with a level for each part of labels of several columns; on a
+    horizon the time stands first."""
     if mdp.base is None:
-        return label_index("state", mdp.state_labels, mdp.n_states)
-    labels = mdp.base.state_labels or range(mdp.base.n_states)
-    time = np.repeat(np.arange(mdp.horizon + 1), len(labels))
-    state = label_index("state", tuple(labels), len(labels)).take(mdp.base_state)
-    return pd.MultiIndex.from_arrays([time, state], names=["time", "state"])
+        return levels_index("state", mdp.state_labels, mdp.n_states)
+    states = levels_index("state", mdp.base.state_labels, mdp.base.n_states).take(mdp.base_state)
+    time = np.repeat(np.arange(mdp.horizon + 1), mdp.base.n_states)
+    return joint_index([("time", time), (None, states)])
 
 
 def action_index(mdp: Any) -> pd.Index:
-    return label_index("action", mdp.action_labels, mdp.n_actions)
+    return levels_index("action", mdp.action_labels, mdp.n_actions)
+
+
+def levels_index(role: str, labels: Labels, n: int) -> pd.Index:
+    """Labels or numbers under the name `role`; where all labels are tuples of as many parts, a level for each, called
+    as the columns that they stood in (where that is known) or by number."""
+    import pandas as pd
+
+    widths = {len(label) if isinstance(label, tuple) else 0 for label in labels or ()}
+    if labels is None or len(widths) != 1 or min(widths) < 2:
+        return label_index(role, labels, n)
+    columns = columns_of(labels)
+    names = columns if len(columns) == min(widths) else [f"{role}_{k}" for k in range(min(widths))]
+    return pd.MultiIndex.from_arrays(list(zip(*labels, strict=True)), names=list(names))
+
+
+def joint_index(parts: Sequence[tuple[str | None, Any]]) -> pd.MultiIndex:
+    """Several indices side by side as one. Each is called by the name beside it; where it has several levels by both
+    names, as in origin_x and origin_y; without a name levels keep their own."""
+    import pandas as pd
+
+    arrays: list[Any] = []
+    names: list[str] = []
+    for name, index in parts:
+        many = isinstance(index, pd.MultiIndex)
+        levels = [index.get_level_values(k) for k in range(index.nlevels)] if many else [index]
+        own = [str(name) if name and not many else "_".join(filter(None, (name, str(x.name)))) for x in levels]
+        names += [f"state_{each}" if each in names else each for each in own]
+        arrays += levels
+    return pd.MultiIndex.from_arrays(arrays, names=names)
 
 
 def label_index(role: str, labels: Labels, n: int) -> pd.Index:

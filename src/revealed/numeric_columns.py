@@ -15,7 +15,8 @@ import numpy as np
 
 from revealed.checks import Floats, Ints
 from revealed.errors import InvalidInput
-from revealed.frames import FRAME_REMEDY, as_narwhals, quoted, read_table, relation_of, require_column
+from revealed.frames import FRAME_REMEDY, as_narwhals, read_table, relation_of, require_column
+from revealed.written import quoted
 
 SAMPLE, SPLITTERS = 65_536, 1_023  # a bucket between two splitters then holds about a thousandth of the rows
 NUMERIC = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "FLOAT", "DOUBLE", "DECIMAL", "BOOLEAN")
@@ -36,12 +37,12 @@ class NumericColumn(Protocol):
 
 def numeric_columns(frame: Any, names: Sequence[str]) -> list[NumericColumn]:
     """The named columns of a frame or file; those of files and of DuckDB's relations stay where they are."""
-    relation = relation_of(frame)
-    known = list(relation.columns) if relation is not None else as_narwhals(frame).collect_schema().names()
+    stored = relation_of(frame)
+    known = stored.columns if stored is not None else as_narwhals(frame).collect_schema().names()
     for name in names:
         require_column("column", name, known)
-    if relation is not None:
-        return [StoredColumn(relation, name) for name in names]
+    if stored is not None:
+        return [StoredColumn(stored.read([name], keep=True), name) for name in names]
     table = read_table(as_narwhals(frame).select(*names))
     return [MemoryColumn(table.numbers(_argument(name), name)) for name in names]
 

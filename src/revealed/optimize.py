@@ -17,11 +17,13 @@ from typing import Any
 import numpy as np
 
 from revealed.curvature import Curvature, can_use_hessian, units_at_end, units_of, way_up
-from revealed.errors import InvalidOption, SolverFailed, ValueDoesNotExist
+from revealed.errors import InvalidOption, RevealedError, SolverFailed, ValueDoesNotExist
 from revealed.linear_solvers import EPS, Work
 from revealed.mdp import Floats
 from revealed.objective import Evaluation, Objective
 from revealed.progress import Progress
+from revealed.rewards.base import reward_table
+from revealed.voices import either, words
 
 OPTIMIZERS = ("auto", "newton", "lbfgs", "adam")
 MOST_DEPARTURES, MOST_ROUNDS = 5, 5  # from stationary points that are no maximum; in new units
@@ -44,7 +46,8 @@ class Settings:
     def resolved(self, objective: Objective) -> Settings:
         name = choose_optimizer(objective) if self.optimizer == "auto" else self.optimizer
         if name == "newton" and not objective.has_hessian:
-            raise InvalidOption("optimizer", "lbfgs or adam (newton is for linear rewards with features)", "'newton'")
+            rule = "cannot be newton, which requires a linear reward with features"
+            raise InvalidOption.conflict("optimizer", rule, remedy="Use lbfgs or adam.")
         network = name == "lbfgs" and getattr(objective.reward, "network", False)
         default = _DEFAULTS["network" if network else name]
         return Settings(
@@ -107,8 +110,8 @@ class Trace:
         self.bar.update(f"update {self.update}  objective {point.value:.6f}  gradient {row['gradient_norm']:.1e}")
 
     def _call(self, callback: Callable[[Iterate], object], point: Evaluation) -> None:
-        part, feasible = point.parts[0], point.objective.cases[0].mdp.feasible
-        table = np.where(feasible, point.objective.reward.value(point.theta), 0.0)
+        part = point.parts[0]
+        table = reward_table(point.objective.reward, point.theta, point.objective.cases[0].mdp)
         seen = (table, part.policy, part.log_policy, point.value, point.gradient_norm)
         self.calling = True
         callback(Iterate(len(self.rows) - 1, self.update, point.theta, *seen))
@@ -165,21 +168,20 @@ def _goes_on(objective: Objective, walk: _Walk) -> bool:
     if higher is not None:
         walk.leave(higher)
         return True
-    if walk.rounds == MOST_ROUNDS or _is_near(walk):
+    if walk.rounds == MOST_ROUNDS or is_near(walk.point, walk.settings):
         return False
     objective.units = units_at_end(walk.point)
     walk.resume(tighter=walk.settings.near is not None)
     return True
 
 
-def _is_near(walk: _Walk) -> bool:
+def is_near(point: Evaluation, settings: Settings, slack: float = 1.0) -> bool:
     """Whether the end is near enough: by what Newton's next step would gain where second derivatives exist, else by the
     gradient in the units of this point. A tolerance that the user gave is taken as meant."""
-    point, objective, tol = walk.point, walk.point.objective, walk.settings.tol or 0.0
+    objective, tol, near = point.objective, slack * (settings.tol or 0.0), settings.near
     if can_use_hessian(objective):
         left = (2.0 * Curvature(point, floor=0.0).step(np.inf)[1]) ** 0.5  # standard errors of one decision
-        near = walk.settings.near
-        return left <= SLACK * tol if near is None else left * objective.total**0.5 <= near
+        return left <= SLACK * tol if near is None else left * objective.total**0.5 <= slack * near
     return float(np.linalg.norm(point.gradient / units_at_end(point))) <= SLACK * tol
 
 
@@ -240,7 +242,7 @@ class _Walk:
     def stall(self, problem: Exception | None = None) -> None:
         norm = self.point.gradient_norm
         self.stop(
-            f"no further progress at gradient norm {norm:.1e}" + (f" ({problem})" if problem else ""),
+            f"no further progress at gradient norm {norm:.1e}" + (" (" + _said(problem) + ")" if problem else ""),
             failed=isinstance(problem, SolverFailed),
         )
 
@@ -384,7 +386,14 @@ _METHODS: dict[str, Callable[[Objective, _Walk], None]] = {"newton": _newton, "l
 def _bad_start(first: Evaluation) -> Exception:
     if isinstance(first.problem, SolverFailed):
         return first.problem
-    reason = first.problem or (
-        "an observed decision has probability zero at the start. Pass start= with smaller parameters."
-    )
-    return ValueDoesNotExist(f"the search cannot start: {reason}")
+    return ValueDoesNotExist("the search cannot start: " + (_ZERO if first.problem is None else _said(first.problem)))
+
+
+def _said(problem: Exception) -> str:
+    return problem.message if isinstance(problem, RevealedError) else str(problem)
+
+
+_ZERO = words(
+    "an observed decision has probability zero at the start. "
+    + either("Pass start= with smaller parameters.", "Use --start ccp.")
+)

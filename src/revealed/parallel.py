@@ -7,6 +7,7 @@ it needs, its random stream included, so that neither the number of workers nor 
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import warnings
 from collections import deque
@@ -106,7 +107,26 @@ def _finished(
             for k in range(0, len(pieces), AT_ONCE * together):
                 yield from pool(delayed(piece)() for piece in pieces[k : k + AT_ONCE * together])
         return
-    yield from pool(delayed(piece)() for piece in pieces)
+    with deaf_children():
+        found = pool(delayed(piece)() for piece in pieces)
+    yield from found
+
+
+@contextmanager
+def deaf_children() -> Iterator[None]:
+    """Processes that are started here never hear of Ctrl-C, which a terminal sends to all of a group: it is for this
+    process, which ends them, while they would print a traceback each. What is pressed meanwhile comes afterwards."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    from multiprocessing import resource_tracker
+
+    resource_tracker.ensure_running()  # else it is started on the way, and unblocks what is blocked here
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def dask_client() -> Any:

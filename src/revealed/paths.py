@@ -26,6 +26,7 @@ from revealed.checks import Floats, Ints
 from revealed.errors import ValueDoesNotExist
 from revealed.linear_solvers import Work
 from revealed.mdp import MDP
+from revealed.voices import either
 
 BLOCK = 32  # goals that share a solve
 LEAST = 1e-280  # z below which 1/z and what it is multiplied with may leave the range of float64
@@ -211,6 +212,7 @@ def shortest_costs(backwards: sp.csr_array, goal: Any) -> Floats:
 
 NO_VALUE = (
     "the soft value does not exist for this reward: at discount 1 paths that go round in circles outweigh those that "
-    "end, so that nobody would ever arrive. Make every move cost more (in a fit: start= with more negative parameters, "
-    'or start="ccp"), or use a discount below 1.'
+    "end, so that nobody would ever arrive. Make every move cost more (in a fit: "
+    + either('start= with more negative parameters, or start="ccp"', "--start ccp")
+    + "), or use a discount below 1."
 )

@@ -18,6 +18,7 @@ from revealed.errors import SolverFailed
 from revealed.levels import doubt_of, level_of, shaped, surely_known, without_level
 from revealed.linear_solvers import EPS, Work
 from revealed.mdp import MDP, Floats
+from revealed.positions import labelled
 from revealed.slopes import mean_features
 from revealed.sweeps import q_values, soft_maximum
 
@@ -80,7 +81,7 @@ class GivenPolicy:
         work: Work | None = None,
     ) -> None:
         self.mdp = mdp
-        self.chain = Chain(mdp, pi_tilde, solver, work=work, systems=MANY)
+        self.chain = Chain(mdp, labelled(pi_tilde, mdp), solver, work=work, systems=MANY)
         self.pi_tilde = self.chain.policy
         # 0·log 0 = 0; log π̃ comes along where tiny probabilities have underflowed
         self._entropy = expected_payoff(self.pi_tilde, np.zeros_like(self.pi_tilde), log_pi_tilde)

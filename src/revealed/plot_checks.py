@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from revealed.checks import Floats, as_floats, as_number, require_flag
+from revealed.checks import Floats, as_number, require_flag, require_floats, shown
 from revealed.errors import InvalidInput, InvalidOption
-from revealed.gates import require_list, shown
+from revealed.gates import require_list
 
 
 def require_axes(ax: Any, name: str = "ax") -> None:
@@ -87,7 +87,8 @@ def as_shape(shape: Any) -> tuple[int, int]:
 
 def as_heights(name: str, values: Any, expected: str = "numbers") -> Floats:
     """Numbers to be drawn; NaN is a gap."""
-    array = as_floats(values)
-    if array is None or not array.size or np.isinf(array).any():
-        raise InvalidInput(name, f"{expected}, at least one, none of them infinite", type(values).__name__)
+    wanted = f"{expected}, at least one, none of them infinite"
+    array = require_floats(name, values, wanted)
+    if not array.size or np.isinf(array).any():
+        raise InvalidInput(name, wanted, shown(values))
     return array

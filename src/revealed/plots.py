@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from revealed.checks import as_floats, as_number
+from revealed.checks import as_floats, as_number, shown
 from revealed.errors import InvalidInput
-from revealed.gates import require_list, shown
-from revealed.labels import spell
+from revealed.gates import require_list
+from revealed.labels import is_derived, require_declared, spell
 from revealed.mdp import Floats
 from revealed.plot_checks import as_heights, as_shape, require_axes, require_pair, require_style
 
@@ -413,21 +413,38 @@ def _norm(table: Floats, vmin: float | None, vmax: float | None, log: bool) -> N
     return LogNorm(max(least, 1e-4 * top) if vmin is None else vmin, top, clip=True)
 
 
+_PROBABILITIES = "probabilities of shape ({n}, A)"
+
+
 def _as_grid(values: Any, shape: tuple[int, int]) -> Floats:
+    expected = f"one value per cell of {shape[0]} × {shape[1]}"
     array = as_heights("values", values)
+    _require_cells("values", values, shape)
     if array.size != shape[0] * shape[1]:
-        raise InvalidInput("values", f"one value per cell of {shape[0]} × {shape[1]}", f"shape {array.shape}")
+        raise InvalidInput("values", expected, f"shape {array.shape}")
     return array.reshape(shape)
+
+
+def _require_cells(argument: str, values: Any, shape: tuple[int, int]) -> None:
+    """Cells are states by position, which sorted labels need not be: unless these are (row, column) in just that order,
+    what a fit of such states hands out is refused."""
+    labels = getattr(values, "state_labels", None)
+    cells = [divmod(k, shape[1]) for k in range(shape[0] * shape[1])]
+    if is_derived(labels) and list(labels or ()) != cells:
+        require_declared(argument, "state", labels, "a grid, whose cells are positions")
 
 
 def _as_policy(
     policy: Any, shape: tuple[int, int], actions: Sequence[Any] | None
 ) -> tuple[Floats, Sequence[tuple[int, int]]]:
     """The policy and where each of its columns leads."""
+    n, own = shape[0] * shape[1], getattr(policy, "action_labels", None)
     array = as_heights("policy", policy, "probabilities")
-    n = shape[0] * shape[1]
+    _require_cells("policy", policy, shape)
     if actions is not None:
         actions = require_list("actions", actions, "names of actions")
+    elif own is not None and set(map(str, own)) <= set(MOVES):
+        actions = own
     if actions is not None and array.shape == (n, len(actions)):
         return array, [MOVES.get(str(name), (0, 0)) for name in actions]
     if array.shape not in ((n, 4), (n, 5)):

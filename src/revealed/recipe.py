@@ -19,9 +19,11 @@ from revealed.demonstrations import Demonstrations
 from revealed.description import Description, flag, said_in
 from revealed.errors import InvalidDemonstrations, InvalidInput, InvalidOption, InvalidReward
 from revealed.estimators import CCP, MCEIRL, NFXP, NPL, Estimator
-from revealed.frames import Table, read_table, relation_of, require_column
+from revealed.frames import Table, read_names, read_table, require_column
 from revealed.labels import find
 from revealed.mdp import MDP
+from revealed.naming import Names
+from revealed.positions import labelled
 from revealed.rewards.base import Reward
 from revealed.rewards.linear import LinearReward
 from revealed.rewards.tabular import TabularReward
@@ -65,15 +67,15 @@ class Recipe(Description):
     ----------
     panel, id, time, state, action : files of decisions (a path, a glob, several) and their columns; always needed, but
         on a road network.
-    next_state, weight, period, gaps, bins : more about the panel; `bins="miles=90"` makes states of numbers.
+    next_state, weight, period, gaps, episode, bins : more about the panel; `bins="miles=90"` makes states of numbers.
     goal : the column of where each trip is heading; it ends there.
     network, link, from_node, to_node, turns, turn_from, turn_to, nodes, u_turns, arrivals : files of a road network and
         their columns, as in `rv.RoadNetwork.from_frame`; trip, sequence, trip_link, traveller : columns of the panel;
         bad_trips : "drop" leaves trips out that the network does not allow.
     features, feature_state, columns, constants, coordinates, reward, hidden, activation : what the reward is made of;
         `features` is a file with a row per state or per pair, `reward` is "linear", "tabular" or "neural".
-    discount, transitions, probability, smoothing, kernel, unseen, terminal, horizon : the model; transitions are
-        estimated from the panel, unless a table of them is given.
+    discount, transitions, probability, smoothing, kernel, unseen, terminal, horizon, first_time : the model;
+        transitions are estimated from the panel, unless a table of them is given.
     method, updates, first_step, weighting, l2, tol, max_iter, optimizer, start : the estimator and its options.
     errors, cluster, joint, reps, seed : the standard errors.
     out : where `revealed fit` writes, while `fit()` writes nothing.
@@ -127,11 +129,11 @@ class Recipe(Description):
 
     @cached_property
     def _panel_names(self) -> list[str]:
-        return list(relation_of(self.source, "PANEL").columns)
+        return read_names(self.source, "PANEL")
 
     def _require_columns(self) -> None:
         """The panel has the columns that were named; asked before a features file is, whose complaint would mislead."""
-        for role in ("id", "time", "state", "action", "next_state", "goal", "weight", "cluster"):
+        for role in ("id", "time", "state", "action", "next_state", "goal", "weight", "episode", "cluster"):
             for name in texts_of(getattr(self, role)):
                 require_column(flag(role), name, self._panel_names)
 
@@ -140,17 +142,20 @@ class Recipe(Description):
         """The bins of the state columns, where they are continuous."""
         if not self.bins:
             return None
-        from revealed.bins import discretize
+        from revealed.bins import Bins, discretize
 
         wanted = dict(parse_bins(text) for text in self.bins)
         for name in wanted:
             if name not in self.state:
                 expected = f"a state column ({', '.join(self.state)}) and its bins"
-                raise InvalidOption("--bins", expected, repr(name), remedy="Name it as --state, too.")
+                raise InvalidOption("--bins", expected, repr(name), remedy="Add it as --state.")
         for name in self.state:
             if name not in wanted:
-                remedy = f"Whole numbers have bins, too: {name}=edges:0,1,2."
-                raise InvalidOption("--bins", f"bins of every state column, also of {name}", "none", remedy=remedy)
+                remedy = f"Whole numbers can be binned, too: --bins {name}=edges:0,1,2."
+                rule = f"must cover every state column: {name} has no bins"
+                raise InvalidOption.conflict("--bins", rule, remedy=remedy)
+        if all("edges" in how for how in wanted.values()):
+            return Bins(self.state, [wanted[name]["edges"] for name in self.state])
         if len(wanted) == 1:
             return discretize(self.source, self.state[0], **wanted[self.state[0]])
         edges = {name: list(discretize(self.source, name, **wanted[name]).edges[0]) for name in self.state}
@@ -189,6 +194,8 @@ class Recipe(Description):
             period=self.period,
             gaps=self.gaps,
             keep_steps=True if self.horizon or self.goal else None,
+            first_time=self.first_time,
+            episode=self.episode,
             keep=texts_of(self.cluster),
             **known,
         )
@@ -198,7 +205,7 @@ class Recipe(Description):
         """Whole numbers that a features file lists as states are their names."""
         if self.features is None or self.binned is not None or len(self.state) > 1:
             return None
-        keys = self._table.column("features", self._keys[0])
+        keys = self._table.label_column("features", self._keys[0])
         return sorted(set(keys.tolist())) if keys.dtype.kind in "iu" else None
 
     # the reward
@@ -213,8 +220,8 @@ class Recipe(Description):
         keys = self.feature_state or self.state
         lost = [name for name in keys if name not in self._table.names]
         if lost:
-            remedy = f"Where the state is called otherwise: --feature-state {self._table.names[0]}"
-            expected = f"the column {lost[0]!r} of states, as the panel calls it"
+            remedy = f"If the column has another name: --feature-state {self._table.names[0]}."
+            expected = f"a state column {lost[0]!r}, as in the panel"
             raise InvalidOption("--features", expected, ", ".join(self._table.names), remedy=remedy)
         if len(keys) != len(self.state):
             raise InvalidOption("--feature-state", f"{len(self.state)} columns, as --state has", ", ".join(keys))
@@ -290,10 +297,7 @@ class Recipe(Description):
 
     def _as_features(self, linear: LinearReward) -> Floats:
         """(S, K) or (S, A, K), in the order of the model."""
-        reward = linear.aligned(self.state_labels, self.action_labels)
-        matrix = reward.matrix.toarray() if hasattr(reward.matrix, "toarray") else reward.matrix
-        per = () if reward.n_columns == 1 else (reward.n_columns,)
-        return np.asarray(matrix).reshape(reward.n_states, *per, reward.n_params)
+        return linear.aligned(self.state_labels, self.action_labels).dense_features()
 
     # the model
 
@@ -324,8 +328,9 @@ class Recipe(Description):
         kernel: dict[str, Any] = {}
         if self.kernel is not None:
             if self.places is None:
-                remedy = "Name the columns of the features file with --coordinates x,y."
-                raise InvalidOption("--kernel", "coordinates of states", "none", remedy=remedy)
+                remedy = "Coordinates are two columns of the features file; bins have their centres."
+                rule = "requires `--coordinates x,y` with `--features`, or `--bins`"
+                raise InvalidOption.conflict("--kernel", rule, remedy=remedy)
             kernel = {"coordinates": self.places, "bandwidth": self.kernel}
         found = estimate_transitions(demos, unseen=self.unseen, smoothing=self.smoothing, **kernel)
         terminal = None
@@ -354,7 +359,7 @@ class Recipe(Description):
             labels = (given and given.state_labels) or demos.state_labels or range(demos.n_states)
             rows = self._rows_of(labels)
             columns = [self._table.numbers("--coordinates", name)[rows] for name in self.coordinates]
-            return np.column_stack(columns)
+            return labelled(np.column_stack(columns), Names(labels if isinstance(labels, tuple) else None, None))
         return None if self.binned is None else self.binned.features.to_numpy(dtype=np.float64)
 
     def _rows_of(self, labels: Sequence[Any]) -> Any:

@@ -21,13 +21,14 @@ import scipy.sparse as sp
 
 from revealed.bellman import as_reward
 from revealed.chain import Chain
-from revealed.checks import as_floats, pass_instead
-from revealed.errors import InvalidDistribution, InvalidReward
+from revealed.checks import as_floats, pass_instead, require_floats
+from revealed.errors import InvalidDistribution, InvalidInput, InvalidReward
 from revealed.gates import require_instance
 from revealed.levels import level_of, typical, without_level
 from revealed.mdp import MDP, Floats, require_mdp
 from revealed.naming import pair_in_words, state_in_words
-from revealed.transitions.csr import is_sparse
+from revealed.positions import in_order, labelled
+from revealed.sparse_input import as_float_csr, is_sparse
 
 VANISHES = 1e-12  # a canonical form this small beside the numbers it was made from is rounding
 LEVEL = 1e-2  # share with which the level of a reward counts among those numbers: it has rounding, too
@@ -76,14 +77,15 @@ def as_table(mdp: MDP, reward: Any, name: str = "reward") -> RewardTable:
     """A reward of shape (S,), (S, 1), (S, A), dense (S, A, S) or sparse (S*A, S), checked; lifted to a horizon."""
     require_mdp(mdp)
     S, A = mdp.feasible.shape
-    moves = _as_moves(reward, S, A)
+    if hasattr(reward, "reward_on"):
+        return RewardTable(as_reward(mdp, reward, name))
+    reward = in_order(mdp, reward, name, ("state", "action", "state"), InvalidReward)
+    moves = _as_moves(reward, S, A, name, InvalidReward)
     if moves is None:
-        array = as_floats(reward)
-        if array is None:
-            remedy = pass_instead(reward, "reward", "true_reward")
-            raise InvalidReward(name, "an (S, A) or (S, A, S) array of numbers", type(reward).__name__, remedy=remedy)
+        remedy = pass_instead(reward, "reward", "true_reward")
+        array = require_floats(name, reward, "an (S, A) or (S, A, S) array of numbers", InvalidReward, remedy)
         short = mdp.base is not None and array.ndim > 0 and len(array) == mdp.base.n_states
-        return RewardTable(as_reward(mdp, mdp.lift(array) if short else array, name))
+        return RewardTable(as_reward(mdp, labelled(mdp.lift(array) if short else array, mdp), name))
     kept = _without(moves, ~mdp.feasible.reshape(-1))
     bad = ~np.isfinite(_stored(kept))
     if bad.any():
@@ -93,14 +95,10 @@ def as_table(mdp: MDP, reward: Any, name: str = "reward") -> RewardTable:
     return RewardTable(np.zeros((S, A)), kept)
 
 
-def _as_moves(values: Any, S: int, A: int) -> Any:
+def _as_moves(values: Any, S: int, A: int, name: str, error: type[InvalidInput]) -> Any:
     """One number per (s, a, s') as a sparse or dense (S*A, S) array; None for anything else."""
     if is_sparse(values):
-        if values.shape != (S * A, S) or values.dtype.kind not in "biuf":
-            return None
-        moves = sp.csr_array(values, dtype=np.float64, copy=True)
-        moves.sum_duplicates()
-        return moves
+        return as_float_csr(name, values, error) if values.shape == (S * A, S) else None
     array = as_floats(values)
     return array.reshape(S * A, S) if array is not None and array.shape == (S, A, S) else None
 
@@ -150,12 +148,15 @@ def as_coverage(mdp: MDP, coverage: Any) -> Coverage:
     S, A = mdp.feasible.shape
     if coverage is None:
         return Coverage(~mdp.terminal / (~mdp.terminal).sum(), mdp.uniform_policy())
-    moves = _as_moves(coverage, S, A)
-    pairs = as_floats(coverage) if moves is None else np.asarray(moves.sum(axis=1)).reshape(S, A)
-    if pairs is None or pairs.shape != (S, A):
-        expected = f"weights of shape {(S, A)}, {(S, A, S)}, or sparse {(S * A, S)}"
-        got = type(coverage).__name__ if pairs is None else f"shape {pairs.shape}"
-        raise InvalidDistribution("coverage", expected, got, remedy=pass_instead(coverage, "counts"))
+    moves = _as_moves(coverage, S, A, "coverage", InvalidDistribution)
+    expected = f"weights of shape {(S, A)}, {(S, A, S)}, or sparse {(S * A, S)}"
+    if moves is None:
+        remedy = pass_instead(coverage, "counts")
+        pairs = require_floats("coverage", coverage, expected, InvalidDistribution, remedy)
+    else:
+        pairs = np.asarray(moves.sum(axis=1)).reshape(S, A)
+    if pairs.shape != (S, A):
+        raise InvalidDistribution("coverage", expected, f"shape {pairs.shape}")
     largest = _check_weights(mdp, pairs if moves is None else moves, pairs)
     pairs = pairs / largest if moves is None else np.asarray((moves / largest).sum(axis=1)).reshape(S, A)
     states, total = pairs.sum(axis=1), float(pairs.sum())

@@ -5,7 +5,6 @@ Mistakes are told in the words of the command line, which calls some columns oth
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -13,9 +12,9 @@ from difflib import get_close_matches
 from typing import Any
 
 from revealed.demonstrations import Demonstrations
-from revealed.description import Description
+from revealed.description import Description, flags
 from revealed.errors import InvalidInput
-from revealed.frames import read_table, relation_of
+from revealed.frames import read_names, read_table
 from revealed.labels import plain
 from revealed.rewards.base import Reward
 from revealed.rewards.tabular import TabularReward
@@ -25,13 +24,8 @@ from revealed.typed import one_or_list
 
 LINK, FROM, TO = "link", "from", "to"  # how columns are called unless one says otherwise
 TRIP, SEQUENCE = "trip", "sequence"
-WORDS = {"start": "--from-node", "end": "--to-node", "links": "--network", "table": "PANEL", "trips": "PANEL"}
-WORDS |= {"keep": "--cluster"}
-PHRASES = {
-    r"network\.with_arrivals\(.*?\)": "--arrivals",
-    r'bad="drop"': "--bad-trips drop",
-    r"[Oo]r name the columns that matter: attributes=\[\.\.\.\]": "Or take the column out of the file",
-}
+FLAGS = {"start": "--from-node", "end": "--to-node", "links": "--network", "table": "PANEL", "trips": "PANEL"}
+FLAGS |= {"bad": "--bad-trips"}  # what arguments of a network are called where flags are typed
 
 
 def read_network(one: Description) -> RoadNetwork:
@@ -73,7 +67,7 @@ def with_arrivals(one: Description, network: RoadNetwork, panel: Any) -> RoadNet
 
 def _require_links(one: Description, panel: Any) -> None:
     """The panel has the columns of links, which may be called otherwise there than in the file of links."""
-    known = list(relation_of(panel, "PANEL").columns)
+    known = read_names(panel, "PANEL")
     lost = next((name for name in _trip_link(one) if name not in known), None)
     if lost is None:
         return
@@ -112,8 +106,4 @@ def in_own_words() -> Iterator[None]:
     try:
         yield
     except InvalidInput as error:
-        argument = WORDS.get(error.argument, error.argument)
-        remedy = error.remedy
-        for said, typed in PHRASES.items():
-            remedy = remedy and re.sub(said, typed, remedy)
-        raise type(error)(argument, error.expected, error.got, error.offender, remedy) from error
+        raise error.spoken(flags() | FLAGS) from error

@@ -212,7 +212,7 @@ class RoutePart(InRows):
         try:
             return PathSums.alone(self.cases.network, table, goal, self.cases.work)
         except ValueDoesNotExist as problem:
-            raise ValueDoesNotExist(f"toward {state_in_words(self.cases.mdp, goal)} {problem}") from problem
+            raise ValueDoesNotExist(f"toward {state_in_words(self.cases.mdp, goal)} " + problem.message) from problem
 
     def _at_once(self, block: Block, log_policy: Floats, reward: Any) -> Found:
         if self._with_features:

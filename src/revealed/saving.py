@@ -22,6 +22,8 @@ import scipy.sparse as sp
 from revealed.archive import Arrays, write_archive
 from revealed.errors import InvalidInput
 from revealed.files import as_path, prepare_folder
+from revealed.labels import Order
+from revealed.voices import Words
 
 FILE = "fit.zip"  # what a fit is called inside a folder
 
@@ -54,8 +56,9 @@ KNOWN = {
     "StoredPolicies": "revealed.goal_cases",
     "TabularReward": "revealed.rewards.tabular",
 }
+_NEURAL = ("features", "hidden", "seed", "activation", "standardize", "state_labels")
 # those that are made again by their constructor, and its arguments; what older files do not say of them
-MADE_AGAIN = {"NeuralReward": ("revealed.rewards.neural", ("features", "hidden", "seed", "activation", "standardize"))}
+MADE_AGAIN = {"NeuralReward": ("revealed.rewards.neural", _NEURAL)}
 UNSAID = {"NeuralReward": {"standardize": False}}
 REWARDS = ("LinearReward", "TabularReward", "NeuralReward", "LinkSizeReward")
 ESTIMATORS = ("NFXP", "MCEIRL", "CCP", "NPL")
@@ -144,9 +147,11 @@ class Encoder:
             value = value.item()
         if value is None or type(value) in (bool, str):
             return value
+        if isinstance(value, Words):
+            return {"$words": value.parts}
         if type(value) in (int, float):
             return _number(value, where)
-        if type(value) in (list, tuple, range):
+        if type(value) in (list, tuple, range, Order):
             return self._sequence(value, where)
         if type(value) is dict:
             return self._dict(value, where)
@@ -155,12 +160,13 @@ class Encoder:
         return self._moment(value, where) or self._table(value, where)
 
     def _sequence(self, values: Any, where: str) -> Any:
-        if type(values) is not tuple:
+        if not isinstance(values, tuple):
             return self._entries(values, where)
+        told = {"derived": values.derived, "columns": list(values.columns)} if isinstance(values, Order) else {}
         if len(values) < LONG:
-            return {"$tuple": self._entries(values, where)}
+            return {"$tuple": self._entries(values, where)} | told
         name, known = self._name(values, where)
-        return {"$same": name} if known else {"$tuple": self._entries(values, where), "name": name}
+        return {"$same": name} if known else {"$tuple": self._entries(values, where), "name": name} | told
 
     def _entries(self, values: Any, where: str) -> list[Any]:
         if set(map(type, values)) <= {str, bool, type(None)}:

@@ -14,21 +14,27 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from revealed.alignment import same_matrix, same_moves
 from revealed.behaviour import Derivatives, Overall, Solved, solve_behaviour
 from revealed.bellman import SoftBellman, as_reward
-from revealed.checks import Floats, as_floats, as_number, is_index
+from revealed.checks import Floats, as_floats, as_number, remedy_for, require_floats, shown
 from revealed.errors import InvalidInput, InvalidOption, InvalidReward
 from revealed.inference import slopes_on
-from revealed.labels import listed, near, spell
+from revealed.labels import listed, near, require_declared, spell
 from revealed.mdp import MDP, require_mdp
+from revealed.naming import places
+from revealed.positions import by_position, in_order, labelled, same_labels
 from revealed.reestimation import with_transitions
 from revealed.rewards.base import Reward, align_reward, lift_reward, require_reward
+from revealed.starts import starts_of
 from revealed.transitions import EstimatedTransitions, TransitionSlopes
+from revealed.voices import either
 
 EPS = float(np.finfo(np.float64).eps)
 OF_ITSELF = float(np.cbrt(EPS))  # step of a central difference, in units of a parameter without a standard error
 OF_ERROR = 1e-3  # the same in standard errors, on whose scale the delta method takes functions to be straight
 ANOTHER_MODEL, ANOTHER_REWARD = "another model", "another reward"  # what changed, where nothing tells more
+ANOTHER_START, SAME_MODEL = "another start distribution", "the same model"
 
 
 @dataclass(frozen=True)
@@ -91,16 +97,17 @@ def as_setting(params: Any, names: tuple[str, ...]) -> Setting:
     for name, rule in pairs.items():
         number = as_number(rule)
         if not callable(rule) and not np.isfinite(number):
-            raise InvalidInput(f"params[{name!r}]", "a number, or a function of the estimate", repr(rule)[:60])
+            expected = "a number, or a function of the estimate"
+            raise InvalidInput(f"params[{name!r}]", expected, shown(rule), remedy=remedy_for(rule))
         changed[find_parameter(name, names)] = rule if callable(rule) else number
     return Setting(names, changed)
 
 
 def _all_of(params: Any, names: tuple[str, ...]) -> dict[str, float]:
-    numbers = as_floats(params)
-    if numbers is None or numbers.shape != (len(names),):
-        got = type(params).__name__ if numbers is None else f"shape {numbers.shape}"
-        raise InvalidInput("params", f"a dict from names to numbers or functions, or all {len(names)} numbers", got)
+    expected = f"a dict from names to numbers or functions, or all {len(names)} numbers"
+    numbers = require_floats("params", params, expected)
+    if numbers.shape != (len(names),):
+        raise InvalidInput("params", expected, f"shape {numbers.shape}")
     return dict(zip(names, numbers.tolist(), strict=True))
 
 
@@ -112,14 +119,8 @@ def find_parameter(name: Any, names: tuple[str, ...], argument: str = "params") 
 
 
 def find_action(mdp: MDP, action: Any) -> int:
-    """The position of an action that is given by its label or its index."""
-    spelled = [spell(label) for label in mdp.action_labels or ()]
-    if spell(action) in spelled:
-        return spelled.index(spell(action))
-    if is_index(action) and 0 <= action < mdp.n_actions:
-        return int(action)
-    known = f"one of {listed(spelled)}, or an index" if spelled else "an index"
-    raise InvalidInput("action", f"{known} in 0…{mdp.n_actions - 1}", repr(action), remedy=near(action, spelled))
+    """The position of an action that is given by its label, or by its index where no label could be meant."""
+    return int(places("action", [action], mdp.action_labels, mdp.n_actions, role="action")[0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,7 +157,7 @@ class Side:
         """(S, A) rewards."""
         if isinstance(self.reward, np.ndarray):
             return self.reward
-        return as_reward(self.mdp, self.reward.value(self.setting.value(theta)))
+        return as_reward(self.mdp, labelled(self.reward.value(self.setting.value(theta)), self.mdp))
 
     def derivatives(self, at: Solved, theta: Floats, n_psi: int, se: Floats | None = None) -> Derivatives:
         """In θ, whose standard errors are `se` (K,), and, where `n_psi` is not zero, in the transitions' ψ."""
@@ -204,28 +205,93 @@ def reward_jacobian(reward: Reward, theta: Floats, mdp: MDP, se: Floats | None =
 def sides(fit: Any, params: Any, mdp: Any, reward: Any, initial: Any) -> tuple[Side, Side, list[str]]:
     """(before, after, what changed in words)."""
     if params is None and mdp is None and reward is None:
-        remedy = 'As in params={"RC": 12.0}, mdp=fit.mdp.replace(discount=0.9), or reward=another.'
-        raise InvalidInput("counterfactual", "something that changes: params, mdp or reward", "nothing", remedy=remedy)
+        remedy = either(
+            'As in params={"RC": 12.0}, mdp=fit.mdp.replace(discount=0.9), or reward=another.',
+            "As in --set RC=12 or --discount 0.9.",
+        )
+        raise InvalidInput.conflict(
+            "counterfactual", "requires at least one change: params, mdp or reward", None, remedy
+        )
     before = estimated_side(fit, initial)
     setting = as_setting(params, before.setting.names)
     words = setting.words(fit.theta)
     model = fit.mdp
     if mdp is not None:
         require_mdp(mdp)
-        mdp = _named_alike(mdp, fit.mdp)
-        same_T = mdp.transitions is fit.mdp.transitions
-        told = f"discount {fit.mdp.discount:g} → {mdp.discount:g}" if mdp.discount != fit.mdp.discount else ""
-        words.append(told if same_T and told else ANOTHER_MODEL)
-        model = mdp
-    follows = before.estimated if model.estimated is before.estimated else None
+        model = _named_alike(mdp, fit.mdp).in_order_of(fit.mdp)
+        _require_one_order(fit.mdp, mdp, {"reward": reward, "initial": initial})
+        words += _changed(fit.mdp, model)
+    follows = before.estimated if _follows(fit.mdp if mdp is None else mdp, model, fit.mdp) else None
     new_reward = _reward_of(fit, model, reward, setting)
     words += [ANOTHER_REWARD] if reward is not None else []
-    return before, Side(model, new_reward, setting, *_start(fit, model, initial), follows, before.solver), words
+    return before, Side(model, new_reward, setting, *start_of(fit, model, initial), follows, before.solver), words
+
+
+def _changed(before: MDP, after: MDP) -> list[str]:
+    """What differs between two models, compared by what they say and not by whether they are one object."""
+    if not (same_moves(before, after) and np.array_equal(before.terminal, after.terminal)):
+        return [ANOTHER_MODEL]
+    words = []
+    if after.discount != before.discount:
+        words.append(f"discount {before.discount:g} → {after.discount:g}")
+    starts = [None if mdp.initial is None else mdp.initial.tolist() for mdp in (before, after)]
+    if starts[0] != starts[1]:
+        words.append(ANOTHER_START)
+    return words or [SAME_MODEL]
+
+
+def _follows(given: MDP, model: MDP, own: MDP) -> bool:
+    """Whether the transitions of a model (`given`, and in the order of the fit) are those that were estimated: the very
+    ones, or others that were estimated and say the same. A plain matrix stays as it is."""
+    if given.estimated is None or own.estimated is None:
+        return False
+    same = given.estimated is own.estimated or same_moves(model, own)
+    return same or (model is given and same_matrix(given.estimated.matrix, own.estimated.matrix))
+
+
+def _require_one_order(own: MDP, mdp: MDP, given: dict[str, Any]) -> None:
+    """Of two models in different orders, positions could mean either: what comes along must have labels."""
+    if mdp.in_order_of(own) is mdp:
+        return
+    for argument, value in given.items():
+        if value is not None and by_position(value) and not _same_everywhere(value):
+            role = next(r for r in ("state", "action") if not same_labels(_labels(own, r), _labels(mdp, r)))
+            orders = " and ".join(listed(_labels(model, role)) for model in (own, mdp))
+            expected = f"labels, because the two models have their {role}s in different orders ({orders})"
+            remedy = "Pass a Series or DataFrame with labels, or a model in the order of fit.mdp."
+            raise InvalidInput(argument, expected, "positions", remedy=remedy)
+
+
+def _same_everywhere(value: Any) -> bool:
+    """Whether an array holds one number only, so that its order does not matter."""
+    numbers = as_floats(value)
+    return numbers is not None and numbers.size > 0 and bool(np.all(numbers == numbers.reshape(-1)[0]))
+
+
+def _labels(mdp: MDP, role: str) -> Any:
+    return getattr(mdp.base or mdp, f"{role}_labels")
+
+
+def discount_notes(before: MDP, after: MDP) -> list[str]:
+    """A caveat where the two worlds weigh the future differently."""
+    if before.discount == after.discount:
+        return []
+    gammas = f"{before.discount:g} and {after.discount:g}"
+    return [
+        f"welfare and values are sums discounted by {gammas}: their change does not say whether agents are better off. "
+        "Compare choices, or worlds with one discount."
+    ]
 
 
 def _named_alike(mdp: MDP, own: MDP) -> MDP:
-    """Another model of the same states and actions is spoken of by the same labels, unless it has its own."""
+    """Another model of the same states and actions is spoken of by the same labels, unless it has its own. One without
+    labels knows positions, which need an order that was declared."""
     model, known = mdp.base or mdp, own.base or own
+    for role in ("state", "action"):
+        labels, others = _labels(own, role), _labels(mdp, role)
+        if labels is None or others is None:
+            require_declared("mdp", role, labels, "a model by position")
+            require_declared("mdp", role, others, "a fit by position", where="its own data")
     states = known.state_labels if model.n_states == known.n_states else None
     return mdp.with_labels(states, known.action_labels if model.n_actions == known.n_actions else None)
 
@@ -235,46 +301,52 @@ def estimated_side(fit: Any, initial: Any, setting: Setting | None = None) -> Si
     setting = Setting(tuple(fit.reward_model.names), {}) if setting is None else setting
     reward = lift_reward(fit.reward_model, fit.mdp)
     solver = fit.options.get("solver", "auto")
-    return Side(fit.mdp, reward, setting, *_start(fit, fit.mdp, initial), fit.mdp.estimated, solver)
+    return Side(fit.mdp, reward, setting, *start_of(fit, fit.mdp, initial), fit.mdp.estimated, solver)
 
 
-def _start(fit: Any, mdp: MDP, initial: Any) -> tuple[Floats, str]:
-    """`initial`, else the model's own, else where the data started, else evenly; and which of these in words."""
-    if initial is not None:
-        return mdp.start(initial), "as given"
-    if mdp.initial is not None:
-        return mdp.initial, "the model's start distribution"
-    starts = _observed_starts(fit, mdp)
-    if starts.size == mdp.n_states and starts.sum() > 0.0:
-        return mdp.start(starts / starts.sum()), "where the data started"
-    return mdp.start(), "all states alike"
-
-
-def _observed_starts(fit: Any, mdp: MDP) -> Floats:
-    """Where the data started; on a horizon that is not the data's own, in its first period."""
-    starts: Floats = fit.demonstrations.starts
-    if starts.size == mdp.n_states:
-        return starts
-    if fit.mdp.base is not None:
-        starts = np.asarray(np.bincount(fit.mdp.base_state, weights=starts), dtype=np.float64)
-    later = mdp.n_states - starts.size if mdp.base is not None and mdp.base.n_states == starts.size else 0
-    return np.append(starts, np.zeros(later))
+def start_of(fit: Any, mdp: MDP, initial: Any = None) -> tuple[Floats, str]:
+    """Where agents start, and which start that is in words."""
+    found = starts_of(mdp, initial, fit.demonstrations, fit.mdp)
+    return found.weights, found.words
 
 
 def _reward_of(fit: Any, mdp: MDP, reward: Any, setting: Setting) -> Reward | Floats:
     """The new reward, or the fit's own, on the new model."""
     if reward is None:
-        return _fitting(fit.reward_model, mdp, "reward= must come along: one that fits the new model.")
-    if as_floats(reward) is None:
+        _require_own_states(fit, mdp)
+        return _fitting(fit.reward_model, mdp, _NEW_REWARD)
+    if not hasattr(reward, "shape") and not isinstance(reward, list | tuple):
         require_reward(reward)
         if reward.n_params != fit.theta.size:
             expected = f"a reward of {fit.theta.size} parameters, those of the fit"
             raise InvalidReward("reward", expected, f"{reward.n_params}", remedy="Or pass numbers: an (S, A) array.")
         return _fitting(reward, mdp, None)
     if setting.changed:
-        raise InvalidOption("params", "None where rewards are given as numbers", "both", remedy="Pass one of them.")
-    table = np.asarray(as_floats(reward))
-    return as_reward(mdp, mdp.lift(table) if mdp.base is not None and len(table) == mdp.base.n_states else table)
+        remedy = "Pass one of them."
+        raise InvalidOption.conflict("params", "cannot be combined with `reward` given as numbers", remedy=remedy)
+    given = in_order(mdp, reward, "reward", error=InvalidReward)
+    table = require_floats("reward", given, "a reward, or an (S, A) array of numbers", InvalidReward)
+    lifts = mdp.base is not None and table.ndim > 0 and len(table) == mdp.base.n_states
+    return as_reward(mdp, labelled(mdp.lift(table) if lifts else table, mdp))
+
+
+def _require_own_states(fit: Any, mdp: MDP) -> None:
+    """A reward that is known by position goes to a model of the fit's own states and actions only."""
+    if getattr(fit.reward_model, "state_labels", None) is not None or mdp is fit.mdp:
+        return  # matched by label
+    for role in ("state", "action"):
+        here, there = _labels(fit.mdp, role), _labels(mdp, role)
+        if not same_labels(here, there):
+            known = set(map(spell, here))
+            odd = next((label for label in there if spell(label) not in known), there[0])
+            expected = f"the {role}s of the fit's model ({listed(here)})"
+            raise InvalidInput("mdp", expected, f"others ({listed(there)})", f"{role} {odd!r}", _NEW_REWARD)
+
+
+_NEW_REWARD = either(
+    "reward= must come along: one that fits the new model.",
+    "The new model must have the states and actions of the fit.",
+)
 
 
 def _fitting(reward: Reward, mdp: MDP, remedy: str | None) -> Reward:

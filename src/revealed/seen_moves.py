@@ -21,6 +21,7 @@ from revealed.errors import InvalidDemonstrations
 from revealed.naming import never_left, pair_in_words
 from revealed.tables import sparse_table
 from revealed.transitions import EstimatedTransitions, TransitionSlopes
+from revealed.voices import arg, marked
 
 TOGETHER = "all agents together"
 
@@ -48,7 +49,7 @@ def moves_of(demos: Demonstrations) -> Moves:
     """The moves in demonstrations, from single steps where they were kept, else from the counts of moves."""
     if demos.transition_counts.nnz == 0:
         remedy = "Build them from trajectories or a frame; one more state than actions tells where the last one led."
-        remedy = " ".join(demos.notes) or remedy  # a frame without moves has told why
+        remedy = " ".join(map(marked, demos.notes)) or remedy  # a frame without moves has told why
         raise InvalidDemonstrations("demonstrations", "decisions whose next state was seen", "none", remedy=remedy)
     steps = demos.steps
     if steps is None:
@@ -145,10 +146,10 @@ class SeenMoves:
         taken = demos.counts.reshape(-1)
         lost = self.unknown[taken[self.unknown] > 0]
         if lost.size:
-            raise InvalidDemonstrations(
+            rule = f"cannot be infeasible: {lost.size} pairs were taken {taken[lost].sum():g} times"
+            raise InvalidDemonstrations.conflict(
                 "unseen",
-                '"infeasible" only of pairs that were never taken',
-                f"{lost.size} pairs that were taken {taken[lost].sum():g} times, but never with their next state",
+                f"{rule}, but never with their next state",
                 pair_in_words(self, *divmod(int(lost[0]), self.n_actions)),
                 self._remedy(lost // self.n_actions),
             )
@@ -157,14 +158,15 @@ class SeenMoves:
         """What can be done for pairs of these states: of one that was never left, smoothing has nothing to go by."""
         never = np.setdiff1d(states, self.pair // self.n_actions)
         if never.size == 0:
-            return 'Tell where last decisions led (next_state=), or fill the pairs: smoothing=1.0, or unseen="stay".'
+            fill = f"{arg('smoothing', 1.0)}, or {arg('unseen', 'stay')}"
+            return f"Tell where last decisions led ({arg('next_state')}), or fill the pairs: {fill}."
         return f"{never_left(self, never)} {_NEVER_LEFT}"
 
 
 _NEVER_LEFT = (
-    'Let them stay there (unseen="stay"), tell where last decisions led (next_state=, with a state of its own for '
-    "the end), average over nearby states (coordinates=), or leave the decisions out: trajectories may end with a "
-    "state that has none."
+    f"Let them stay there ({arg('unseen', 'stay')}), tell where last decisions led ({arg('next_state')}, with a state "
+    f"of its own for the end), average over nearby states ({arg('coordinates')}), or leave the decisions out: "
+    "trajectories may end with a state that has none."
 )
 
 

@@ -22,6 +22,7 @@ ELSEWHERE = {
 }
 ELSEWHERE |= dict.fromkeys(("next_state", "weight", "period", "gaps", "bins", "feature_state", "constants"), "")
 ELSEWHERE |= dict.fromkeys(("transitions", "probability", "smoothing", "kernel", "unseen", "terminal", "horizon"), "")
+ELSEWHERE |= {"episode": "Each trip is one.", "first_time": ""}
 
 
 def require_effect(options: Description, said: Mapping[str, Any], method: str | None) -> None:
@@ -29,8 +30,7 @@ def require_effect(options: Description, said: Mapping[str, Any], method: str | 
     for names, has_effect, needed in _effects(options, method):
         for name in names:
             if name in said and said[name] != type(options).__dataclass_fields__[name].default and not has_effect:
-                got = f"{flag(name)} {said[name]}"
-                raise InvalidOption(flag(name), needed, f"{got}, which would have no effect")
+                raise InvalidOption.conflict(flag(name), f"requires {needed}")
 
 
 def _effects(one: Description, method: str | None) -> list[tuple[tuple[str, ...], bool, str]]:
@@ -38,14 +38,14 @@ def _effects(one: Description, method: str | None) -> list[tuple[tuple[str, ...]
     steps = method in (None, "ccp", "npl") or one.weighting == "occupancy" or one.start == "ccp"
     drawn = one.errors == "bootstrap"
     return [
-        (("start",), method in (None, "nfxp", "mce-irl"), "--method nfxp"),
-        (("updates",), method in (None, "npl"), "--method npl"),
-        (("first_step",), steps, "--method ccp or npl"),
-        (("reps",), drawn, "--errors bootstrap"),
-        (("seed",), drawn or one.reward == "neural" or method is None, "--errors bootstrap or --reward neural"),
-        (("probability",), one.transitions is not None, "--transitions FILE"),
-        (("unseen",), one.transitions is None, "estimated transitions (no --transitions)"),
-        (("feature_state",), one.features is not None, "--features FILE"),
+        (("start",), method in (None, "nfxp", "mce-irl"), "`--method nfxp`"),
+        (("updates",), method in (None, "npl"), "`--method npl`"),
+        (("first_step",), steps, "`--method ccp` or `--method npl`"),
+        (("reps",), drawn, "`--errors bootstrap`"),
+        (("seed",), drawn or one.reward == "neural" or method is None, "`--errors bootstrap` or `--reward neural`"),
+        (("probability",), one.transitions is not None, "`--transitions FILE`"),
+        (("unseen",), one.transitions is None, "estimated transitions (no `--transitions`)"),
+        (("feature_state",), one.features is not None, "`--features FILE`"),
     ]
 
 
@@ -56,54 +56,59 @@ def require_sense(one: Description) -> None:
     else:
         _require_panel(one)
     if one.cluster and one.errors not in (None, "cluster", "bootstrap"):
-        raise InvalidOption("--cluster", "--errors cluster or bootstrap", f"--errors {one.errors}")
+        rule = f"requires `--errors cluster` or `--errors bootstrap`, not `--errors {one.errors}`"
+        raise InvalidOption.conflict("--cluster", rule)
     for name in ("hidden", "activation"):
         if getattr(one, name) != getattr(Description, name) and one.reward != "neural":
-            raise InvalidOption(flag(name), "a neural reward", one.reward or "linear", remedy="Add --reward neural.")
+            raise InvalidOption.conflict(flag(name), "requires `--reward neural`")
 
 
 def _require_panel(one: Description) -> None:
     for name in ROADS:
         if _given(one, name):
-            raise InvalidOption(flag(name), "a road network", "none", remedy="Give --network FILE.")
+            raise InvalidOption.conflict(flag(name), "requires a road network: `--network FILE`")
     if one.goal and one.horizon:
-        raise InvalidOption("--horizon", "trips without --goal, at which they end", f"{one.horizon}")
+        raise InvalidOption.conflict("--horizon", "cannot be combined with `--goal`, where trips end")
+    if one.first_time is not None and not one.horizon:
+        raise InvalidOption.conflict("--first-time", "requires `--horizon`, the number of periods")
     if one.transitions and (one.smoothing or one.kernel):
         option = "--smoothing" if one.smoothing else "--kernel"
-        raise InvalidOption(option, "estimated transitions", "a table of them", remedy="Leave --transitions out.")
+        rule = "cannot be combined with `--transitions`: it smooths transitions that are estimated"
+        raise InvalidOption.conflict(option, rule)
     if one.smoothing and one.kernel:
-        raise InvalidOption("--kernel", "one way to smooth transitions", "--smoothing as well")
+        raise InvalidOption.conflict("--kernel", "cannot be combined with `--smoothing`")
     if one.coordinates and not one.features:
-        raise InvalidOption("--coordinates", "columns of a features file", "no --features")
+        raise InvalidOption.conflict("--coordinates", "requires `--features FILE`, whose columns they are")
     _require_features(one, one.reward or "linear")
 
 
 def _require_features(one: Description, kind: str) -> None:
     alone = one.constants and kind == "linear"  # a constant for each action but the first is a reward, too
     if kind != "tabular" and not one.features and not one.bins and not alone:
-        remedy = "Give --features FILE, or --reward tabular for one weight per state."
-        raise InvalidOption("--features", f"features for a {kind} reward", "nothing", remedy=remedy)
+        remedy = "Or use --reward tabular, one weight per state."
+        raise InvalidOption.conflict("--features", f"is required for a {kind} reward", remedy=remedy)
     if one.constants and kind != "linear":
-        raise InvalidOption("--constants", "a linear reward", kind)
+        raise InvalidOption.conflict("--constants", f"requires a linear reward, not `--reward {kind}`")
     if one.columns and not one.features and not one.bins:
-        raise InvalidOption("--columns", "columns of a features file, or of bins", "neither")
+        raise InvalidOption.conflict("--columns", "requires `--features` or `--bins`")
 
 
 def _require_roads(one: Description) -> None:
     for name, remedy in ELSEWHERE.items():
         if _given(one, name):
-            got = ", ".join(map(str, v)) if isinstance(v := getattr(one, name), tuple) else str(v)
-            raise InvalidOption(flag(name), "nothing on a road network", got, remedy=remedy or None)
+            raise InvalidOption.conflict(flag(name), "does not apply to a road network", remedy=remedy or None)
     if one.discount != 1.0:
-        raise InvalidOption("--discount", "1 on a road network, where every trip arrives", repr(one.discount))
+        raise InvalidOption.conflict(
+            "--discount", f"must be 1 on a road network, not {one.discount:g}: every trip arrives"
+        )
     for name in ("from_node", "to_node", "nodes", "u_turns"):
         if _given(one, name) and not one.network:
-            raise InvalidOption(flag(name), "a file of links", "turns alone", remedy="Give --network FILE.")
+            raise InvalidOption.conflict(flag(name), "requires `--network FILE`: turns alone have no nodes")
     for name in ("turn_from", "turn_to"):
         if _given(one, name) and not one.turns:
-            raise InvalidOption(flag(name), "a file of turns", "none", remedy="Give --turns FILE.")
+            raise InvalidOption.conflict(flag(name), "requires `--turns FILE`")
     if one.columns and one.reward == "tabular":
-        raise InvalidOption("--columns", "a reward of attributes", "--reward tabular, one weight per link")
+        raise InvalidOption.conflict("--columns", "cannot be combined with `--reward tabular`, one weight per link")
 
 
 def _given(one: Description, name: str) -> bool:

@@ -18,6 +18,7 @@ from unicodedata import combining, east_asian_width
 from revealed.checks import require_count
 from revealed.gates import require_function, require_list
 from revealed.latex import tabular
+from revealed.voices import words
 
 if TYPE_CHECKING:
     from revealed.page import Html
@@ -47,6 +48,9 @@ class Sheet:
     right: tuple[Pair, ...] = ()
     notes: tuple[str, ...] = ()
     title: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "notes", tuple(map(words, self.notes)))
 
     @property
     def rows(self) -> list[Row]:

@@ -1,4 +1,4 @@
-"""Transitions estimated where data are thin: smoothed towards what happens in the state anyhow (theory N5a), or
+"""Transitions where data are thin: smoothed towards what happens in the state under any action (theory N5a), or
 averaged over what the same action did nearby (theory N5b). Neither has parameters; both stay sparse."""
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from revealed.checks import Bools, Floats, Ints, as_floats
+from revealed.checks import Bools, Floats, Ints, require_floats
 from revealed.demonstrations import Demonstrations
 from revealed.errors import InvalidInput
 from revealed.kernels import (
@@ -21,8 +21,10 @@ from revealed.kernels import (
     scaled_rows,
 )
 from revealed.labels import find
+from revealed.positions import in_order
 from revealed.seen_moves import Moves, WithoutParameters
 from revealed.transitions.estimated import NO_PAIRS
+from revealed.voices import arg, either
 
 
 class SmoothedFrequencies(WithoutParameters):
@@ -91,7 +93,8 @@ class KernelAverages(WithoutParameters):
         return (self.taken_as_known("kernel estimates of transitions"),)
 
     def _remedy(self, states: Ints) -> str:
-        return 'Tell where last decisions led (next_state=), or let such pairs stay where they are (unseen="stay").'
+        stay = f"let such pairs stay where they are ({arg('unseen', 'stay')})"
+        return f"Tell where last decisions led ({arg('next_state')}), or {stay}."
 
     def filled(self, pairs: Ints) -> str:
         far = int(np.isin(pairs, self._found[1]).sum())
@@ -148,10 +151,12 @@ def as_coordinates(coordinates: Any, demos: Demonstrations) -> Floats:
     index = getattr(coordinates, "index", None)
     if demos.state_labels is not None and hasattr(coordinates, "iloc") and index is not None:
         coordinates = coordinates.iloc[find("coordinates", demos.state_labels, list(index), "state")]
-    nodes = as_floats(coordinates)
-    if nodes is None or nodes.ndim not in (1, 2) or len(nodes) != demos.n_states or 0 in nodes.shape:
-        got = type(coordinates).__name__ if nodes is None else f"shape {nodes.shape}"
-        raise InvalidInput("coordinates", f"numbers of shape ({demos.n_states}, d), a row per state", got)
+    else:
+        coordinates = in_order(demos, coordinates, "coordinates", ("state",))
+    expected = f"numbers of shape ({demos.n_states}, d), a row per state"
+    nodes = require_floats("coordinates", coordinates, expected)
+    if nodes.ndim not in (1, 2) or len(nodes) != demos.n_states or 0 in nodes.shape:
+        raise InvalidInput("coordinates", expected, f"shape {nodes.shape}")
     nodes = nodes.reshape(demos.n_states, -1)
     bad = np.argwhere(~np.isfinite(nodes))
     if bad.size:
@@ -162,12 +167,12 @@ def as_coordinates(coordinates: Any, demos: Demonstrations) -> Floats:
 
 def as_bandwidths(bandwidth: Any, nodes: Floats) -> Floats:
     """(2, d): of φ and ψ along each axis, from one number, two, or a table of both."""
-    h = as_floats(bandwidth)
     d = nodes.shape[1]
-    if h is not None and h.shape in ((), (2,)):
+    expected = f"a positive number, two (of φ and ψ), or a (2, {d}) table, in units of the coordinates"
+    h = require_floats("bandwidth", bandwidth, expected, remedy=_suggestion(nodes))
+    if h.shape in ((), (2,)):
         h = np.repeat(np.broadcast_to(h, (2,))[:, None], d, axis=1)
-    if h is None or h.shape != (2, d) or not np.all(np.isfinite(h) & (h > 0.0)):
-        expected = f"a positive number, two (of φ and ψ), or a (2, {d}) table, in units of the coordinates"
+    if h.shape != (2, d) or not np.all(np.isfinite(h) & (h > 0.0)):
         raise InvalidInput("bandwidth", expected, repr(bandwidth)[:60], remedy=_suggestion(nodes))
     return h
 
@@ -181,4 +186,5 @@ def _suggestion(nodes: Floats) -> str | None:
         return None
     distance: Any = KDTree(distinct).query(distinct, k=2)[0]
     step = float(np.median(distance[:, 1]))
-    return f"Neighbouring states are about {step:.3g} apart: try bandwidth=({step:.3g}, {step / 2:.3g})."
+    pair = either(f"bandwidth=({step:.3g}, {step / 2:.3g})", f"--kernel {step:.3g}")
+    return f"Neighbouring states are about {step:.3g} apart: try {pair}."

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
 
@@ -46,9 +47,12 @@ def form_of(item: Any) -> tuple[str, ...] | None:
     """The names of a step's parts; None for what is no step."""
     if not isinstance(item, tuple | list) or not 4 <= len(item) <= 7:
         return None
+    obs, reward = item[0], item[2]
     flags = {k for k in range(3, len(item)) if _is_flag(item[k])}
-    if _is_flag(item[2]) and len(item) < 6:
+    if _is_flag(reward) and len(item) < 6:
         return None  # what env.step returns: (obs, reward, terminated, truncated, info)
+    if _is_flag(obs) and len(item) < 7 and flags == {3, 4}:
+        return None  # observations that are flags: (…, terminated, truncated, …) or (…, next_obs, done, …)
     alike = (form for form in FORMS if len(form) == len(item))
     return next((form for form in alike if {form.index(name) for name in FLAGS if name in form} == flags), None)
 
@@ -86,6 +90,35 @@ def as_flat(steps: Sequence[Step]) -> SimpleNamespace:
     )
 
 
+def same(one: Any, other: Any) -> bool:
+    """Whether two observations are the same."""
+    if isinstance(one, Mapping):
+        return isinstance(other, Mapping) and all(key in other and same(one[key], other[key]) for key in one)
+    return bool(np.array_equal(np.asarray(one), np.asarray(other)))
+
+
+def require_order(steps: Sequence[Step]) -> None:
+    """The next observation stands behind the reward. Where steps follow each other only if it stands before, or what
+    stands there looks like observations and the other does not, they were written in another order."""
+    going = [(a, b) for a, b in pairwise(steps) if not (a.terminated or a.truncated)]
+    follows = all(same(a.led[0], b.obs) for a, b in going)
+    swapped = bool(going) and not follows and all(same(a.reward, b.obs) for a, b in going)
+    alike = all(_kind(step.reward) == _kind(step.obs) != _kind(step.led[0]) for step in steps)
+    if swapped or alike:
+        remedy = "Swap the two: next_obs goes behind the reward."
+        expected = "steps (obs, action, reward, next_obs, …)"
+        raise InvalidDemonstrations(
+            "episodes", expected, "what looks like (obs, action, next_obs, reward, …)", remedy=remedy
+        )
+
+
+def _kind(value: Any) -> Any:
+    """What an observation or a reward is made of, roughly."""
+    if isinstance(value, Mapping | str | tuple):
+        return type(value).__name__
+    return np.ndim(value), np.asarray(value).dtype.kind
+
+
 def from_dict(item: Any) -> Any:
     """A dict of arrays with the attributes that its keys name, where they are those of Minari or imitation; else as it
     came."""
@@ -115,6 +148,8 @@ def remedy_for(item: Any) -> str | None:
         return None
     if len(item) == 2:
         return "Pairs (states, actions) go to Demonstrations.from_trajectories."
+    if 5 <= len(item) <= 6 and _is_flag(item[0]):
+        return "Observations that are True or False look like flags of an end: write them as 0 and 1."
     if len(item) in (4, 5) and _is_flag(item[2]):
         return f"What env.step returns lacks the action and what it was chosen on: write {STEP}."
     if 4 <= len(item) <= 7:

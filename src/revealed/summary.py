@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from revealed.agent_groups import FEW
-from revealed.checks import as_number
-from revealed.errors import InvalidOption, RevealedError
+from revealed.checks import require_share
+from revealed.errors import RevealedError
 from revealed.estimates import Estimates, FitLike, read_estimates, read_transitions
 from revealed.first_step import Frequency, GoalLogit, Kernel, Logit, Smoothed, describe_step, step_named
 from revealed.labels import how_many
 from revealed.sheet import Pair, Printed, Row, Sheet, number_column, probability, ratio
+from revealed.voices import either, words
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,9 +33,7 @@ class Summary(Printed):
     """The printed form of a fit; `print(fit.summary())`, or by itself in a notebook."""
 
     def __init__(self, fit: FitLike, alpha: float = 0.05) -> None:
-        if not 0.0 < as_number(alpha) < 1.0:
-            raise InvalidOption("alpha", "a number between 0 and 1", repr(alpha))
-        self._fit, self._alpha = fit, float(alpha)
+        self._fit, self._alpha = fit, require_share("alpha", alpha)
 
     def to_frame(self) -> pd.DataFrame:
         """coef, std err, z, P>|z|, lower, upper per parameter; NaN where there are no standard errors.
@@ -127,7 +126,7 @@ def _left_facts(fit: FitLike) -> tuple[Pair, ...]:
         ("First step", first_step_word(fit)),
         ("States, actions", f"{fit.mdp.n_states}, {fit.mdp.n_actions}"),
         ("Discount", f"{fit.mdp.discount:.10g}"),
-        ("Penalty l2", f"{l2:g}" if l2 else ""),
+        ("Penalty l2", f"{l2:.3g}" if l2 else ""),
         ("Status", fit.status.code),
         (
             "Iterations",
@@ -262,7 +261,7 @@ def _bootstrap_words(fit: FitLike) -> str:
 
 def status_notes(fit: FitLike) -> list[str]:
     """How the fit ended, and each thing to know beside it."""
-    return [f"{fit.status.code}: {fit.status.message}", *(f"Note: {note}" for note in fit.status.notes)]
+    return [f"{fit.status.code}: " + fit.status.message, *("Note: " + note for note in fit.status.notes)]
 
 
 def poor_notes(fit: FitLike) -> list[str]:
@@ -354,7 +353,7 @@ def first_step_note(fit: FitLike) -> str:
     if trust != "size":
         return _GIVEN if trust else ""
     note = _RESAMPLED if fit.errors[0] == "bootstrap" else _FIRST_STEP
-    return f"{note} {_APART}" if step == "kernel" or isinstance(step, Kernel) else note
+    return note + " " + _APART if step == "kernel" or isinstance(step, Kernel) else note
 
 
 def _identification_notes(fit: FitLike) -> list[str]:
@@ -388,10 +387,11 @@ _FEW_CLUSTERS = (
     "Standard errors from few clusters ({n}, by {by}) tend to be too small: read z against a t distribution with {df} "
     "degrees of freedom at most."
 )
-_FIRST_STEP = (
+_FIRST_STEP = words(
     "These standard errors are asymptotically valid (the first step enters with zero derivative) but ignore "
-    'finite-sample bias, which can be large. fit.with_errors("bootstrap") re-estimates the first step in every '
-    "replication; it measures spread, not bias."
+    "finite-sample bias, which can be large. "
+    + either('fit.with_errors("bootstrap")', "--errors bootstrap")
+    + " re-estimates the first step in every replication; it measures spread, not bias."
 )
 _RESAMPLED = (
     "The bootstrap measures spread, not the bias that a noisy first step brings in finite samples, which can be large."
@@ -402,7 +402,7 @@ _FORM = (
     "not remove."
 )
 _GIVEN = "π̃ was given and is taken as true: the standard errors hold for choice probabilities that are known."
-_SHRUNK = "Standard errors do not cover the shrinkage by the penalty (l2 = {l2:g}): the estimates are biased to zero."
+_SHRUNK = "Standard errors do not cover the shrinkage by the penalty (l2 = {l2:.3g}): the estimates are biased to zero."
 _UNSEEN = "since choices do not identify the parameter by itself."
 _UNENDED = "since the search did not come to its end."
 _UNTOLD = "–: no standard error of a transition parameter, since the moves seen do not tell it from others."

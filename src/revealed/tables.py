@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from revealed.checks import Floats, as_floats
+from revealed.checks import Floats, require_floats
 from revealed.errors import InvalidDemonstrations
+
+MOST = 1e100  # decisions, of which squares and sums still are numbers
 
 
 def sparse_table(data: Any, rows: Any, columns: Any, shape: tuple[int, int]) -> sp.csr_array:
@@ -23,15 +25,21 @@ def sum_rows(table: sp.csr_array) -> Floats:
 
 def as_counts(counts: Any) -> Floats:
     """An (S, A) table of visits as a user gives it."""
-    table = as_floats(counts)
-    if table is None:
-        raise InvalidDemonstrations("counts", "an (S, A) array of counts", type(counts).__name__)
+    table = require_floats("counts", counts, "an (S, A) array of counts", InvalidDemonstrations)
     if table.ndim != 2 or 0 in table.shape:
         raise InvalidDemonstrations("counts", "an (S, A) array of counts", f"shape {table.shape}")
     bad = ~np.isfinite(table) | (table < 0)
     if bad.any():
         s, a = (int(i) for i in np.argwhere(bad)[0])
         raise InvalidDemonstrations("counts", "finite counts >= 0", table[s, a], f"state {s}, action {a}")
-    if table.sum() == 0:
+    if not table.any():
         raise InvalidDemonstrations("counts", "at least one decision", "all zero")
+    require_countable("counts", table)
     return table
+
+
+def require_countable(argument: str, numbers: Floats) -> None:
+    """Numbers >= 0 that may be added up and multiplied with log-probabilities without leaving float64."""
+    if np.max(numbers, initial=0.0) > MOST or np.sum(numbers) > MOST:
+        got = f"numbers up to {np.max(numbers):g}"
+        raise InvalidDemonstrations(argument, f"numbers that sum to at most {MOST:g}", got, remedy="Rescale them.")

@@ -1,8 +1,10 @@
-"""Trajectories as a user writes them, (states, actions) pairs, checked and taken apart into single steps."""
+"""Trajectories as a user writes them, (states, actions) pairs or lists of (state, action) steps, checked and taken
+apart into single steps. What could be read in both ways is refused with both readings.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,12 +12,13 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from revealed.checks import Floats, Ints, as_list, is_index, require_count
+from revealed.checks import Floats, Ints, as_list, is_index, require_array, require_count, require_whole
 from revealed.errors import InvalidDemonstrations
 from revealed.gates import require_memory
-from revealed.labels import find, plain
-from revealed.naming import Labels, is_label
+from revealed.labels import plain
+from revealed.naming import Labels, is_label, places
 from revealed.tables import sparse_table
+from revealed.voices import either
 
 
 @dataclass(frozen=True)
@@ -23,8 +26,9 @@ class Steps:
     """One entry per decision: whose, when, where, what, where it led (−1: not seen), whether a trajectory starts.
 
     `row` is where it came from in a frame, `weight` how often it counts, `goal` the state that the trip is heading for;
-    None where there was no frame, where each counts once, where trips have no goals. Trajectories follow each other:
-    the steps of one stand together, in the order of time.
+    None where there was no frame, where each counts once, where trips have no goals. `entry` is when its trajectory
+    entered, as the frame has it, unless it was said which time is period 0. Trajectories follow each other: the steps
+    of one stand together, in the order of time; there may be gaps in it.
     """
 
     agent: Ints
@@ -36,6 +40,7 @@ class Steps:
     row: Ints | None = None
     weight: Floats | None = None
     goal: Ints | None = None
+    entry: npt.NDArray[Any] | None = None
 
     def __getitem__(self, which: Any) -> Steps:
         """Some of the steps."""
@@ -56,13 +61,19 @@ class Written:
 
 
 def read_trajectories(
-    trajectories: Any, n_states: int, n_actions: int, ids: Any, next_state: Any, goal: Any
+    trajectories: Any, n_states: int, n_actions: int, ids: Any, next_state: Any, goal: Any, goes_on: Any = None
 ) -> Written:
-    """Steps of (states, actions) pairs; `Demonstrations.from_trajectories` explains the arguments."""
+    """Steps of (states, actions) pairs; `Demonstrations.from_trajectories` explains the arguments.
+
+    `goes_on` tells which trajectories are the rest of the one before them, with decisions between them that were not
+    seen: these are no starts.
+    """
     require_count("n_states", n_states, error=InvalidDemonstrations)
     require_count("n_actions", n_actions, error=InvalidDemonstrations)
     require_memory("n_states, n_actions", (n_states, n_actions), int(n_states) * int(n_actions), InvalidDemonstrations)
-    pairs = [as_pair(i, t, n_states, n_actions) for i, t in enumerate(as_list(trajectories) or ())]
+    written = [list(one) if isinstance(one, Iterator) else one for one in as_list(trajectories) or ()]
+    steps_each = are_steps(written, n_states, n_actions)
+    pairs = [as_pair(i, t, n_states, n_actions, steps_each[i]) for i, t in enumerate(written)]
     if not pairs:
         expected = "at least one trajectory, a (states, actions) pair"
         raise InvalidDemonstrations("trajectories", expected, repr(trajectories)[:60])
@@ -71,6 +82,7 @@ def read_trajectories(
     after = one_each("next_state", [None] * n if next_state is None else next_state, n)
     if not all(isinstance(name, Hashable) for name in names):
         raise InvalidDemonstrations("ids", "names or numbers", repr(names[:3]))
+    goes_on = [bool(goes_on and goes_on[i] and names[i] == names[i - 1]) for i in range(n)]
     code = {name: k for k, name in enumerate(dict.fromkeys(names))}
     steps = _joined([steps_of(i, code[names[i]], *pairs[i], after[i], n_states) for i in range(n)])
     if steps.state.size == 0:
@@ -79,7 +91,10 @@ def read_trajectories(
         goals = np.repeat(as_goals(goal, n, n_states), [len(actions) for _, actions in pairs])
         steps = replace(steps, goal=goals)
     # a trip without a decision is over before it begins; it is heading nowhere
-    began = [s[0] for s, a in pairs if len(s) and (goal is None or len(a))]
+    began = [
+        s[0] for (s, a), rest in zip(pairs, goes_on, strict=True) if len(s) and not rest and (goal is None or len(a))
+    ]
+    steps = _with_rests(steps, [len(actions) for _, actions in pairs], goes_on)
     return Written(steps, np.bincount(began, minlength=n_states).astype(np.float64), tuple(code))
 
 
@@ -88,15 +103,28 @@ def _joined(parts: list[Steps]) -> Steps:
     return Steps(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in given})
 
 
+def _with_rests(steps: Steps, lengths: list[int], goes_on: Any) -> Steps:
+    """Pieces that go on belong to the trajectory before them, and come after it."""
+    if not any(goes_on):
+        return steps
+    first, time, at, clock = steps.first.copy(), steps.time.copy(), 0, 0
+    for length, rest in zip(lengths, goes_on, strict=True):
+        if rest and length and clock:
+            first[at], time[at : at + length] = False, time[at : at + length] + clock
+        clock = (clock if rest else 0) + length
+        at += length
+    return replace(steps, first=first, time=time)
+
+
 def as_goals(goal: Any, n: int, n_states: int, labels: Labels = None, each: str = "trajectory") -> Ints:
     """The goal of each of n trajectories, from one per trajectory or one for all: indices, or labels of a model."""
     alone = is_index(goal) or is_label(goal, labels)
     goals = [goal] * n if alone else one_each("goal", goal, n)
-    if labels is not None and not any(is_index(one) for one in goals):
-        return find("goal", goals, labels, what=each, error=InvalidDemonstrations)
+    if labels is not None:
+        return places("goal", goals, labels, n_states, InvalidDemonstrations, each=each)
     bad = next((i for i, one in enumerate(goals) if not is_index(one) or not 0 <= one < n_states), None)
     if bad is not None:
-        expected = f"states, indices in 0…{n_states - 1}" + ("" if labels is None else ", or labels of all")
+        expected = f"states, indices in 0…{n_states - 1}"
         raise InvalidDemonstrations("goal", expected, repr(plain(goals[bad]))[:60], f"{each} {bad}")
     return np.array(goals, dtype=np.intp)
 
@@ -109,11 +137,67 @@ def one_each(name: str, values: Any, n: int) -> list[Any]:
     return listed
 
 
-def as_pair(i: int, trajectory: Any, n_states: int, n_actions: int) -> tuple[Ints, Ints]:
+def are_steps(written: Any, n_states: int, n_actions: int) -> list[bool]:
+    """Which trajectories are lists of (state, action) steps, not (states, actions) pairs. One that could be both is
+    what the others are; where they do not tell, it is refused."""
+    forms = [_readings(trajectory, n_states, n_actions) for trajectory in written]
+    told = {form[0] for form in forms if len(form) == 1}
+    unclear = next((i for i, form in enumerate(forms) if len(form) > 1), None)
+    if unclear is not None and len(told) != 1:
+        raise _two_readings(unclear, written[unclear])
+    return [(form if len(form) == 1 else tuple(told))[0] == "steps" for form in forms]
+
+
+def _readings(trajectory: Any, n_states: int, n_actions: int) -> tuple[str, ...]:
+    """`("pair",)`, `("steps",)`, or both. A tuple of two lists or arrays is a pair, as documented."""
+    if isinstance(trajectory, tuple) and len(trajectory) == 2 and not isinstance(trajectory[0], tuple):
+        return ("pair",)
+    steps = _table_of_steps(trajectory)
+    if steps is None:
+        return ("pair",)
+    if len(steps) != 2:
+        return ("steps",)
+    limits = np.array([n_states, n_actions])
+    within = {"pair": (steps >= 0) & (steps < limits[:, None]), "steps": (steps >= 0) & (steps < limits)}
+    return tuple(name for name, inside in within.items() if inside.all()) or ("pair",)
+
+
+def _table_of_steps(trajectory: Any) -> Ints | None:
+    """(T, 2): states and actions, if every part has two whole numbers; else None."""
+    listed = trajectory if isinstance(trajectory, np.ndarray) else as_list(trajectory)
+    if listed is None or len(listed) == 0 or isinstance(trajectory, str | Mapping):
+        return None
+    if not isinstance(listed, np.ndarray) and not all(np.shape(part) == (2,) for part in _some(listed)):
+        return None
     try:
-        states, actions = trajectory
+        table = np.asarray(listed)
+    except (TypeError, ValueError):
+        return None
+    return table if table.ndim == 2 and table.shape[1] == 2 and np.issubdtype(table.dtype, np.integer) else None
+
+
+def _some(parts: list[Any]) -> list[Any]:
+    """Those with a length, which tells quickly that a long list of states is none of steps."""
+    return [part if isinstance(part, list | tuple | np.ndarray) and len(part) == 2 else () for part in parts[:3]]
+
+
+def _two_readings(i: int, trajectory: Any) -> InvalidDemonstrations:
+    (a, b), (c, d) = ((int(k) for k in part) for part in np.asarray(trajectory).tolist())
+    got = f"{trajectory!r}, which may be two steps or a list of states and one of actions"
+    remedy = (
+        f"Write ([{a}, {c}], [{b}, {d}]) for the steps: action {b} in state {a}, then action {d} in state {c}; or "
+        f"([{a}, {b}], [{c}, {d}]) for states and actions: action {c} in state {a}, then action {d} in state {b}."
+    )
+    return InvalidDemonstrations(
+        "trajectories", "trajectories that can be read in one way", got, f"trajectory {i}", remedy
+    )
+
+
+def as_pair(i: int, trajectory: Any, n_states: int, n_actions: int, steps: bool = False) -> tuple[Ints, Ints]:
+    try:
+        states, actions = np.asarray(trajectory).T if steps else trajectory
     except (TypeError, ValueError) as error:
-        remedy = "A list of (state, action) steps goes in as tuple(zip(*steps))."
+        remedy = "A trajectory may also be a list of (state, action) steps, all of them whole numbers."
         raise InvalidDemonstrations(
             "trajectories", "(states, actions) pairs", type(trajectory).__name__, f"trajectory {i}", remedy
         ) from error
@@ -130,18 +214,15 @@ def as_pair(i: int, trajectory: Any, n_states: int, n_actions: int) -> tuple[Int
 
 
 def _as_indices(what: str, values: Any, n: int, i: int) -> Ints:
-    try:
-        array = np.asarray(values)
-    except (ValueError, TypeError) as error:
-        raise InvalidDemonstrations(what, "a flat sequence of indices", "ragged", f"trajectory {i}") from error
-    if array.ndim != 1 or (array.size and not np.issubdtype(array.dtype, np.integer)):
-        got = f"dtype {array.dtype}, shape {array.shape}"
-        raise InvalidDemonstrations(what, "a flat sequence of whole numbers", got, f"trajectory {i}")
+    expected = "a flat sequence of whole numbers"
+    array = require_whole(what, values, expected, InvalidDemonstrations, f"trajectory {i}")
+    if array.ndim != 1:
+        raise InvalidDemonstrations(what, expected, f"shape {array.shape}", f"trajectory {i}")
     out = (array < 0) | (array >= n)
     if out.any():
         t = int(np.flatnonzero(out)[0])
         raise InvalidDemonstrations(what, f"indices in 0…{n - 1}", int(array[t]), f"trajectory {i}, time {t}")
-    return array.astype(np.intp)
+    return array
 
 
 def steps_of(i: int, agent: int, states: Ints, actions: Ints, after: Any, n_states: int) -> Steps:
@@ -165,14 +246,21 @@ def steps_of(i: int, agent: int, states: Ints, actions: Ints, after: Any, n_stat
 
 def as_agents(agents: Any, n: int) -> Ints:
     """Which agents are meant, by index."""
+    expected = f"indices, a mask or a slice of {n} agents, none twice"
     try:
-        chosen = np.arange(n)[agents if isinstance(agents, slice) else np.asarray(agents)]
-    except (IndexError, TypeError, ValueError):
+        chosen = np.arange(n)[agents if isinstance(agents, slice) else _mask_or_indices(agents, expected)]
+    except (IndexError, TypeError, ValueError) as error:
+        if isinstance(error, InvalidDemonstrations):
+            raise
         chosen = np.arange(n).reshape(1, n)
     if chosen.ndim != 1 or np.unique(chosen).size != chosen.size:
-        expected = f"indices, a mask or a slice of {n} agents, none twice"
         raise InvalidDemonstrations("agents", expected, repr(agents)[:60])
     return chosen
+
+
+def _mask_or_indices(agents: Any, expected: str) -> Any:
+    array = require_array("agents", agents, expected, InvalidDemonstrations)
+    return array if array.dtype.kind == "b" else require_whole("agents", agents, expected, InvalidDemonstrations)
 
 
 def agent_table(steps: Steps, often: Floats, n_agents: int, n_states: int, n_actions: int) -> sp.csr_array:
@@ -184,12 +272,12 @@ def lifted(steps: Steps, n_states: int, horizon: int, ids: tuple[Any, ...]) -> S
     """The same steps on an unrolled horizon (theory F1): state s at time t is t·S + s."""
     if steps.time.max() >= horizon:
         late = int(steps.time.argmax())
-        raise InvalidDemonstrations(
-            "demonstrations",
-            f"at most {horizon} decisions per trajectory (the horizon)",
-            f"a decision at time {steps.time[late]}",
+        longer = int(steps.time.max()) + 1
+        raise InvalidDemonstrations.impossible(
+            f"a decision at time {steps.time[late]} is beyond the horizon of {horizon} decisions",
             f"agent {ids[steps.agent[late]]!r}",
-            f"Use mdp.base.unroll({int(steps.time.max()) + 1}) or shorter trajectories.",
+            f"Use {either(f'mdp.base.unroll({longer})', f'--horizon {longer}')} or shorter trajectories.",
+            "demonstrations",
         )
     following = np.where(steps.next_state >= 0, (steps.time + 1) * n_states + steps.next_state, -1)
     return replace(steps, state=steps.time * n_states + steps.state, next_state=following)

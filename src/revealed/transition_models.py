@@ -15,15 +15,17 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 
-from revealed.checks import Bools, Floats, Ints, as_floats, as_number, require_option
+from revealed.checks import Bools, Floats, Ints, require_floats, require_option, require_positive
 from revealed.demonstrations import Demonstrations
 from revealed.errors import InvalidDemonstrations, InvalidInput, InvalidOption
 from revealed.labels import spell
 from revealed.naming import in_words, pair_in_words
+from revealed.positions import in_order
 from revealed.seen_moves import Moves, SeenMoves, moves_of
 from revealed.smooth_transitions import KernelAverages, SmoothedFrequencies, as_bandwidths, as_coordinates
 from revealed.tables import sparse_table
 from revealed.transitions import EstimatedTransitions, TransitionSlopes
+from revealed.voices import named
 
 UNSEEN = ("error", "stay", "infeasible")
 MOST_ROUNDS = 1000  # of expectation and maximisation, where outcomes cannot be told apart
@@ -66,6 +68,7 @@ def estimate_transitions(
     _require_one_way(landing, names, alpha, coordinates, bandwidth)
     moves = moves_of(demonstrations)
     if landing is not None:
+        landing = in_order(demonstrations, landing, "landing")  # by position, hence in an order that was declared
         return SharedOutcomes(landing, demonstrations.n_states, names).fit_moves(demonstrations, moves)
     return _model(demonstrations, moves, unseen, alpha, coordinates, bandwidth).fit(demonstrations, moves)
 
@@ -80,10 +83,7 @@ def _model(
 
 
 def _as_smoothing(smoothing: Any) -> float:
-    alpha = as_number(smoothing)
-    if not 0.0 <= alpha < np.inf:
-        raise InvalidOption("smoothing", "a number >= 0", repr(smoothing)[:60], remedy="As in smoothing=1.0.")
-    return alpha
+    return require_positive("smoothing", smoothing, zero=True)
 
 
 def _require_one_way(landing: Any, names: Any, alpha: float, coordinates: Any, bandwidth: Any) -> None:
@@ -91,11 +91,11 @@ def _require_one_way(landing: Any, names: Any, alpha: float, coordinates: Any, b
     ways = {"landing": landing is not None, "smoothing": alpha > 0.0, "coordinates": coordinates is not None}
     chosen = [name for name, is_given in ways.items() if is_given]
     if len(chosen) > 1:
-        raise InvalidOption(chosen[1], f"no {chosen[1]} together with `{chosen[0]}`", "both", remedy="Choose one.")
+        raise InvalidOption.conflict(chosen[1], f"cannot be combined with `{named(chosen[0])}`", remedy="Choose one.")
     if names is not None and landing is None:
-        raise InvalidInput("names", "names only together with `landing`", repr(names)[:60])
+        raise InvalidInput.conflict("names", "requires `landing`")
     if bandwidth is not None and coordinates is None:
-        raise InvalidInput("bandwidth", "a bandwidth only together with `coordinates`", repr(bandwidth)[:60])
+        raise InvalidInput.conflict("bandwidth", f"requires `{named('coordinates')}`")
 
 
 class SharedOutcomes:
@@ -106,10 +106,10 @@ class SharedOutcomes:
     """
 
     def __init__(self, landing: Any, n_states: int, names: Sequence[str] | None = None) -> None:
-        table = as_floats(landing)
-        if table is None or table.ndim != 3 or table.shape[0] != n_states or 0 in table.shape:
-            got = "something else" if table is None else f"shape {table.shape}"
-            raise InvalidInput("landing", f"states of shape ({n_states}, A, O)", got)
+        expected = f"states of shape ({n_states}, A, O)"
+        table = require_floats("landing", landing, expected)
+        if table.ndim != 3 or table.shape[0] != n_states or 0 in table.shape:
+            raise InvalidInput("landing", expected, f"shape {table.shape}")
         bad = (table != np.floor(table)) | (table < -1) | (table >= n_states)
         if bad.any():
             where = tuple(int(i) for i in np.argwhere(bad)[0])

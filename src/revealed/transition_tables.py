@@ -15,10 +15,12 @@ import scipy.sparse as sp
 
 from revealed.checks import Bools, Floats, Ints, as_list
 from revealed.errors import InvalidInput, InvalidMask, InvalidTransitions
-from revealed.frames import Table, read_table
+from revealed.frames import Table, declared_order, read_table
 from revealed.gates import require_list, require_text
-from revealed.labels import MOST_INDEX, find, how_many, listed, near, plain, spell
-from revealed.naming import Labels, label_array, pair_in_words, state_in_words
+from revealed.labels import MOST_INDEX, Order, find, how_many, listed, near, plain, spell
+from revealed.naming import Labels, Names, label_array, pair_in_words, state_in_words
+from revealed.positions import in_order, labelled
+from revealed.voices import either
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -42,8 +44,8 @@ class TransitionTable:
         ends = as_terminal(terminal, self.state_labels, len(self.listed)) | ~self.listed.any(axis=1)
         return {
             "transitions": self.transitions,
-            "feasible": self.listed,
-            "terminal": ends,
+            "feasible": labelled(self.listed, self),
+            "terminal": labelled(ends, self),
             "initial": initial,
             "state_labels": self.state_labels,
             "action_labels": self.action_labels,
@@ -53,7 +55,9 @@ class TransitionTable:
 def read_transitions(frame: Any, columns: dict[str, Any], states: Any = None, actions: Any = None) -> TransitionTable:
     """The table in a frame or file; `columns` names those of state, action, next_state and probability."""
     table = read_table(frame, error=InvalidTransitions)
+    states = _declared(frame, states, columns["state"], columns["next_state"])
     labels, (state, after) = _coded(table, "state", states, columns["state"], columns["next_state"])
+    actions = _declared(frame, actions, columns["action"])
     action_labels, (action,) = _coded(table, "action", actions, columns["action"])
     p = _probabilities(table, columns["probability"])
     n_states = len(labels) if labels is not None else int(max(state.max(), after.max())) + 1
@@ -70,6 +74,12 @@ def read_transitions(frame: Any, columns: dict[str, Any], states: Any = None, ac
     return found
 
 
+def _declared(frame: Any, known: Any, *columns: Any) -> Any:
+    """Labels as given, else in the order that the columns declare."""
+    single = known is None and all(isinstance(column, str) for column in columns)
+    return declared_order(frame, *columns) if single else known
+
+
 def as_terminal(terminal: Any, labels: Labels, n_states: int) -> Bools:
     """(S,): where decisions end, from a mask or from the labels (indices, where there are none) of such states."""
     if terminal is None:
@@ -80,10 +90,9 @@ def as_terminal(terminal: Any, labels: Labels, n_states: int) -> Bools:
     if named and all(isinstance(one, bool | np.bool_) for one in named):
         if len(named) != n_states:
             raise InvalidMask("terminal", f"{n_states} bools, or labels of states", f"{len(named)} bools")
-        return np.array(named, dtype=bool)
-    known = range(n_states) if labels is None else labels
+        return np.array(in_order(Names(labels, None), terminal, "terminal", ("state",), InvalidMask), dtype=bool)
     ends = np.zeros(n_states, dtype=bool)
-    ends[find("terminal", named, known, "entry", InvalidMask)] = True
+    ends[find("terminal", named, range(n_states) if labels is None else labels, "entry", InvalidMask)] = True
     return ends
 
 
@@ -119,7 +128,10 @@ class Coded:
         bad = np.flatnonzero((values < 0) | (values > MOST_INDEX))
         if bad.size:
             which = bad[np.argmin(self.first[bad])]
-            remedy = f"Numbers that are names go in with their list: {self.argument.removeprefix('next_')}s=."
+            role = self.argument.removeprefix("next_")
+            remedy = either(
+                f"Numbers that are names go in with their list: {role}s=.", f"List the names of {role}s as text."
+            )
             expected, row = f"indices from 0 to {MOST_INDEX}", f"row {self.first[which]}"
             raise InvalidTransitions(self.argument, expected, values[which], row, remedy)
         return values.astype(np.intp)[self.code]
@@ -135,7 +147,8 @@ def _coded(table: Table, role: str, known: Any, *columns: Any) -> tuple[Labels, 
     held = [_held(table, argument, names, named) for argument, names in zip(arguments, columns, strict=True)]
     if not named and all(column.counted for column in held):
         return None, [column.as_indices() for column in held]
-    labels = _as_known(f"{role}s", known) if named else _sorted(held)
+    parts = [] if isinstance(columns[0], str) else [str(name) for name in columns[0]]
+    labels = Order(_as_known(f"{role}s", known) if named else _sorted(held), not named, parts)
     return labels, [column.among(labels) for column in held]
 
 
@@ -144,7 +157,7 @@ def _held(table: Table, argument: str, names: Any, named: bool) -> Coded:
     wanted = [names] if isinstance(names, str) else as_list(names)
     if not wanted:
         raise InvalidInput(argument, "the name of a column, or several", repr(names)[:60])
-    columns = [table.column(argument, name) for name in wanted]
+    columns = [table.label_column(argument, name) for name in wanted]
     if len(columns) == 1:
         _require_discrete(argument, columns[0], named)
     code = np.zeros(table.n_rows, dtype=np.intp)
@@ -162,7 +175,9 @@ def _require_discrete(argument: str, column: Any, named: bool) -> None:
     if named or column.dtype.kind in "iuUTb":
         return
     whole = column.dtype.kind == "f" and bool(np.all(column == np.round(column)))
-    remedy = "They are whole: .astype(int) will do." if whole else "Make states of them first: bins, or labels."
+    remedy = "Make states of them first: bins, or labels."
+    if whole:
+        remedy = "They are whole: " + either(".astype(int) will do.", "write them without a decimal point.")
     raise InvalidTransitions(argument, "whole numbers or text", f"dtype {column.dtype}", remedy=remedy)
 
 

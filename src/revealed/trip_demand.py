@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from revealed.checks import Bools, Floats, Ints, as_floats, require_flag
+from revealed.checks import Bools, Floats, Ints, as_number, is_number, remedy_for, require_flag, shown
 from revealed.demonstrations import Demonstrations
 from revealed.errors import InvalidDemonstrations, InvalidInput
 from revealed.frames import read_table
@@ -18,6 +18,8 @@ from revealed.labels import how_many, listed, near, plain
 from revealed.matching import match_labels
 from revealed.mdp import MDP, require_mdp
 from revealed.naming import Labels, label_index
+from revealed.tables import require_countable
+from revealed.voices import arg
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -133,6 +135,7 @@ def as_demand(
     wrong = np.flatnonzero(~(numbers >= 0.0) | np.isinf(numbers))
     if wrong.size:
         raise InvalidInput("trips", "finite numbers >= 0", numbers[wrong[0]], _pair(starts, ends, int(wrong[0])))
+    require_countable("trips", numbers)
     return _summed(mdp, found[0], found[1], numbers, argument)
 
 
@@ -151,7 +154,7 @@ def trips_on(mdp: MDP, trips: Any) -> tuple[Any, Floats]:
         raise InvalidDemonstrations("trips", "demonstrations with goals", type(trips).__name__, remedy=remedy)
     own = match_labels(trips, mdp)
     if own.steps is None or own.steps.goal is None:
-        remedy = "Read them by network.trips(table), or give goal= to the demonstrations."
+        remedy = f"Read them by network.trips(table), or give {arg('goal')} to the demonstrations."
         raise InvalidDemonstrations("trips", "demonstrations with goals", "none", remedy=remedy)
     require_goals_within(mdp, own)
     if own.n_states > mdp.n_states:
@@ -182,10 +185,12 @@ def _read_pairs(demand: Any, argument: str) -> tuple[list[Any], list[Any], Float
     if odd is not None or not keys:
         got = "none" if odd is None else repr(odd)[:60]
         raise InvalidInput(argument, "keys that are pairs (origin, destination)", got)
-    given = list(demand.values()) if isinstance(demand, Mapping) else demand.to_numpy()
-    numbers = as_floats(given)
-    if numbers is None or numbers.shape != (len(keys),):
-        raise InvalidInput(argument, "a number of trips for every pair", repr(given)[:60])
+    given = list(demand.values()) if isinstance(demand, Mapping) else demand.to_numpy().tolist()
+    for key, value in zip(keys, given, strict=True):
+        if not is_number(value):
+            where, remedy = f"{key[0]!r} to {key[1]!r}", remedy_for(value)
+            raise InvalidInput(argument, "a number of trips for every pair", shown(value), where, remedy)
+    numbers = np.array([as_number(value) for value in given])
     return [key[0] for key in keys], [key[1] for key in keys], numbers
 
 

@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from revealed.checks import Ints, as_list, require_count
+from revealed.checks import Floats, Ints, as_list, require_count
 from revealed.demonstrations import Demonstrations
 from revealed.errors import InvalidInput, ValueDoesNotExist
 from revealed.gates import require_memory
 from revealed.goal_values import GoalValues, Toward
 from revealed.mdp import MDP, require_mdp
-from revealed.naming import places, state_in_words
+from revealed.naming import in_words, indices_or_labels, state_in_words
 from revealed.rewards.base import cases_by, of_trips
 from revealed.simulation import draw_actions, draw_moves, make_rng
 
@@ -37,10 +37,10 @@ def simulate_trips(
 ) -> Demonstrations:
     """One trip from each origin to the destination beside it, by drivers with this reward (S, A); ids are 0, 1, ….
 
-    `origins` and `destinations` are states, by index or label, as many of one as of the other. A trip ends on entering
-    its destination. Where `longest` is given, trips that are not there after so many decisions are cut off; without it,
-    trips that would hardly ever arrive are an error. A reward that depends on the trip is a function of goal and origin
-    that gives a table; `by` is "goal" or "pair".
+    `origins` and `destinations` are states, by index or by a label that is text, as many of one as of the other. A trip
+    ends on entering its destination. Where `longest` is given, trips that are not there after so many decisions are cut
+    off; without it, trips that would hardly ever arrive are an error. A reward that depends on the trip is a function
+    of goal and origin that gives a table; `by` is "goal" or "pair".
     """
     require_mdp(mdp)
     if longest is not None:
@@ -94,7 +94,7 @@ def _states(mdp: MDP, name: str, given: Any) -> Ints:
     listed = None if isinstance(given, str) else as_list(given)
     if not listed:
         raise InvalidInput(name, "a sequence of states, one per trip", repr(given)[:60])
-    return places(name, listed, mdp.state_labels, mdp.n_states)
+    return indices_or_labels(name, listed, mdp.state_labels, mdp.n_states)
 
 
 def _require_trips(mdp: MDP, starts: Ints, goals: Ints) -> None:
@@ -102,15 +102,16 @@ def _require_trips(mdp: MDP, starts: Ints, goals: Ints) -> None:
         raise InvalidInput("destinations", f"as many as origins ({starts.size})", goals.size)
     nowhere = np.flatnonzero(starts == goals)
     if nowhere.size:
-        where = state_in_words(mdp, int(starts[nowhere[0]]))
-        raise InvalidInput("origins", "other states than the destinations", where, f"trip {nowhere[0]}")
+        what = f"a trip cannot start at its destination {state_in_words(mdp, int(starts[nowhere[0]]))}"
+        raise InvalidInput.impossible(what, f"trip {nowhere[0]}", argument="origins")
 
 
 def _require_reached(mdp: MDP, toward: Toward, starts: Ints, trips: Ints) -> None:
     lost = np.flatnonzero(np.isneginf(toward.value[starts]))
     if lost.size:
-        got = f"no way from {state_in_words(mdp, int(starts[lost[0]]))} to {state_in_words(mdp, toward.goal)}"
-        raise InvalidInput("origins", "states that can reach their destinations", got, f"trip {trips[lost[0]]}")
+        goal = in_words("goal", mdp.state_labels, toward.goal)
+        what = f"{goal} cannot be reached from {state_in_words(mdp, int(starts[lost[0]]))}"
+        raise InvalidInput.impossible(what, f"trip {trips[lost[0]]}", argument="origins")
 
 
 def _require_an_end(mdp: MDP, toward: Toward, starts: Ints) -> None:
@@ -121,10 +122,35 @@ def _require_an_end(mdp: MDP, toward: Toward, starts: Ints) -> None:
     except ValueDoesNotExist:
         decisions = np.inf
     if not decisions <= MOST_DECISIONS:
-        expected = f"the most decisions of a trip, where trips to {state_in_words(mdp, toward.goal)} take so long"
-        got = f"None, with {decisions:.2g} decisions expected per trip"
-        remedy = "Trips that are not there by then are cut off; or make rewards more negative."
-        raise InvalidInput("longest", expected, got, remedy=remedy)
+        goal = in_words("goal", mdp.state_labels, toward.goal)
+        rule = f"is required where trips take so long: {decisions:.2g} decisions are expected on the way to {goal}"
+        remedy = "Trips that have not arrived by then are cut off; or make rewards more negative."
+        raise InvalidInput.conflict("longest", rule, remedy=remedy)
+
+
+def trip_weights(demos: Demonstrations) -> Floats:
+    """(n_trajectories,): how often each trip counts."""
+    steps: Any = demos.steps
+    return demos.step_weights[steps.first]
+
+
+def picked_trips(demos: Demonstrations, n: int | None, seed: int | None) -> Ints:
+    """Which of the observed trips to repeat: `n` that are drawn as often as they count, or by default each as often as
+    it counts (to the next whole number, so that all together are as many as were observed)."""
+    weight = trip_weights(demos)
+    if n is not None:
+        return draw_weighted(weight, n, seed)
+    total = max(round(float(weight.sum())), 1)
+    places = (np.arange(total) + 0.5) / total * weight.sum()
+    return np.searchsorted(np.cumsum(weight), places, side="right").clip(max=weight.size - 1)
+
+
+def draw_weighted(weight: Floats, n: int, seed: int | None) -> Ints:
+    """`n` places among these, each drawn as often as its weight says."""
+    rng = make_rng(seed)
+    if np.all(weight == weight[0]):
+        return rng.integers(weight.size, size=n)
+    return rng.choice(weight.size, size=n, p=weight / weight.sum())
 
 
 def simulate_like(
@@ -132,18 +158,18 @@ def simulate_like(
 ) -> Demonstrations:
     """Trips of a fit with goals between the places given, or between pairs drawn from those that were observed."""
     if (origins is None) != (destinations is None):
-        got = "origins alone" if destinations is None else "destinations alone"
-        raise InvalidInput("origins, destinations", "both or neither", got)
+        given, missing = ("origins", "destinations")[:: 1 if destinations is None else -1]
+        raise InvalidInput.conflict(given, f"requires `{missing}`")
     if origins is None:
-        starts, goals = fit.demonstrations.origins, fit.demonstrations.destinations
         if n is not None:
             require_count("n", n)
             require_memory("n", n, 64 * int(n))
-            pick = make_rng(seed).integers(starts.size, size=n)
-            starts, goals = starts[pick], goals[pick]
-        origins, destinations = starts, goals
+        pick = picked_trips(fit.demonstrations, n, seed)
+        origins, destinations = fit.demonstrations.origins[pick], fit.demonstrations.destinations[pick]
     elif n is not None:
-        raise InvalidInput("n", "None where origins and destinations are given", n, remedy="Repeat them instead.")
+        raise InvalidInput.conflict(
+            "n", "cannot be combined with `origins` and `destinations`", None, "Repeat them instead."
+        )
     else:
         origins, destinations = fit.states("origins", origins), fit.states("destinations", destinations)
     own = fit.reward_model

@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from revealed.checks import as_number
 from revealed.errors import InvalidOption
 from revealed.frames import read_table
 from revealed.labels import spell
 from revealed.mdp import MDP
+
+if TYPE_CHECKING:
+    from revealed.bins import Bins
 
 
 def as_labels(texts: Sequence[str], known: Sequence[Any]) -> list[Any]:
@@ -67,6 +70,12 @@ def parse_bins(text: str) -> tuple[str, dict[str, Any]]:
     raise InvalidOption("--bins", "COLUMN=90, COLUMN=quantile:20 or COLUMN=edges:0,5,10", repr(text))
 
 
+def written_bins(bins: Bins) -> tuple[str, ...]:
+    """The way back: every column by its edges, to the last digit, so that other data fall into the same bins."""
+    each = zip(bins.columns, bins.edges, strict=True)
+    return tuple(f"{name}=edges:{','.join(map(repr, edges.tolist()))}" for name, edges in each)
+
+
 def _number(text: str) -> float:
     number = as_number(float(text))
     return int(number) if number.is_integer() else number
@@ -87,7 +96,7 @@ def typed_terminal(texts: Sequence[str], state: Sequence[str], transitions: Any)
     if len(state) > 1 or not any("," in text for text in texts):
         return as_labels(texts, [state] if len(state) > 1 else [])
     table = read_table(transitions, "transitions")
-    return as_labels(texts, [label for name in table.names for label in table.columns[name].tolist()])
+    return as_labels(texts, [label for name in table.names for label in table.raw_labels("transitions", name).tolist()])
 
 
 def landing_columns(given: Sequence[str], state: Sequence[str], known: Sequence[str]) -> Any:

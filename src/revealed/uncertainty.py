@@ -18,6 +18,7 @@ from revealed.mdp import Floats
 from revealed.objective import Case, Objective
 from revealed.pi_tilde import GivenPolicy, OwnPolicy
 from revealed.rewards.base import lift_reward
+from revealed.voices import arg, either, marked, words
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -123,8 +124,7 @@ class Uncertain:
         self._require_kind(kind, joint)
         unknown = sorted(set(bootstrap) - set(BOOTSTRAP))
         if unknown or (bootstrap and self._offered(kind, joint)[0] != "bootstrap"):
-            expected = f'{", ".join(BOOTSTRAP)} with kind="bootstrap", nothing with the others'
-            raise InvalidOption("with_errors", expected, ", ".join(unknown or bootstrap))
+            raise self._no_option(unknown, bootstrap)
         if bootstrap:
             from revealed.bootstrap import check_options
 
@@ -132,13 +132,20 @@ class Uncertain:
         groups = self._groups(kind, by)
         return replace(self, chosen=(kind, joint, bootstrap), groups=groups)  # pyright: ignore[reportArgumentType]
 
+    @staticmethod
+    def _no_option(unknown: list[str], given: dict[str, Any]) -> InvalidOption:
+        if unknown:
+            return InvalidOption("with_errors", f"options among {', '.join(BOOTSTRAP)}", ", ".join(unknown))
+        return InvalidOption.conflict(next(iter(given)), f"requires `{arg('kind', 'bootstrap')}`")
+
     def _groups(self, kind: str, by: Any) -> AgentGroups | None:
         from revealed.agent_groups import group_agents
 
         if by is None:
             return None
         if kind not in ("cluster", "bootstrap"):
-            raise InvalidOption("by", 'None, but with kind="cluster" or "bootstrap"', f"kind={kind!r}")
+            rule = f"requires `{arg('kind', 'cluster')}` or `{arg('kind', 'bootstrap')}`"
+            raise InvalidOption.conflict("by", rule, remedy=f"Here it is {arg('kind', kind)}.")
         return group_agents(self.demonstrations, by)
 
     @property
@@ -162,7 +169,7 @@ class Uncertain:
         frame = pd.DataFrame(matrix, index=names, columns=names)
         notes = [self._why_resampled(*asked), _THETA_ALONE if asked[1] and self._is_wide else ""]
         if any(notes):
-            frame.attrs["note"] = " ".join(note for note in notes if note)
+            frame.attrs["note"] = words(" ".join(marked(note) for note in notes if note))
         return frame
 
     @property
@@ -237,7 +244,7 @@ class Uncertain:
         require_option("kind", kind, KINDS)
         require_flag("joint", joint)
         if kind != "bootstrap" and self.options["weighting"] != "sample":
-            remedy = 'Use fit.with_errors("bootstrap").'
+            remedy = either('Use fit.with_errors("bootstrap").', "Use --errors bootstrap.")
             raise InvalidOption("kind", '"bootstrap" with occupancy weighting', repr(kind), remedy=remedy)
         if joint:
             require_estimated(self.mdp.estimated)
@@ -319,7 +326,7 @@ class Uncertain:
         import pandas as pd
         from scipy.special import ndtri
 
-        require_probability("alpha", alpha)
+        alpha = require_probability("alpha", alpha)
         if self.errors[0] == "bootstrap":
             found = self.drawn.conf_int(alpha)
             found.loc[self.bse.isna().to_numpy()] = np.nan
@@ -375,8 +382,8 @@ class Uncertain:
         if self.estimator is None:
             raise InvalidOption("bootstrap", "a fit that knows its estimator", "one that was put together by hand")
         if not self.at_maximum:
-            expected, advice = "a search that came to its end", self.status.message
-            raise InvalidOption("bootstrap", expected, self.status.code, remedy=advice)
+            rule = f"requires a fit whose search came to its end, not {self.status.code}"
+            raise InvalidOption.conflict("bootstrap", rule, remedy=self.status.message)
         again = Reestimation(
             self.estimator, self.mdp, self.demonstrations, self.theta, self.near_value, bool(self.settled)
         )

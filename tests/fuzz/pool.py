@@ -29,6 +29,13 @@ class Colour(enum.Enum):
     RED = "red"
 
 
+class Unmade:
+    """Nothing can be made of it: where a function was wanted, calling it fails."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        raise Unkind("no instance")
+
+
 class NoLength:
     def __len__(self) -> int:
         raise Unkind("no length")
@@ -289,7 +296,7 @@ TABLES: dict[str, Maker] = {
 }
 OBJECTS: dict[str, Maker] = {
     "object": object,
-    "class": lambda: int,
+    "class": lambda: Unmade,
     "class.own": lambda: Anything,
     "module": lambda: np,
     "lambda": lambda: lambda x: x,

@@ -35,6 +35,7 @@ from revealed.mdp import MDP
 from revealed.parallel import workers
 from revealed.rewards.base import Reward
 from revealed.sheet import Printed, Row, Sheet
+from revealed.voices import Written, arg, marked, words
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -143,7 +144,7 @@ def advise(
 def _require_no_goals(demos: Any) -> None:
     if isinstance(demos, Demonstrations) and demos.goals is not None:
         remedy = "Use rv.NFXP(reward).fit(mdp, demos): it shares its work between the goals."
-        raise InvalidDemonstrations("demos", "demonstrations without goals", "trips with goals", remedy=remedy)
+        raise InvalidDemonstrations.impossible("there is no advice for trips with goals", None, remedy, "demos")
 
 
 def _as_budget(budget: Any) -> float:
@@ -187,19 +188,22 @@ _ASSUMES = {
 }
 
 
-_NEVER_ENDS = 'Under the observed frequencies a trajectory may never end; first_step="smoothed" is set.'
+_NEVER_ENDS = words(
+    f"Under the observed frequencies a trajectory may never end; {arg('first_step', 'smoothed')} is set."
+)
 
 
 def _remedies(trial: Trial) -> list[str]:
     """What the advised method's own fit needs or lacks."""
     said = []
     if "l2" in trial.advised:
-        said.append(f"Without a penalty its weights run away (separated); l2={trial.advised['l2']:g} is set.")
+        penalty = arg("l2", Written(f"{trial.advised['l2']:g}"))
+        said.append(f"Without a penalty its weights run away (separated); {penalty} is set.")
     if "start" in trial.advised:
-        said.append('At its usual start there is no value; start="ccp" is set.')
+        said.append(f"At its usual start there is no value; {arg('start', 'ccp')} is set.")
     fit = trial.best
     if fit is not None and fit.status.code in ("unidentified", "cycling", "inner_solve_failed"):
-        said.append(f"Mind its status, {fit.status.code}: {fit.status.message}")
+        said.append(f"Note its status, {fit.status.code}: {marked(fit.status.message)}")
     return said
 
 
@@ -218,7 +222,8 @@ def _advice(
     if isinstance(step, str) and step == "smoothed" and asked is not step:
         options["first_step"] = step
         remedies += [] if method == "NFXP" else [_NEVER_ENDS]
-    paragraph = " ".join([f"Use {method}.", reason, assumption, *remedies, *_left_undone(found)])
+    said = [f"Use {method}.", reason, assumption, *remedies, *_left_undone(found)]
+    paragraph = words(" ".join(map(marked, said)))
     return Advice(
         method,
         paragraph,
@@ -235,14 +240,14 @@ def _advice(
 
 
 def _left_undone(found: Evidence) -> list[str]:
-    said = [f"{m} was not run: {t.why}" for m, t in found.trials.items() if t.why and t.why != TOO_LONG]
+    said = [f"{m} was not run: {marked(t.why)}" for m, t in found.trials.items() if t.why and t.why != TOO_LONG]
     if long := [m for m, t in found.trials.items() if t.why == TOO_LONG]:
         seconds = listed([f"{found.trials[m].expected:.2g}" for m in long])
         said.append(f"Not run within a budget of {found.budget:g} s: {listed(long)} ({seconds} s expected).")
     ran = [m for m, t in found.trials.items() if t.best is not None]
     dropped = [m for m in ran if m not in found.refits.theta]
     if found.refits.n and dropped:
-        said.append(f"{listed(dropped)} was not refitted: the budget of {found.budget:g} s would not do.")
+        said.append(f"{listed(dropped)} was not refitted: the budget of {found.budget:g} s was too short.")
     if not found.refits.n:
         said.append("Nothing was refitted: " + _why_no_refits(found, ran))
     elif found.resampled == "decisions":
@@ -257,7 +262,7 @@ def _why_no_refits(found: Evidence, ran: list[str]) -> str:
         return "there is a single decision to resample."
     if len(ran) < 2:
         return "there are no two fits to compare."
-    return f"every resample failed, or a budget of {found.budget:g} s would not do."
+    return f"every resample failed, or the budget of {found.budget:g} s was too short."
 
 
 def _plain(value: Any) -> Any:

@@ -22,6 +22,7 @@ from revealed.errors import RevealedError
 from revealed.estimation import Run
 from revealed.first_step import Frequency, Kernel, Logit, estimate_policy, step_named
 from revealed.mdp import Floats
+from revealed.positions import labelled
 from revealed.rewards.base import is_linear
 
 GROUPS = 50  # into which the decisions of a single agent are split, to be resampled
@@ -165,7 +166,7 @@ def make_run(method: str, reward: Any, options: Any, mdp: Any, demos: Any) -> Ru
     if mdp.discount < 1.0 or not isinstance(step_named(run.options.first_step), Frequency):
         return run
     try:
-        Chain(run.mdp, run.expert, options.solver)
+        Chain(run.mdp, labelled(run.expert, run.mdp), options.solver)
     except RevealedError:
         return Run(method, reward, replace(options, first_step="smoothed"), mdp, demos)
     return run

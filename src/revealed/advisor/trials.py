@@ -167,10 +167,10 @@ def _try(trial: Trial, run: Run, left: float) -> Trial:
         fit = trial.estimator.fit(run.mdp, run.demos)
     except ValueDoesNotExist as problem:
         if trial.method != "NFXP" or trial.estimator.options.start is not None:
-            return replace(trial, why=str(problem))
+            return replace(trial, why=problem.message)
         return _try(trial.needs("start", "ccp"), run, left)
     except RevealedError as problem:
-        return replace(trial, why=str(problem))
+        return replace(trial, why=problem.message)
     if fit.status.interrupted:
         raise KeyboardInterrupt
     return _with_remedies(replace(trial, fit=fit, best=fit), run)

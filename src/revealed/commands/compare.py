@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from revealed.commands.fit import describe, end, with_bootstrap
 from revealed.commands.flags import Config, Force, Json, with_options
-from revealed.commands.terminal import one_line, print_json, show, tell
+from revealed.commands.terminal import one_line, print_json, show, tell, tell_replaced
 from revealed.commands.wording import PANEL, in_flags
 from revealed.errors import RevealedError
 
@@ -17,15 +17,16 @@ if TYPE_CHECKING:
     from revealed.recipe import Recipe
 
 METHODS = ("nfxp", "ccp", "npl")
-GOALS = "No advice where trips have goals: NFXP shares its work between them and needs no first step."
-SAME = "MCE-IRL is NFXP under its other name: its estimates are those of the column NFXP."
+GOALS = "No recommendation for trips with goals: use NFXP, which shares its work between goals and needs no first step."
+SAME = "MCE-IRL is another name for NFXP: its estimates are those in the column NFXP."
 
 
 def compare(config: Config = None, json: Json = False, force: Force = False, **options: Any) -> None:
-    """Run every method on the same data, and say which suits it.
+    """Run every method on the same data and recommend one.
 
-    Prints estimates of NFXP (= MCE-IRL), CCP and NPL side by side, then the advice and what it rests on. With --out it
-    writes compare.csv, advice.txt, compare.html, config.toml, and a folder per method as revealed fit does.
+    Prints the estimates of NFXP (= MCE-IRL), CCP and NPL side by side, then a recommendation and the measurements
+    behind it. With --out, also writes compare.csv, advice.txt, compare.html, config.toml, and one folder per method, as
+    revealed fit does.
 
     \b
     Example:
@@ -34,17 +35,19 @@ def compare(config: Config = None, json: Json = False, force: Force = False, **o
     """
     with one_line():
         from revealed.commands.folder import OURS
-        from revealed.commands.placing import claim, keep
+        from revealed.commands.placing import claim, has_results, keep
         from revealed.recipe import Recipe
 
         recipe = Recipe.from_flags(options, config)
         folder = None if recipe.out is None else claim(recipe.out, OURS, force)
         found = _run(recipe)
+        replaced = has_results(folder, OURS)
         files = keep(folder, OURS, lambda beside, home: _write(beside, home, recipe, found))
         if json:
-            print_json(_describe(found) | {"files": files})
+            print_json(_describe(found) | {"files": files, "replaced": replaced})
         else:
             _show(found, folder)
+            tell_replaced(replaced)
         end(*found.fits.values(), stopped=found.stopped)
 
 
@@ -77,9 +80,9 @@ def _run(recipe: Recipe) -> Compared:
                 found.fits[method], found.stopped = with_bootstrap(recipe.fit(method))
             except RevealedError as error:
                 first = first or error
-                found.failed.append(in_flags(f"{method.upper()} has no estimate: {error}", PANEL))
+                found.failed.append(f"{method.upper()} has no estimate: {in_flags(error, PANEL)}")
             if found.stopped or (method in found.fits and found.fits[method].status.interrupted):
-                found.stopped = found.stopped or "stopped: methods that were not reached are missing."
+                found.stopped = found.stopped or "stopped: the remaining methods were not run."
                 return found
         if not found.fits and first is not None:
             raise first
@@ -88,7 +91,7 @@ def _run(recipe: Recipe) -> Compared:
         if not found.fits:
             raise
         missing = [method.upper() for method in METHODS if method not in found.fits]
-        found.stopped = f"stopped: {', '.join(missing) or 'the advice'} is missing, what was finished is kept."
+        found.stopped = f"stopped before {', '.join(missing) or 'the recommendation'}; finished results are kept."
     return found
 
 
@@ -103,7 +106,7 @@ def _advise(recipe: Recipe, failed: list[str]) -> Any:
     try:
         return advise(recipe.mdp, recipe.demonstrations, recipe.reward_model, seed=recipe.seed, **options)
     except RevealedError as error:
-        failed.append(in_flags(f"no advice: {error}", PANEL))
+        failed.append(f"no advice: {in_flags(error, PANEL)}")
         return None
 
 

@@ -17,6 +17,7 @@ from revealed.commands.terminal import (
     say,
     show,
     tell,
+    tell_replaced,
 )
 from revealed.commands.wording import in_flags
 
@@ -27,12 +28,12 @@ if TYPE_CHECKING:
 def fit(config: Config = None, json: Json = False, force: Force = False, **options: Any) -> None:
     """Estimate a reward from a file of decisions.
 
-    Prints the summary and, with --out, writes a folder: params.csv, policy.csv, states.csv, history.csv, summary.txt,
-    report.html (coefficients, fit of choices, convergence, diagnostics, maps), fit.zip (which rv.load reads) and
-    config.toml, from which the same run can be repeated. Where trips have goals, each goal has its own policy, and
-    flows.csv (use of states, observed and expected) and trips.csv (log likelihoods) stand in the place of two tables.
+    Prints a summary. With --out, also writes a folder: params.csv, policy.csv, states.csv, history.csv, summary.txt,
+    report.html (coefficients, fit of choices, convergence, diagnostics, maps), fit.zip (for rv.load) and config.toml,
+    which repeats the run. For trips with goals, flows.csv (observed and expected use of each state) and trips.csv
+    (log likelihood of each trip) replace policy.csv and states.csv, since every goal has its own policy.
 
-    Exit status: 0 converged, 1 a mistake in the input, 3 ran but did not converge (results are written), 130 Ctrl-C.
+    Exit status: 0 converged, 1 invalid input, 3 not converged (results are written), 130 interrupted (Ctrl-C).
 
     \b
     Example:
@@ -43,7 +44,7 @@ def fit(config: Config = None, json: Json = False, force: Force = False, **optio
       revealed fit buses.csv --id bus --time month --state miles --action replace \\
           --bins miles=90 --constants --discount 0.9999 --method nfxp --out buses-fit
     \b
-    Example: trips on a road network, each to its last link
+    Example: trips on a road network; the last link of each is its goal
       revealed fit trips.csv --network links.csv --turns turns.csv \\
           --columns travel_time,left_turn,constant --out roads-fit
     \b
@@ -52,17 +53,18 @@ def fit(config: Config = None, json: Json = False, force: Force = False, **optio
     """
     with one_line():
         from revealed.commands.folder import OURS, write_fit
-        from revealed.commands.placing import claim, keep
+        from revealed.commands.placing import claim, has_results, keep
         from revealed.recipe import Recipe
 
         recipe = Recipe.from_flags(options, config)
         folder = None if recipe.out is None else claim(recipe.out, OURS, force)
         found, stopped = with_bootstrap(recipe.fit())
+        replaced = has_results(folder, OURS)
         files = keep(folder, OURS, lambda beside, home: write_fit(found, beside, recipe, home))
         if json:
-            print_json(describe(found) | {"files": files})
+            print_json(describe(found) | {"files": files, "replaced": replaced})
         else:
-            show_fit(found, folder)
+            show_fit(found, folder, replaced)
         end(found, stopped=stopped)
 
 
@@ -85,22 +87,23 @@ def with_bootstrap(found: AnyFit) -> tuple[Any, str]:
         when = "before two replications were done"
     plain = replace(found, chosen=None)
     known = found.options["weighting"] == "sample"  # with occupancy weighting nothing but a bootstrap has them
-    kind = f"standard errors are of kind {plain.errors[0]}" if known else "there are no standard errors"
+    kind = f"{plain.errors[0]} standard errors are shown instead" if known else "there are no standard errors"
     line = f"the bootstrap was stopped {when}: {kind}."
     status = replace(found.status, notes=(*found.status.notes, line))
     return replace(plain, status=status), line
 
 
-def show_fit(found: AnyFit, folder: Path | None) -> None:
+def show_fit(found: AnyFit, folder: Path | None, replaced: bool) -> None:
     """The summary, what was left out of the data, and where things are."""
     show(found.summary())
     if folder is None:
-        tell("Nothing was written: --out DIR does.")
+        tell("Nothing was written; use --out DIR to save the results.")
     else:
         from revealed.commands.folder import tables_of
 
         tables = ", ".join(tables_of(found))
         tell(f"Wrote {folder / 'report.html'}; also params.csv, {tables} and fit.zip there.")
+        tell_replaced(replaced)
 
 
 def end(*fits: AnyFit, stopped: str = "") -> None:
@@ -108,7 +111,7 @@ def end(*fits: AnyFit, stopped: str = "") -> None:
     what Ctrl-C `stopped`."""
     for one in fits:
         if not one.converged:
-            say(in_flags(" ".join(f"{one.method} {one.status.code}: {one.status.message}".split())))
+            say(" ".join(f"{one.method} {one.status.code}: {in_flags(one.status.message)}".split()))
     if stopped:
         say(stopped)
     interrupted = bool(stopped) or any(one.status.interrupted for one in fits)

@@ -17,6 +17,7 @@ from revealed.description import flag, option_fields
 
 # whole numbers of a list may have commas between them, and are texts until they are read
 _TYPES: dict[str, Any] = {"text": str, "texts": str, "counts": str, "number": float, "count": int, "flag": bool}
+_TYPES["time"] = str
 
 
 def with_options(command: Callable[..., None], leave_out: Sequence[str] = ()) -> Callable[..., None]:
@@ -54,19 +55,17 @@ def _choice(name: str, offered: Sequence[str]) -> Any:
 
 def _help(about: dict[str, Any]) -> str:
     default = about["default"]
-    again = (
-        " May be given several times, or with commas."
-        if about["kind"].endswith("s") and about["metavar"] != "X,Y"
-        else ""
-    )
-    if default in (None, (), False, 0.0) or "default" in about["help"]:
+    again = " Repeatable, or separated by commas." if about["kind"].endswith("s") and about["metavar"] != "X,Y" else ""
+    if default is None or default is False or default == () or "default" in about["help"]:
         words, bracket, rest = about["help"].partition("  [")
         return words + again + bracket + rest
-    shown = " ".join(map(str, default)) if isinstance(default, tuple) else f"{default}"
+    shown = " ".join(map(str, default if isinstance(default, tuple) else [default])).removesuffix(".0")
     return f"{about['help']}{again}  [default: {shown}]"
 
 
 _KIND = inspect.Parameter.POSITIONAL_OR_KEYWORD
-Config = Annotated[Path | None, typer.Option("--config", metavar="FILE", help="Options from a TOML file; flags win.")]
-Json = Annotated[bool, typer.Option("--json", help="One JSON object on standard output, for programs.")]
-Force = Annotated[bool, typer.Option("--force", help="Write into a folder that holds other things.")]
+Config = Annotated[
+    Path | None, typer.Option("--config", metavar="FILE", help="TOML file of options; flags override it.")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object to standard output.")]
+Force = Annotated[bool, typer.Option("--force", help="Write into a folder that holds other files.")]

@@ -14,6 +14,7 @@ from revealed.commands.wording import in_flags
 from revealed.errors import RevealedError
 from revealed.fit import AnyFit
 from revealed.goal_fit import GoalFit
+from revealed.typed import written_bins
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -58,6 +59,12 @@ def write_config(folder: Path, recipe: Recipe, home: Path, command: str = "fit",
     from dataclasses import replace
 
     head = f"{HEAD}{command} --config {CONFIG} --out DIR\n# Paths are relative to this file.\n"
+    if recipe.binned is not None:  # cut anew, other data would fall into other bins
+        changes["bins"] = written_bins(recipe.binned)
+        asked = ", ".join(text for text in recipe.bins if text not in changes["bins"])
+        head += (
+            f"# Bins by the edges that they had; they were asked for as {' '.join(asked.split())}.\n" if asked else ""
+        )
     return write_text(folder / CONFIG, head + replace(recipe, out=None, **changes).to_toml(home))
 
 

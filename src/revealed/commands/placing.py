@@ -9,14 +9,13 @@ from __future__ import annotations
 import os
 import shutil
 import time
-import uuid
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from revealed.errors import InvalidInput, InvalidOption
-from revealed.files import prepare_folder, write_atomically
+from revealed.errors import CannotWrite, InvalidInput, InvalidOption
+from revealed.files import hidden, prepare_folder, require_place, sweep, write_atomically
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,11 +30,13 @@ def claim(out: str | os.PathLike[str], ours: Iterable[str], force: bool = False)
     """The folder for results, which need not be there yet; one that holds other things than `ours` is refused, and
     so is one that cannot be written: better now than after the work."""
     folder = Path(out)
+    require_place(folder, "--out")
+    if os.path.lexists(folder):
+        prepare_folder(folder, "--out")
+    sweep(folder)
     if folder.is_dir() and not force and not _is_ours(folder, {*ours, LOCK}):
-        expected = "a new or empty folder, or one that this command wrote"
-        raise InvalidOption("--out", expected, f"{folder}, which holds other things", remedy="Or add --force.")
-    there = next(path for path in (folder, *folder.absolute().parents) if path.exists() or path.is_symlink())
-    prepare_folder(there, "--out")
+        rule = f"cannot be {folder}, which holds files that this command did not write"
+        raise InvalidOption.conflict("--out", rule, remedy="Choose another folder, or add --force.")
     return folder
 
 
@@ -54,11 +55,12 @@ def placed(folder: Path, ours: Iterable[str]) -> Iterator[Path]:
     What an earlier run left there (`ours`) and this one did not write goes, too.
     """
     made = [path for path in folder.absolute().parents if not path.exists()]
-    beside = folder.absolute().with_name(f".{folder.absolute().name}.{uuid.uuid4().hex}")
+    beside = hidden(folder.absolute())
     prepare_folder(beside, "--out")
     try:
-        yield beside
-        _put(beside, folder, set(ours))
+        with as_out():
+            yield beside
+            _put(beside, folder, set(ours))
     except BaseException:
         shutil.rmtree(beside, ignore_errors=True)
         for path in made:
@@ -66,6 +68,22 @@ def placed(folder: Path, ours: Iterable[str]) -> Iterator[Path]:
                 path.rmdir()
         raise
     shutil.rmtree(beside, ignore_errors=True)
+
+
+@contextmanager
+def as_out() -> Iterator[None]:
+    """What cannot be written here is what --out names, whatever a function below calls it."""
+    try:
+        yield
+    except CannotWrite as error:
+        raise CannotWrite("--out", error.expected, error.got, error.offender, error.remedy) from error
+    except OSError as error:
+        raise CannotWrite("--out", "a folder that can be written", error.strerror or str(error)) from error
+
+
+def has_results(folder: Path | None, ours: Iterable[str]) -> bool:
+    """Whether an earlier run's results are there, which will be replaced."""
+    return folder is not None and any(os.path.lexists(folder / name) for name in ours)
 
 
 def keep(folder: Path | None, ours: Iterable[str], write: Callable[[Path, Path], dict[str, Any]]) -> dict[str, Any]:
@@ -126,34 +144,38 @@ def _lock(folder: Path) -> Iterator[None]:
 def target_file(out: str | os.PathLike[str], force: bool = False) -> Path:
     """A file that can be written, checked before the work; one that is there already is refused."""
     path = Path(out)
+    require_place(path, "--out")
     if path.suffix.lower() not in (".csv", ".parquet"):
         raise InvalidOption("--out", "a file that ends in .csv or .parquet", str(path))
     if path.is_dir():
-        raise InvalidInput("--out", "a file", f"{path}, which is a folder")
+        raise InvalidInput("--out", "the path of a file", f"{path}, which is a folder")
     if path.exists() and not force:
-        raise InvalidOption("--out", "a new file", f"{path}, which is there already", remedy="Or add --force.")
+        raise InvalidOption.conflict("--out", f"cannot be {path}, which exists", remedy="Add --force to overwrite it.")
     prepare_folder(path.parent, "--out")
     return path
 
 
 def write_frame(path: Path, frame: pd.DataFrame) -> Path:
     """CSV, or Parquet by the ending; numbers in CSV have all their digits."""
-    if path.suffix.lower() in (".parquet", ".pq"):
-        return write_atomically(path, _as_parquet(frame, path.parent))
-    return write_atomically(path, frame.to_csv(index=False, lineterminator="\n").encode("utf-8"))
+    with as_out():
+        parquet = path.suffix.lower() in (".parquet", ".pq")
+        text = "" if parquet else frame.to_csv(index=False, lineterminator="\n")
+        return write_atomically(path, _as_parquet(frame, path) if parquet else text.encode("utf-8", "replace"))
 
 
-def _as_parquet(frame: pd.DataFrame, folder: Path) -> bytes:
+def _as_parquet(frame: pd.DataFrame, path: Path) -> bytes:
     """By DuckDB, which is there where files are read; pandas would need another package for it."""
     import duckdb
     import pandas as pd
 
-    beside = folder / f".{uuid.uuid4().hex}.parquet"
+    beside = hidden(path)
     texts = [name for name in frame if pd.api.types.is_string_dtype(frame[name])]
     try:
         with duckdb.connect() as connection:
             connection.from_df(frame.astype(dict.fromkeys(texts, object))).write_parquet(str(beside))
         return beside.read_bytes()
+    except duckdb.IOException as error:
+        raise CannotWrite("--out", "a folder that can be written", str(error).splitlines()[0]) from error
     finally:
         beside.unlink(missing_ok=True)
 

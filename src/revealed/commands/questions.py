@@ -38,11 +38,11 @@ def find_states(
     """The states asked for, in a period of the horizon; without any, all in which somebody decides."""
     S, last = (fit.mdp.base or fit.mdp).n_states, (fit.mdp.horizon or 1) - 1
     if period > last:
-        expected = f"a whole number in 0…{last}" if fit.mdp.horizon else "a fit with a horizon"
-        got = repr(period) if fit.mdp.horizon else f"{period} for one that has none"
-        raise InvalidOption("--period", expected, got)
+        if not fit.mdp.horizon:
+            raise InvalidOption.conflict("--period", "requires a fit with --horizon")
+        raise InvalidOption("--period", f"a whole number in 0…{last}", repr(period))
     if labels and file is not None:
-        raise InvalidOption("--states", "nothing beside --state", str(file))
+        raise InvalidOption.conflict("--states", "cannot be combined with `--state`", remedy="Give one of them.")
     if not labels and file is None:
         return np.flatnonzero(~fit.mdp.terminal[period * S : (period + 1) * S]) + period * S
     base = _in_file(fit, names, file) if file is not None else named_states(fit, "--state", labels)
@@ -51,7 +51,7 @@ def find_states(
     if ended.size:
         argument, where = ("--state", None) if file is None else ("--states", f"row {ended[0]}")
         label = spell(base_labels(fit)[int(base[ended[0]])])
-        raise InvalidInput(argument, "states in which somebody decides", f"{label}, where everything ends", where)
+        raise InvalidInput.impossible(f"nothing is decided in {label}, which is terminal", where, argument=argument)
     return chosen
 
 
@@ -145,7 +145,7 @@ def ask(fit: Fit, names: Names, asked: Changes, bands: dict[str, Any]) -> Counte
     """The counterfactual in words of the command line."""
     if not asked:
         remedy = "As in --set RC=12, --discount 0.9 or --transitions after.csv."
-        raise InvalidOption("counterfactual", "something that changes", "nothing", remedy=remedy)
+        raise InvalidOption.conflict("counterfactual", "requires at least one change", remedy=remedy)
     rules = parse_changes(asked.params, tuple(map(str, fit.reward_model.names)))
     model = changed_model(fit, names, asked.discount, asked.transitions)
     return fit.counterfactual(params=rules or None, mdp=model, **bands)
@@ -165,7 +165,7 @@ def parse_changes(texts: Sequence[str], names: tuple[str, ...], flag: str = "--s
     for text in texts:
         for name, rule in _changes_in(text, names, flag):
             if name in rules:
-                raise InvalidOption(flag, "one change of each parameter", f"{name!r} twice")
+                raise InvalidOption(flag, "one change per parameter", f"{name!r} twice")
             rules[name] = rule
     return rules
 
@@ -192,14 +192,14 @@ def parse_change(text: str, names: tuple[str, ...], flag: str = "--set") -> tupl
         number = as_number(_float(rest[1:]))
         if np.isfinite(number) and not (rest[0] == "/" and number == 0.0):
             return name, _RULES[rest[0]](number)
-        raise InvalidOption(flag, "a number after the sign, as in RC=12 or price*1.2", repr(text))
+        raise InvalidOption(flag, "a number after the operator, as in RC=12 or price*1.2", repr(text))
     known = text.strip()
     for sign in "=*/+-":
         known = known.partition(sign)[0].strip() or known
     if known in names:
-        raise InvalidOption(flag, "what it becomes, as in RC=12 or price*1.2", repr(text))
+        raise InvalidOption(flag, "a parameter and its new value, as in RC=12 or price*1.2", repr(text))
     find_parameter(known, names, flag)  # raises, with the nearest name
-    raise InvalidOption(flag, "a parameter and what it becomes, as in RC=12", repr(text))
+    raise InvalidOption(flag, "a parameter and its new value, as in RC=12", repr(text))
 
 
 _RULES: dict[str, Callable[[float], Rule]] = {

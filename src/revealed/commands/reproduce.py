@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from revealed.commands.terminal import as_typed, one_line, say
+from revealed.commands.terminal import one_line, say
 from revealed.errors import InvalidOption, WorkersLost
 
 if TYPE_CHECKING:
@@ -41,41 +41,37 @@ class Scale(StrEnum):
 def reproduce(
     ctx: typer.Context,
     what: Annotated[
-        What, typer.Argument(help="paper: the paper's experiments. rust: the estimates and tests of Rust (1987).")
+        What, typer.Argument(help="The paper's experiments (paper), or the estimates and tests of Rust, 1987 (rust).")
     ] = What.paper,
     scale: Annotated[
         Scale,
-        typer.Option(help="quick: smaller grids, fewer points; minutes. paper: the full protocol; up to an hour."),
+        typer.Option(help="quick: smaller grids and fewer points, takes minutes. paper: full protocol, up to an hour."),
     ] = Scale.quick,
     out: Annotated[
         Path | None,
-        typer.Option(
-            help="Folder for the results; made if it is not there.  [default: results/SCALE; with rust, none]"
-        ),
+        typer.Option(help="Output folder, created if needed.  [default: results/SCALE; with rust, print only]"),
     ] = None,
-    jobs: Annotated[
-        int | None, typer.Option(min=1, help="Cells that are computed at the same time.  [default: all cores]")
-    ] = None,
+    jobs: Annotated[int | None, typer.Option(min=1, help="Number of parallel workers.  [default: all cores]")] = None,
     cluster: Annotated[
         str | None,
         typer.Option(
             metavar="ADDRESS",
-            help="Compute cells on a cluster: Dask's scheduler (tcp://host:8786), its .json file, or ray.",
+            help="Run on a cluster: address of a Dask scheduler (tcp://host:8786), its .json file, or ray.",
         ),
     ] = None,
     only: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help=f"Only this of {NAMES}; may be given several times, or with commas."),
+        typer.Option(metavar="NAME", help=f"Run only this experiment: {NAMES}. Repeatable, or separated by commas."),
     ] = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Compute everything anew, also what is there.")] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Recompute everything, including stored results.")] = False,
 ) -> None:
-    """Run the paper's experiments, or Rust's estimates.
+    """Reproduce the paper's experiments, or Rust's (1987) estimates.
 
-    rust prints the estimates of Rust (1987), Table IX, beside the published ones, by every method, with tests; it takes
-    only --out. paper runs the experiments and writes a report.
+    paper runs the experiments and writes a report. rust prints the estimates of Table IX in Rust (1987) by every
+    method, next to the published ones, with tests; of the options, only --out applies.
 
-    Computes what the folder lacks: a run that was stopped goes on where it was. Then writes report.html (verdicts,
-    figures, tables, configuration; one file), figures/ (PNG and PDF), tables/ (CSV and LaTeX) and table.csv, and
+    Only missing results are computed, so an interrupted run resumes where it stopped. Writes report.html (verdicts,
+    figures, tables and configuration in one file), figures/ (PNG and PDF), tables/ (CSV and LaTeX) and table.csv, and
     prints the verdicts.
 
     \b
@@ -85,10 +81,10 @@ def reproduce(
     Example: two experiments of the full protocol
       revealed reproduce --scale paper --only obstacleworld --only timing
     \b
-    Example: on a Dask cluster, which `dask scheduler` and `dask worker tcp://host:8786` make
+    Example: on a Dask cluster started with `dask scheduler` and `dask worker tcp://host:8786`
       revealed reproduce --scale paper --cluster tcp://host:8786
     \b
-    Example: Rust (1987), printed, and written as CSV and LaTeX
+    Example: Rust (1987), printed and written as CSV and LaTeX
       revealed reproduce rust --out results/rust
     """
     if what is What.rust:
@@ -104,16 +100,16 @@ def reproduce(
             _report(folder, jobs)
 
 
-def report(folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a run.")]) -> None:
-    """Write a run's report again, without running anything.
+def report(folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a run.")]) -> None:
+    """Rewrite the report of a run from its stored results.
 
-    Everything comes from what the folder has stored; a run that is not finished gives a report, too.
+    Nothing is computed; an unfinished run gives a report, too.
 
     \b
     Example:
       revealed report results/quick
     """
-    with one_line({}):
+    with one_line({"out": "DIR"}):
         _report(folder)
 
 
@@ -121,8 +117,8 @@ def _reproduce_rust(ctx: typer.Context, out: Path | None) -> None:
     for name in ("scale", "jobs", "cluster", "only", "fresh"):
         source = ctx.get_parameter_source(name)
         if source is not None and source.name == "COMMANDLINE":
-            remedy = "Leave it out: rust takes only --out."
-            raise InvalidOption(f"--{name}", "nothing of it with rust", as_typed(ctx.params[name]), remedy=remedy)
+            remedy = "Only --out applies to it."
+            raise InvalidOption.conflict(f"--{name}", "has no effect with `rust`", remedy=remedy)
     from revealed.experiments import rust, rust_tables
     from revealed.files import prepare_folder
 
@@ -152,8 +148,8 @@ def _plan(scale: str, only: list[str]) -> dict[str, Any]:
 
 def _require_one_place(jobs: int | None, cluster: str | None) -> None:
     if jobs is not None and cluster is not None:
-        remedy = "Leave it out: a cluster has as many workers as were started."
-        raise InvalidOption("--jobs", "nothing of it with --cluster", str(jobs), remedy=remedy)
+        remedy = "The cluster decides how many workers there are."
+        raise InvalidOption.conflict("--jobs", "cannot be combined with `--cluster`", remedy=remedy)
 
 
 def _run(
@@ -178,7 +174,7 @@ def _note_other_scale(folder: Path, scale: str) -> None:
 
     before = Store(folder).read_run().get("scale", scale)
     if before != scale:
-        typer.echo(f"{folder} has results at scale {before}: they are kept, but the report will be of scale {scale}.")
+        typer.echo(f"{folder} has results at scale {before}: they are kept, but the report will be for scale {scale}.")
 
 
 def _counts(plan: Mapping[str, Any], folder: Path) -> tuple[int, int]:
@@ -266,13 +262,13 @@ def _troubles(findings: Findings) -> list[str]:
         lines += [f"{name}: {text}" for text in chapter.shown.notes]
         failed = chapter.results.failed
         if len(failed):
-            lines.append(f"{name}: {len(failed)} cells failed; the same command tries them again.")
+            lines.append(f"{name}: {len(failed)} cells failed; run the same command to try them again.")
             shown = failed.head(SHOWN_FAILURES).itertuples()
             lines += [
                 f"  {row.method}, {row.setting}, size {row.size}, seed {row.seed}: {row.message}" for row in shown
             ]
     missing = findings.count("missing")
-    return lines + ([f"{missing} cells are missing; the same command as before goes on."] if missing else [])
+    return lines + ([f"{missing} cells are missing; run the same command to resume."] if missing else [])
 
 
 @contextmanager
@@ -281,11 +277,11 @@ def _goes_on(plan: Mapping[str, Any], folder: Path) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        say(f"stopped: {_done(plan, folder)}; the same command goes on from there.")
+        say(f"stopped: {_done(plan, folder)}; the same command resumes from there.")
         raise typer.Exit(130) from None
     except WorkersLost:
-        remedy = "Often memory ran out: run it again, it goes on from there, with fewer --jobs"
-        say(f"workers were killed from outside, again and again: {_done(plan, folder)}. {remedy}.")
+        remedy = "Often memory ran out: run the command again with fewer --jobs, and it resumes from there"
+        say(f"workers were killed repeatedly: {_done(plan, folder)}. {remedy}.")
         raise typer.Exit(1) from None
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from revealed.commands.flags import Force, Json
-from revealed.commands.terminal import one_line, print_json, say, show, show_rows, tell
+from revealed.commands.terminal import one_line, print_json, say, show, show_rows, tell, tell_replaced
 from revealed.commands.wording import FIT, in_flags
 
 if TYPE_CHECKING:
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from revealed.commands.questions import Changes
     from revealed.commands.tables import Names
 
-Overwrite = Annotated[bool, typer.Option("--force", help="Write over a file that is there.")]
-Saved = Annotated[Path, typer.Argument(metavar="FIT", help="The folder of a fit, or its fit.zip.")]
-Seed = Annotated[int, typer.Option(min=0, help="Of the random numbers.")]
+Overwrite = Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")]
+Saved = Annotated[Path, typer.Argument(metavar="FIT", help="Folder of a fit, or its fit.zip.")]
+Seed = Annotated[int, typer.Option(min=0, help="Random seed.")]
 
 
 LENGTH = 50
@@ -35,7 +35,9 @@ class Bands(StrEnum):
     none = "none"
 
 
-Goal = Annotated[str | None, typer.Option(metavar="LABEL", help="Where they are heading, where trips have goals.")]
+Goal = Annotated[
+    str | None, typer.Option(metavar="LABEL", help="Goal of the trip; required for fits of trips with goals.")
+]
 
 
 def predict(
@@ -44,34 +46,36 @@ def predict(
     state: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="LABEL", help="A state, or raw values that bins turn into one. May be given several times."
+            metavar="LABEL", help="State label, or raw values to be binned. Repeatable.  [default: all states]"
         ),
     ] = None,
     states: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Many states: CSV or Parquet, columns called as in the data.")
+        Path | None,
+        typer.Option(metavar="FILE", help="CSV or Parquet file of states, with the column names of the data."),
     ] = None,
-    period: Annotated[int, typer.Option(min=0, help="On a finite horizon: when, counted from 0.")] = 0,
+    period: Annotated[int, typer.Option(min=0, help="Period on a finite horizon, from 0.")] = 0,
     deterministic: Annotated[
-        bool, typer.Option("--deterministic", help="Only the most likely action of each state.")
+        bool, typer.Option("--deterministic", help="Show only the most likely action of each state.")
     ] = False,
     out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the table to a file, .csv or .parquet.")
+        Path | None, typer.Option(metavar="FILE", help="Output file, .csv or .parquet.  [default: print]")
     ] = None,
     json: Json = False,
     force: Overwrite = False,
 ) -> None:
-    """Probabilities of each action, by state.
+    """Choice probabilities by state.
 
-    All states, unless some are named. Labels are those of the data; of several columns they have commas between.
+    Covers all states unless some are named. Labels are those of the data; a label of several columns is written with
+    commas.
 
     \b
     Example:
       revealed predict trips-fit --state airport --state centre
     \b
-    Example: on the way to a link of a road network
+    Example: choices on the way to a link of a road network
       revealed predict roads-fit --goal A17 --state B2
     \b
-    Example: raw values of a fit with bins, from a file
+    Example: raw values from a file, for a fit with bins
       revealed predict buses-fit --states odometers.csv --deterministic --out next.csv
     """
     with one_line(FIT):
@@ -100,31 +104,34 @@ def predict(
 
 def simulate(
     saved: Saved,
-    n: Annotated[int, typer.Option("--n", min=1, help="Agents, or trips where they have goals.")] = 100,
+    n: Annotated[int, typer.Option("--n", min=1, help="Number of agents (or of trips, if they have goals).")] = 100,
     length: Annotated[
-        int | None, typer.Option(min=1, help="Decisions of each, at most.  [default: 50, with goals any]")
+        int | None, typer.Option(min=1, help="Maximum number of decisions each.  [default: 50; unlimited with goals]")
     ] = None,
     seed: Seed = 0,
     initial: Annotated[
-        str | None, typer.Option(metavar="LABEL", help="Where all begin.  [default: where the data began]")
+        str | None,
+        typer.Option(metavar="LABEL", help="Starting state of all.  [default: drawn from the starts in the data]"),
     ] = None,
     goal: Annotated[
-        str | None, typer.Option(metavar="LABEL", help="Where all are heading.  [default: where trips went]")
+        str | None,
+        typer.Option(metavar="LABEL", help="Goal of all trips.  [default: drawn from the trips in the data]"),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="A file, .csv or .parquet.  [default: CSV on standard output]")
+        Path | None,
+        typer.Option(metavar="FILE", help="Output file, .csv or .parquet.  [default: CSV to standard output]"),
     ] = None,
     json: Json = False,
     force: Overwrite = False,
 ) -> None:
-    """A panel of decisions drawn from a fit.
+    """Simulate a panel of decisions from a fit.
 
-    Its columns are called as those of the data were, so that revealed fit reads it again. States that were made of
-    bins come back as the centres of their bins.
+    The columns have the names of the original data, so that revealed fit can read the file. Binned states are written
+    as the centres of their bins.
 
-    Trips with goals go between places drawn from those observed. With --goal alone they begin where trips to this goal
-    began or, if there were none, where any began that can get there; with --initial alone they go where trips from
-    there went or, if there were none, to any goal that can be reached.
+    Trips with goals run between origins and destinations drawn from the data. With --goal alone, origins are those of
+    observed trips to that goal or, if there were none, all observed origins that can reach it. With --initial alone,
+    goals are those of observed trips from there or, if there were none, all observed goals that can be reached.
 
     \b
     Example:
@@ -139,11 +146,13 @@ def simulate(
         from revealed.commands.tables import panel_frame
         from revealed.commands.trip_questions import drawn_trips, require_goals
         from revealed.commands.trip_tables import trip_panel
+        from revealed.starts import starts_of
 
         target = None if out is None else target_file(out, force)
         fit, names = _open(saved)
         require_goals(fit, goal=goal)
         with_goals = fit.demonstrations.goals is not None
+        begins = ""
         if with_goals:
             demos = drawn_trips(fit, names, n, length, seed, initial, goal)
             frame = trip_panel(fit, demos, names)
@@ -151,63 +160,72 @@ def simulate(
             start = None if initial is None else start_at(fit, initial)
             demos = fit.simulate(n, length or LENGTH, seed=seed, initial=start)
             frame = panel_frame(fit, demos, names)
+            begins = starts_of(fit.mdp, start, fit.demonstrations).words
         if target is not None:
             write_frame(target, frame)
         if json:
             panel = frame.to_dict("records") if target is None else None
-            print_json({"agents": n, "decisions": round(demos.n_decisions), "panel": panel, "files": _files(target)})
+            told = {"agents": n, "decisions": round(demos.n_decisions)} | ({"starts": begins} if begins else {})
+            print_json(told | {"panel": panel, "files": _files(target)})
         elif target is None:
             typer.echo(frame.to_csv(index=False, lineterminator="\n"), nl=False)
         else:
             tell(f"Wrote {demos.n_decisions:.0f} decisions of {n} {'trips' if with_goals else 'agents'} to {target}.")
+            if begins:
+                tell(f"Starts: {begins}.")
 
 
 def counterfactual(
     saved: Saved,
     change: Annotated[
         list[str] | None,
-        typer.Option(
-            "--set", metavar="CHANGE", help="A parameter: RC=12, price*1.2, price+1. May be given several times."
-        ),
+        typer.Option("--set", metavar="CHANGE", help="Change a parameter: RC=12, price*1.2, price+1. Repeatable."),
     ] = None,
-    discount: Annotated[float | None, typer.Option(help="Another discount factor.")] = None,
+    discount: Annotated[float | None, typer.Option(help="New discount factor.")] = None,
     transitions: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Another table of transition probabilities.")
+        Path | None, typer.Option(metavar="FILE", help="File of new transition probabilities.")
     ] = None,
     close: Annotated[
         list[str] | None,
-        typer.Option(metavar="LABEL", help="With goals: a link, or another state, that nobody can enter."),
+        typer.Option(metavar="LABEL", help="For trips with goals: link (or other state) to close. Repeatable."),
     ] = None,
     attribute: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="CHANGE", help="With goals: a feature, as in toll=2 or time*1.5, on --links or everywhere."
+            metavar="CHANGE",
+            help="For trips with goals: change a feature, as in toll=2 or time*1.5, on --links or everywhere.",
         ),
     ] = None,
     links: Annotated[
-        list[str] | None, typer.Option(metavar="LABEL", help="Where the attribute changes: on entering these.")
+        list[str] | None,
+        typer.Option(metavar="LABEL", help="Links on which --attribute changes, upon entering them. Repeatable."),
     ] = None,
-    bands: Annotated[Bands, typer.Option(help="By the fit's own errors (auto), or of this kind.")] = Bands.auto,
-    reps: Annotated[int, typer.Option(min=2, help="Replications of the bootstrap.")] = 400,
+    bands: Annotated[
+        Bands, typer.Option(help="Confidence bands; auto follows the standard errors of the fit.")
+    ] = Bands.auto,
+    reps: Annotated[int, typer.Option(min=2, help="Bootstrap replications.")] = 400,
     seed: Seed = 0,
-    out: Annotated[Path | None, typer.Option(metavar="DIR", help="Folder for tables and a page.")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Output folder for tables and a report page.  [default: print only]"),
+    ] = None,
     json: Json = False,
     force: Force = False,
 ) -> None:
-    """What agents would do if something changed.
+    """Predict behaviour after a change.
 
-    Prints shares of actions and welfare before, after, and the change with its band. With --out it writes table.csv,
-    policy.csv, states.csv and counterfactual.html. Of trips with goals it prints welfare, decisions and features per
-    trip and the use that changes most, and writes flows.csv and welfare.csv.
+    Prints action shares and welfare before and after the change, and the difference with a confidence band. With --out,
+    also writes table.csv, policy.csv, states.csv and counterfactual.html. For trips with goals, prints welfare,
+    decisions and features per trip and the states whose use changes most, and writes flows.csv and welfare.csv.
 
     \b
     Example:
       revealed counterfactual buses-fit --set RC=12 --set "miles*1.2" --out dearer
     \b
-    Example: a link is closed, and another one has a toll
+    Example: close one link and put a toll on another
       revealed counterfactual roads-fit --close A17 --attribute toll=2 --links B2 --out closed
     \b
-    Example: more patient agents, in a world with other moves
+    Example: more patient agents and new transitions
       revealed counterfactual trips-fit --discount 0.99 --transitions after.csv --json
     """
     with one_line(FIT):
@@ -219,7 +237,7 @@ def counterfactual(
 
 def _answer(saved: Path, asked: Changes, bands: dict[str, Any], out: Path | None, json: bool, force: bool) -> None:
     """Ask, write, and show."""
-    from revealed.commands.placing import claim, keep
+    from revealed.commands.placing import claim, has_results, keep
     from revealed.commands.questions import ANSWER, ask, describe_answer, write_answer
     from revealed.commands.trip_questions import TRIP_ANSWER, ask_trips, require_goals, write_trip_answer
 
@@ -231,14 +249,16 @@ def _answer(saved: Path, asked: Changes, bands: dict[str, Any], out: Path | None
         answer, write = ask_trips(fit, names, asked, bands), write_trip_answer
     else:
         answer, write = ask(fit, names, asked, bands), write_answer
+    replaced = has_results(folder, ours)
     files = keep(folder, ours, lambda beside, home: write(answer, fit, names, beside, home))
     if json:
-        print_json(describe_answer(answer) | {"files": files})
+        print_json(describe_answer(answer) | {"files": files, "replaced": replaced})
         return
     show(answer, spare=("se",))
     if folder is not None:
         tables = [f"{name}.csv" for name in files if name != "counterfactual"]
         tell(f"Wrote {folder / 'counterfactual.html'}; also {', '.join(tables[:-1])} and {tables[-1]} there.")
+        tell_replaced(replaced)
 
 
 def _open(saved: Path) -> tuple[Any, Names]:
@@ -247,7 +267,7 @@ def _open(saved: Path) -> tuple[Any, Names]:
 
     fit, names = open_fit(saved)
     if not fit.converged:
-        say(in_flags(" ".join(f"note: the fit ended {fit.status.code}: {fit.status.message}".split())))
+        say(" ".join(f"note: the fit did not converge ({fit.status.code}): {in_flags(fit.status.message)}".split()))
     return fit, names
 
 

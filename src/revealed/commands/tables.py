@@ -16,6 +16,7 @@ from revealed.checks import Ints
 from revealed.demonstrations import Demonstrations
 from revealed.fit import AnyFit, Fit
 from revealed.labels import plain
+from revealed.panels.clock import as_date, is_own
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,7 +34,9 @@ class Names:
     action: tuple[str, ...] = ("action",)
     next_state: tuple[str, ...] = ()
     weight: str | None = None
+    episode: str | None = None
     period: str | None = None
+    first_time: int | str | None = None
     probability: str = "probability"
     goal: tuple[str, ...] = ()
     network: str | None = None
@@ -118,7 +121,10 @@ def panel_frame(fit: AnyFit, demos: Demonstrations, names: Names) -> pd.DataFram
 
     steps, S = demos.steps, (fit.mdp.base or fit.mdp).n_states
     assert steps is not None
-    own = pd.DataFrame({names.id: steps.agent, names.time: _dates(steps.time, names.period)})
+    when = steps.time if fit.mdp.base is None else steps.state // S  # on a horizon some enter late
+    own = pd.DataFrame({names.id: steps.agent, names.time: _dates(when, names.period, names.first_time)})
+    if names.episode is not None and names.episode not in own:
+        own[names.episode] = 0
     parts = [own, raw_states(fit, names.state, steps.state % S), action_columns(fit, names, steps.action)]
     if names.next_state:  # a simulation knows where the last decision led
         parts.append(raw_states(fit, names.next_state, steps.next_state % S))
@@ -127,12 +133,14 @@ def panel_frame(fit: AnyFit, demos: Demonstrations, names: Names) -> pd.DataFram
     return pd.concat(parts, axis=1)
 
 
-def _dates(time: Ints, period: str | None) -> Any:
-    """Times as the data had them: numbers, or dates that are periods apart, from Monday, 3 January 2000, on."""
+def _dates(time: Ints, period: str | None, first_time: int | str | None) -> Any:
+    """Times as the data had them: numbers, or dates that are periods apart, from the time that is period 0 on, or from
+    Monday, 3 January 2000."""
     if period is None:
-        return time
+        return time + (first_time if isinstance(first_time, int) else 0)
     length, unit = _UNITS[period]
-    first = np.datetime64("2000-01-03").astype(f"datetime64[{unit}]")
+    zero = None if first_time is None or is_own(first_time) else as_date(first_time)
+    first = (np.datetime64("2000-01-03") if zero is None else zero).astype(f"datetime64[{unit}]")
     return (first + (length * time).astype(f"timedelta64[{unit}]")).astype("datetime64[s]")
 
 

@@ -70,19 +70,48 @@ def one_line(arguments: Mapping[str, str] = PANEL) -> Iterator[None]:
     try:
         yield
     except RevealedError as error:
-        say(in_flags(" ".join(str(error).split()), arguments))
+        say(" ".join(in_flags(error, arguments).split()))
         raise typer.Exit(MISTAKE) from None
     except KeyboardInterrupt:
         say("stopped.")
         raise typer.Exit(INTERRUPTED) from None
-    except MemoryError:
-        say("memory ran out. A smaller model, fewer bins, or a machine with more of it.")
-        raise typer.Exit(MISTAKE) from None
-    except OSError as error:
-        if error.errno != errno.EPIPE:
+    except Exception as error:
+        line = _about_machine(error)
+        if line is None:
             raise
-        sys.stdout = open(os.devnull, "w")  # noqa: SIM115  # who read it has gone
+        if line:
+            say(line)
         raise typer.Exit(MISTAKE) from None
+
+
+def _about_machine(error: Exception) -> str | None:
+    """What to say where the machine, and not the program, is at its end: memory, threads, the disk, a reader that has
+    gone (nothing then). None for anything else, which is a bug and keeps its traceback."""
+    text = " ".join(str(error).split())
+    if isinstance(error, OSError) and error.errno == errno.EPIPE:
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
+        return ""
+    if isinstance(error, MemoryError) or any(word in text for word in _NO_MEMORY):
+        return "memory ran out. Use a smaller model, fewer bins or fewer --jobs, or a machine with more memory."
+    if isinstance(error, OSError) and error.errno in (errno.EAGAIN, errno.ENFILE, errno.EMFILE):
+        return f"the system has no more processes or files for this program ({error.strerror})."
+    if isinstance(error, OSError) and error.errno is not None:
+        sys.stdout = open(os.devnull, "w") if error.filename is None else sys.stdout  # noqa: SIM115
+        where = "standard output" if error.filename is None else f"{error.filename}"
+        return f"{where}: {error.strerror or text}."
+    return None
+
+
+# how libraries below say that there is no memory for another array, thread or module
+_NO_MEMORY = (
+    "can't start new thread",
+    "Cannot allocate memory",
+    "failed to map segment",
+    "RESOURCE_EXHAUSTED",
+    "Out of Memory Error",
+    "out of memory",
+    "Unable to allocate",
+)
 
 
 def say(line: str) -> None:
@@ -115,6 +144,12 @@ def tell(text: str) -> None:
     from textwrap import wrap
 
     typer.echo("\n".join(wrap(text, max(40, min(width(), 100)), break_on_hyphens=False)))
+
+
+def tell_replaced(replaced: bool) -> None:
+    """A line where results of an earlier run were in the way."""
+    if replaced:
+        tell("What an earlier run had written there is replaced.")
 
 
 def show_rows(head: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> None:

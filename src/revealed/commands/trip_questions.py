@@ -33,7 +33,7 @@ from revealed.mdp import MDP
 from revealed.rewards.feature_table import column_of, with_entries
 from revealed.rewards.linear import LinearReward
 from revealed.scenario import ANOTHER_MODEL, as_setting
-from revealed.simulation import make_rng
+from revealed.trip_simulation import draw_weighted, trip_weights
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -45,7 +45,7 @@ def require_goals(fit: Any, **given: Any) -> None:
     """Flags that only trips with goals understand."""
     for name, value in given.items():
         if value and not isinstance(fit, GoalFit):
-            raise InvalidOption(f"--{name}", "a fit of trips with goals", "one without goals")
+            raise InvalidOption.conflict(f"--{name}", "requires a fit of trips with goals")
 
 
 def toward_frame(
@@ -54,7 +54,7 @@ def toward_frame(
     """Choices on the way to a goal: a row per state or, where actions are told by where they lead, per move."""
     if goal is None:
         remedy = f"As in --goal {spell(fit.goals[0])}."
-        raise InvalidOption("--goal", "where they are heading, since choices depend on it", "nothing", remedy=remedy)
+        raise InvalidOption.conflict("--goal", "is required: choices depend on the destination", remedy=remedy)
     names = place_names(names)
     (g,) = named_states(fit, "--goal", [goal])
     policy = fit.policy_for(fit.state_labels[g])
@@ -69,8 +69,14 @@ def _on_the_way(fit: GoalFit, policy: Floats, states: Ints, asked: bool, goal: s
     decides = policy[states].sum(axis=1) > 0.0
     if asked and not decides.all():
         label = spell(fit.state_labels[int(states[np.flatnonzero(~decides)[0]])])
-        raise InvalidInput("--state", f"states from which a way leads to {goal}, and not that one", label)
+        raise InvalidInput.impossible(_why_no_choice(label, goal), argument="--state")
     return states[decides]
+
+
+def _why_no_choice(label: str, goal: str) -> str:
+    if label == goal:
+        return f"nothing is decided in {label}: it is the goal, where the trip ends"
+    return f"goal {goal} cannot be reached from {label}"
 
 
 def _moves_frame(fit: GoalFit, names: Names, states: Ints, policy: Floats, deterministic: bool) -> pd.DataFrame:
@@ -92,7 +98,7 @@ def drawn_trips(
 ) -> Demonstrations:
     """`n` trips: between two places, of which one or both are drawn from those observed if they are not given."""
     if length is not None and names.on_roads:
-        raise InvalidOption("--length", "nothing on a road network, where trips end at their last link", repr(length))
+        raise InvalidOption.conflict("--length", "has no effect on a road network: trips end at their last link")
     if initial is None and goal is None:
         return fit.simulate(n, seed=seed, longest=length)
     start, end = (
@@ -107,18 +113,21 @@ def _ends(fit: GoalFit, n: int, seed: int, start: int | None, end: int | None) -
     """Origins and goals of `n` trips. What is not given is drawn from what was observed beside the other or, where
     nobody was there, from all that was observed with a way between the two."""
     origins, goals = fit.demonstrations.origins, np.asarray(fit.demonstrations.destinations)
+    often = trip_weights(fit.demonstrations)
     if start is not None and end is not None:
         return np.full(n, start), np.full(n, end)
     (own, other), given = ((goals, origins), end) if start is None else ((origins, goals), start)
     fixed = np.full(other.size, given)
-    pool = other[own == given]
+    pool = np.flatnonzero((own == given) & (often > 0.0))
     if not pool.size:
         ways = have_ways(fit.mdp, *((other, fixed) if start is None else (fixed, other)))
-        pool = other[ways & (other != given)]
+        pool = np.flatnonzero(ways & (other != given) & (often > 0.0))
     if not pool.size:
-        flag, what = ("--goal", "origin reaches") if start is None else ("--initial", "goal is reached from")
-        raise InvalidInput(flag, f"a state that an observed {what}", spell(fit.state_labels[int(fixed[0])]))
-    drawn, fixed = pool[make_rng(seed).integers(pool.size, size=n)], np.full(n, given)
+        label = spell(fit.state_labels[int(fixed[0])])
+        if start is None:
+            raise InvalidInput.impossible(f"no observed origin leads to goal {label}", argument="--goal")
+        raise InvalidInput.impossible(f"no observed goal can be reached from {label}", argument="--initial")
+    drawn, fixed = other[pool][draw_weighted(often[pool], n, seed)], np.full(n, given)
     return (drawn, fixed) if start is None else (fixed, drawn)
 
 
@@ -144,12 +153,12 @@ def ask_trips(fit: GoalFit, names: Names, asked: Changes, bands: dict[str, Any])
 
 def _require_changes(asked: Changes, names: Names) -> None:
     if asked.links and not asked.attributes:
-        raise InvalidOption("--links", "an --attribute that changes there", "none")
+        raise InvalidOption.conflict("--links", "requires `--attribute`")
     if not asked:
         remedy = "As in --close LABEL, --set toll*2, or --attribute toll=2 --links LABEL."
-        raise InvalidOption("counterfactual", "something that changes", "nothing", remedy=remedy)
+        raise InvalidOption.conflict("counterfactual", "requires at least one change", remedy=remedy)
     if names.on_roads and asked.transitions is not None:
-        raise InvalidOption("--transitions", "nothing on a road network", str(asked.transitions), remedy="Use --close.")
+        raise InvalidOption.conflict("--transitions", "does not apply to a road network", remedy="Use --close.")
 
 
 def _told(fit: GoalFit, rules: Any, asked: Changes, words: Sequence[str]) -> str:
@@ -176,7 +185,8 @@ def _with_attributes(fit: GoalFit, asked: Changes) -> tuple[LinearReward, str]:
     """The reward with features changed, of what leads to some states or of everything, and that in words."""
     reward = fit.reward_model
     if not isinstance(reward, LinearReward):
-        raise InvalidOption("--attribute", "a reward that is linear in attributes", type(reward).__name__)
+        rule = f"requires a reward that is linear in attributes, not a {type(reward).__name__}"
+        raise InvalidOption.conflict("--attribute", rule)
     rules = parse_changes(asked.attributes, tuple(map(str, reward.names)), "--attribute")
     rows, where = _rows_everywhere(fit, reward), ""
     if asked.links:
@@ -204,7 +214,7 @@ def _rows_into(fit: GoalFit, reward: LinearReward, states: Ints) -> Bools:
     if reward.n_columns == 1:
         return np.isin(np.arange(reward.n_states), states)
     if not fit.mdp.certain:
-        raise InvalidOption("--links", "moves that lead to one state surely", "moves that may lead to several")
+        raise InvalidOption.conflict("--links", "requires deterministic moves: here a move may lead to several states")
     return np.isin(fit.mdp.targets, states).reshape(-1)
 
 

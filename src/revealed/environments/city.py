@@ -161,6 +161,8 @@ def _apart(pool: Ints, goals: Ints, rng: np.random.Generator) -> Ints:
     place = np.minimum(np.searchsorted(pool, goals), pool.size - 1)
     own = pool[place] == goals
     if pool.size == 1 and own.any():
-        raise InvalidInput("origins", "a link that is not the only destination", int(pool[0]))
+        raise InvalidInput.impossible(
+            f"no trip can start at link {int(pool[0])}: it is the only destination", argument="origins"
+        )
     k = rng.integers(pool.size - own)
     return pool[k + (own & (k >= place))]

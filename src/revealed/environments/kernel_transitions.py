@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from revealed.checks import as_floats
+from revealed.checks import require_floats
 from revealed.errors import InvalidInput
 from revealed.kernels import CUT, MOST_STORED, Near, average_outcomes, gaussian, scaled_rows
 from revealed.mdp import Floats
@@ -89,9 +89,10 @@ class GridSteps:
 
 
 def check_bandwidth(bandwidth: Any) -> Floats:
-    h = as_floats(bandwidth)
-    if h is None or h.shape != (2,) or not np.all(np.isfinite(h) & (h >= 0.25)):
-        raise InvalidInput("bandwidth", "two numbers >= 0.25: of φ and ψ, in steps of the grid", repr(bandwidth))
+    expected = "two numbers >= 0.25: of φ and ψ, in steps of the grid"
+    h = require_floats("bandwidth", bandwidth, expected)
+    if h.shape != (2,) or not np.all(np.isfinite(h) & (h >= 0.25)):
+        raise InvalidInput("bandwidth", expected, repr(bandwidth))
     return h
 
 

@@ -216,7 +216,7 @@ class MountainCar(World):
 
 def _require_drives(drives: Any) -> None:
     if not isinstance(drives, Drives):
-        remedy = "As from car.drive(1000, seed=0); demonstrations have forgotten where in its cell the car was."
+        remedy = "As from car.drive(1000, seed=0); demonstrations do not keep where in its cell the car was."
         raise InvalidInput("drives", "Drives", type(drives).__name__, remedy=remedy)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from revealed.checks import Ints, as_floats, require_count, require_flag, require_option, require_probability
+from revealed.checks import Ints, require_count, require_flag, require_floats, require_option, require_probability
 from revealed.environments.grid import ACTIONS, grid_transitions
 from revealed.environments.world import GridWorld, check_scale, make_expert
 from revealed.errors import InvalidInput
@@ -115,8 +115,8 @@ def _check(size: Any, colors: Any, p: Any, metric: Any, radii: Any, values: Any,
     require_option("metric", metric, METRICS)
     require_option("normalise", normalise, NORMALISE)
     for name, given, n in (("radii", radii, 2), ("values", values, 3)):
-        array = as_floats(given)
-        if array is None or array.shape != (n,) or not np.isfinite(array).all():
+        array = require_floats(name, given, f"{n} numbers")
+        if array.shape != (n,) or not np.isfinite(array).all():
             raise InvalidInput(name, f"{n} numbers", repr(given))
     if min(radii) < 0:
         raise InvalidInput("radii", "2 numbers >= 0", repr(radii))

@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from revealed.bellman import as_reward
-from revealed.checks import as_floats, require_count, require_number
+from revealed.checks import require_count, require_floats, require_number
 from revealed.environments.world import World, check_scale, make_expert
 from revealed.errors import InvalidDistribution, InvalidInput, InvalidOption
 from revealed.gates import require_memory
@@ -90,11 +90,10 @@ def rust_bus(
 
 def bus_transitions(bins: int, increments: Any) -> sp.csr_array:
     """Sparse (2·bins, bins): on by 0, 1, 2, … bins from here (keep) or from bin 0 (replace); the last bin collects."""
-    p = as_floats(increments)
-    if p is None or p.ndim != 1 or p.size == 0 or not np.all(p >= 0.0) or abs(p.sum() - 1.0) > 1e-8:
-        raise InvalidDistribution(
-            "increments", "probabilities of growing by 0, 1, 2, … bins that sum to one", increments
-        )
+    expected = "probabilities of growing by 0, 1, 2, … bins that sum to one"
+    p = require_floats("increments", increments, expected, InvalidDistribution)
+    if p.ndim != 1 or p.size == 0 or not np.all(p >= 0.0) or not abs(p.sum() - 1.0) <= 1e-8:
+        raise InvalidDistribution("increments", expected, increments)
     here = np.column_stack([np.arange(bins), np.zeros(bins, dtype=int)]).reshape(-1, 1)  # where (s, a) goes on from
     columns = np.minimum(here + np.arange(p.size), bins - 1)
     rows = np.repeat(np.arange(2 * bins), p.size)
@@ -114,7 +113,8 @@ def _cost(bins: int, cost: Any) -> Floats:
     if isinstance(cost, str) and cost not in COSTS:
         raise InvalidOption("cost", f"one of {', '.join(COSTS)}, a function of the bins, or an array", repr(cost))
     shape = COSTS[cost] if isinstance(cost, str) else cost
-    table = as_floats(shape(np.arange(bins, dtype=np.float64)) if callable(shape) else shape)
-    if table is None or table.shape != (bins,) or not np.isfinite(table).all():
+    given = shape(np.arange(bins, dtype=np.float64)) if callable(shape) else shape
+    table = require_floats("cost", given, f"{bins} finite costs, one per bin")
+    if table.shape != (bins,) or not np.isfinite(table).all():
         raise InvalidInput("cost", f"{bins} finite costs, one per bin", repr(cost)[:60])
     return table

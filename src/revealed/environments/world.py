@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -21,7 +22,7 @@ from revealed.errors import InvalidInput, InvalidOption
 from revealed.gates import require_instance
 from revealed.hard_bellman import solve_hard
 from revealed.mdp import MDP, Floats, require_mdp
-from revealed.metrics import Truth, policy_of, policy_value
+from revealed.metrics import Scores, Truth, policy_of, policy_value
 from revealed.rewards.base import Reward
 from revealed.rewards.linear import LinearReward
 from revealed.simulation import simulate
@@ -68,9 +69,17 @@ class World:
         """A reward to estimate that can represent the true one: here, linear in the features."""
         return LinearReward(self.features, names=self.feature_names)
 
-    def evaluate(self, fit: Any, demos: Demonstrations | None = None, coverage: Any = None) -> dict[str, float]:
-        """All metrics of a fit against this world's truth and expert; `demos` are the fit's own unless given."""
-        return self.truth.evaluate(fit, demos, coverage)
+    def evaluate(self, fit: Any, demos: Demonstrations | None = None, coverage: Any = None) -> Scores:
+        """All metrics of a fit against this world's truth and expert; `demos` are the fit's own unless given.
+
+        Where the world's model was estimated, a fit's policy is judged as it is in the exact one: it planned with the
+        estimate and acts in reality.
+        """
+        if self._reality is self.mdp or not hasattr(fit, "log_policy"):
+            return self.truth.evaluate(fit, demos, coverage)
+        seen = getattr(fit, "demonstrations", None) if demos is None else demos
+        planned = SimpleNamespace(policy=fit.policy, log_policy=fit.log_policy)
+        return self.truth.evaluate(demos=seen, coverage=coverage, policy=planned, reward=fit.reward)
 
     @cached_property
     def truth(self) -> Truth:

@@ -28,6 +28,7 @@ from revealed.experiments.curves import METRICS
 from revealed.experiments.numbers import short
 from revealed.first_step import estimate_policy
 from revealed.mdp import Floats
+from revealed.metrics import decision_weights
 from revealed.optimize import Iterate
 from revealed.plots import label_axes
 from revealed.rewards.base import Reward
@@ -113,7 +114,7 @@ def measure(config: Config, cell: Cell) -> Measured:
 def _moves(world: World, first: Floats, start: Floats, last: Mapping[int, Iterate]) -> dict[str, Floats]:
     """By how much each update moved π̃ (at most, and on average over the expert's visits) and θ."""
     policies, thetas = [first, *(p.policy for p in last.values())], [start, *(p.theta for p in last.values())]
-    visits = world.truth.weights.sum(axis=1)
+    visits = decision_weights(world.truth.mdp, world.expert, None).sum(axis=1)
     change = [np.abs(b - a) for a, b in pairwise(policies)]
     return {
         "largest": np.array([c.max() for c in change]),

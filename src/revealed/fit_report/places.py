@@ -6,13 +6,15 @@ period and number.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from revealed.checks import Floats, Ints, as_floats, as_number
+from revealed.checks import Floats, Ints, as_number, require_floats
 from revealed.errors import InvalidInput
+from revealed.positions import in_order
 
 HALF = 0.5  # of the cells of a grid hold a state, at least: fewer are points
 
@@ -44,7 +46,9 @@ def find_places(fit: Any, coordinates: Any = None) -> Places | None:
     mdp = fit.mdp
     model = mdp.base or mdp
     if coordinates is not None:
-        return _of_first_period(mdp, _given(coordinates, model.n_states))
+        columns = [str(name) for name in getattr(coordinates, "columns", ())]
+        placed = in_order(model, coordinates, "coordinates", ("state",))
+        return _of_first_period(mdp, _given(placed, model.n_states, columns))
     labels = model.state_labels or (fit.demonstrations.state_labels if mdp.base is None else None)
     found = _of_bins(getattr(fit.demonstrations, "bins", None), labels, model.n_states) or _of_labels(labels)
     if found is not None:
@@ -52,13 +56,12 @@ def find_places(fit: Any, coordinates: Any = None) -> Places | None:
     return None if mdp.base is None else _by_period(mdp)
 
 
-def _given(coordinates: Any, n_states: int) -> Places:
+def _given(coordinates: Any, n_states: int, columns: Sequence[str] = ()) -> Places:
     """An (S, 2) array or frame; a state whose row is NaN has no place, such as one that stands for "ended"."""
-    xy = as_floats(coordinates)
-    if xy is None or xy.shape != (n_states, 2):
-        got = f"shape {xy.shape}" if xy is not None else type(coordinates).__name__
-        raise InvalidInput("coordinates", f"an array of shape ({n_states}, 2), a row per state", got)
-    columns = [str(name) for name in getattr(coordinates, "columns", ())]
+    expected = f"an array of shape ({n_states}, 2), a row per state"
+    xy = require_floats("coordinates", coordinates, expected)
+    if xy.shape != (n_states, 2):
+        raise InvalidInput("coordinates", expected, f"shape {xy.shape}")
     known = np.flatnonzero(np.isfinite(xy).all(axis=1)).astype(np.intp)
     if known.size == 0:
         raise InvalidInput("coordinates", "a place for at least one state", "none that is finite")

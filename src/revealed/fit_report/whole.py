@@ -103,7 +103,7 @@ def _as_network(fit: AnyFit, network: Any) -> RoadNetwork | None:
     if network is None:
         return None
     if not isinstance(fit, GoalFit):
-        raise InvalidInput("network", "None where trips have no goals", type(network).__name__)
+        raise InvalidInput.conflict("network", "requires a fit of trips with goals")
     if not isinstance(network, RoadNetwork) or network.links != fit.mdp.state_labels:
         got = repr(network) if isinstance(network, RoadNetwork) else type(network).__name__
         raise InvalidInput("network", "the rv.RoadNetwork that the trips were on", got)

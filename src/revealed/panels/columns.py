@@ -6,8 +6,10 @@ make labels that are tuples. The same rules hold wherever a panel is counted.
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,27 +17,31 @@ import numpy as np
 
 from revealed.checks import Ints, as_list, require_count, require_option
 from revealed.errors import InvalidDemonstrations, InvalidInput
-from revealed.frames import Column, kind_of, require_column
+from revealed.frames import Column, dates_as_text, kind_of, require_column, require_exact
 from revealed.gates import require_memory
-from revealed.labels import MOST_INDEX, listed, near, plain, spell
+from revealed.labels import MOST_INDEX, Order, listed, near, plain, spell
+from revealed.voices import arg, either, named, words
+from revealed.written import EXACT, ISO, ZONE
 
 if TYPE_CHECKING:
     from revealed.bins import Bins
 
 GAPS = ("break", "error")
-ISO = r"\d{4}-\d{2}(-\d{2}([ T]\d{2}:\d{2}(:\d{2}(\.\d+)?)?)?)?"
 SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400}
 MONTHS = {"month": 1, "quarter": 3, "year": 12}
 PERIODS = (*SECONDS, "week", *MONTHS)
-GAPS_REMEDY = 'Fill in the periods, or let gaps="break" end a trajectory there.'
+GAPS_REMEDY = f"Fill in the periods, or let {arg('gaps', 'break')} end a trajectory there."
 GOAL_REMEDY = "Every decision of a trip needs its goal; trips without one go into demonstrations of their own."
 KEEP_REMEDY = "Fill them in: every agent belongs somewhere."
-MISSING_REMEDY = "Drop or fill those rows; where a last decision led goes into a column of its own (next_state=)."
+MISSING_REMEDY = (
+    f"Drop or fill those rows; where a last decision led goes into a column of its own ({arg('next_state')})."
+)
 
 
 @dataclass(frozen=True)
 class Roles:
-    """Which columns hold what; `state` and `action` may be several, `next_state`, `goal`, `weight` and `keep` none."""
+    """Which columns hold what; `state` and `action` may be several; `next_state`, `goal`, `weight`, `keep` and
+    `episode` none."""
 
     id: str
     time: str
@@ -48,6 +54,7 @@ class Roles:
     bins: Bins | None = None
     period: str | None = None
     gaps: str = "break"
+    episode: str | None = None
 
     @classmethod
     def of(cls, state: Any, action: Any, next_state: Any, goal: Any = None, keep: Any = (), **others: Any) -> Roles:
@@ -57,7 +64,7 @@ class Roles:
         alike = {role: () if given is None else _names(role, given) for role, given in alike.items()}
         for role, names in alike.items():
             if names and len(names) != len(where):
-                raise InvalidInput(role, f"{len(where)} columns, as `state` has", repr(list(names)))
+                raise InvalidInput(role, f"{len(where)} columns, as `{named('state')}` has", repr(list(names)))
         require_option("gaps", others["gaps"], GAPS)
         if others["period"] is not None:
             require_option("period", others["period"], PERIODS)
@@ -69,6 +76,15 @@ class Roles:
         """The columns whose values are labels of states, or indices; none where bins make states of numbers."""
         return () if self.bins is not None else (*self.state, *self.next_state, *self.goal)
 
+    @property
+    def unit(self) -> str:
+        """What begins and ends, in words."""
+        return "id" if self.episode is None else "episode"
+
+    def first_single(self, one: Any) -> str:
+        """The id of one that has a single period, in words."""
+        return repr(one) if self.episode is None else f"of id {one!r}"
+
     def require(self, known: Sequence[str]) -> list[str]:
         """Every column is there; their names."""
         for role, name in self.each():
@@ -78,6 +94,7 @@ class Roles:
     def each(self) -> list[tuple[str, Any]]:
         """(role, column), for every column."""
         single = [("id", self.id), ("time", self.time)]
+        single += [] if self.episode is None else [("episode", self.episode)]
         roles = ("state", "action", "next_state", "goal", "keep")
         several = [(role, name) for role in roles for name in getattr(self, role)]
         return single + several + ([] if self.weight is None else [("weight", self.weight)])
@@ -93,8 +110,7 @@ def _names(role: str, given: Any) -> tuple[Any, ...]:
 
 def in_periods(clock: Column, period: str | None) -> Column:
     """Times as whole numbers of periods since 1970, where a period was named; whole numbers as such, dates as dates."""
-    if clock.dtype.kind in "UT":
-        clock = _dates_of(clock)
+    clock = as_times("time", clock)
     if clock.dtype.kind == "f" and np.all(clock == np.round(clock)):
         clock = clock.astype(np.int64)
     if period is None:
@@ -108,6 +124,35 @@ def in_periods(clock: Column, period: str | None) -> Column:
         return (clock.astype("datetime64[D]").astype(np.int64) + 3) // 7
     months = clock.astype("datetime64[M]").astype(np.int64)
     return months // MONTHS[period]
+
+
+def as_times(argument: str, clock: Column) -> Column:
+    """Times that have an order: finite numbers, or dates, also where they are written as text."""
+    if clock.dtype.kind in "UT":
+        return _dates_of(argument, clock)
+    if clock.dtype.kind == "f":
+        bad = np.flatnonzero(~np.isfinite(clock))
+        if bad.size:
+            raise not_finite(str(clock[bad[0]]), int(bad[0]), argument)
+        require_exact(argument, clock, InvalidDemonstrations)
+    elif clock.dtype.kind not in "iuM":
+        raise no_order(str(clock[0]), 0, argument)
+    return clock
+
+
+def as_agent_ids(ids: Column) -> Column:
+    """Ids are whole numbers or text; whole numbers that came as floats are whole again."""
+    if ids.dtype.kind != "f":
+        return ids
+    bad = np.flatnonzero(~np.isfinite(ids) | (ids != np.round(ids)))
+    if bad.size:
+        raise no_id(float(ids[bad[0]]), int(bad[0]))
+    return ids.astype(np.int64)
+
+
+def no_id(value: Any, row: int) -> InvalidDemonstrations:
+    remedy = "Round them, or make text of them that tells agents apart."
+    return InvalidDemonstrations("id", "whole numbers or text", f"{value}", f"row {row}", remedy)
 
 
 def numbered_periods(clock: Column, period: str) -> Column:
@@ -127,10 +172,10 @@ def require_dates(period: str, clock: Column) -> None:
 
 def no_dates(period: str) -> InvalidInput:
     remedy = "Leave it out: whole numbers count periods already."
-    return InvalidInput("period", "None, where times are not dates", repr(period), remedy=remedy)
+    return InvalidInput.conflict("period", f"cannot be {period!r}: times are not dates", remedy=remedy)
 
 
-def _dates_of(clock: Column) -> Column:
+def _dates_of(argument: str, clock: Column) -> Column:
     """Dates written as text, which must be such that they sort as time does."""
     texts, place = np.unique(clock, return_inverse=True)
     odd = [text for text in texts.tolist() if not re.fullmatch(ISO, text) or len(text) != len(texts[0])]
@@ -138,21 +183,49 @@ def _dates_of(clock: Column) -> Column:
     if None in dates:
         wrong = [text for text, date in zip(texts.tolist(), dates, strict=True) if date is None]
         row = int(np.flatnonzero(np.isin(clock, wrong))[0])
-        raise no_order(str(clock[row]), row)
+        raise no_order(str(clock[row]), row, argument)
     return np.array(dates, dtype="datetime64[us]")[place]
 
 
 def _date(text: str) -> np.datetime64 | None:
     try:
-        return np.datetime64(text)
+        if not re.search(f":.*{ZONE}$", text):
+            return np.datetime64(text)
+        return np.datetime64(dt.datetime.fromisoformat(text).astimezone(dt.UTC).replace(tzinfo=None), "us")
     except ValueError:  # such as month 13
         return None
 
 
-def no_order(text: str, row: int) -> InvalidDemonstrations:
-    remedy = "Other text has an order of its own, letter by letter: 't10' before 't2', April before March."
+def no_order(text: str, row: int, argument: str = "time") -> InvalidDemonstrations:
     expected = "numbers, or dates such as 2024-07-31, all written alike"
-    return InvalidDemonstrations("time", expected, repr(text), f"row {row}", remedy)
+    remedy = "Other text has an order of its own, letter by letter: 't10' before 't2', April before March."
+    readings = _readings(text)
+    got = f"{text!r}, which may be {' or '.join(f'{one:%d %B %Y}' for one in readings)}" if readings else repr(text)
+    if readings:
+        remedy = f"Write dates as {readings[0]:%Y-%m-%d}, in every row and file: day and month are not guessed."
+    return InvalidDemonstrations(argument, expected, got, f"row {row}", remedy)
+
+
+def _readings(text: str) -> list[dt.date]:
+    """The dates that a text such as 03/04/2020 may mean, day first and month first."""
+    parts = re.fullmatch(r"(\d{1,2})[/.-](\d{1,2})[/.-](\d{4}|\d{2})\b.*", text.strip())
+    if parts is None:
+        return []
+    first, second, year = (int(part) for part in parts.groups())
+    found: list[dt.date] = []
+    for day, month in ((first, second), (second, first)):
+        with suppress(ValueError):
+            found.append(dt.date(year + 2000 * (year < 100), month, day))
+    return list(dict.fromkeys(found))
+
+
+def not_finite(text: str, row: int, argument: str = "time") -> InvalidDemonstrations:
+    return InvalidDemonstrations(argument, "finite times", text, f"row {row}", MISSING_REMEDY.partition(";")[0] + ".")
+
+
+def too_large(text: str, row: int, argument: str = "time") -> InvalidDemonstrations:
+    remedy = "Read the column as whole numbers or as text: floats round it."
+    return InvalidDemonstrations(argument, f"floats of at most 2^53 = {EXACT}", text, f"row {row}", remedy)
 
 
 def in_words(when: Any) -> str:
@@ -167,14 +240,15 @@ def require_kind(role: str, columns: Sequence[Column], labelled: bool, who: str 
     for column in columns:
         if column.dtype.kind not in "iuUTb" and not labelled:
             whole = column.dtype.kind == "f" and bool(np.all(column == np.round(column)))
-            remedy = "They are whole: .astype(int) will do." if whole else _CONTINUOUS
+            remedy = WHOLE if whole else _CONTINUOUS
             raise InvalidDemonstrations(role, "whole numbers or strings", f"dtype {column.dtype}", remedy=remedy)
     kinds = {kind_of(column) for column in columns}
     if len(kinds) > 1:
         raise InvalidDemonstrations(role, f"{who} of one kind", " and ".join(sorted(kinds)))
 
 
-_CONTINUOUS = "Make states of them first: bins, or labels (rv.discretize makes bins)."
+WHOLE = "They are whole: " + either(".astype(int) will do.", "write them without a decimal point.")
+_CONTINUOUS = f"Make states of them first: bins, or labels ({either('rv.discretize', '--bins COLUMN=20')} makes bins)."
 
 
 def are_indices(known: Any, blocks: Sequence[Sequence[Column]]) -> bool:
@@ -192,9 +266,20 @@ def as_indices(role: str, column: Column, rows: Ints | None = None) -> Ints:
 
 
 def no_index(role: str, value: int, row: int) -> InvalidDemonstrations:
-    option = "actions" if role == "action" else "states"
-    remedy = f"Where numbers are names, pass {option}=, the list of them." if value > MOST_INDEX else None
+    remedy = names_remedy(role) if value > MOST_INDEX else None
     return InvalidDemonstrations(role, f"indices from 0 to {MOST_INDEX}", value, f"row {row}", remedy)
+
+
+def names_remedy(role: str) -> str:
+    option = "actions" if role == "action" else "states"
+    return f"Where numbers are names, {either(f'pass {option}=, the list of them', 'write them as text')}."
+
+
+def _beyond_64_bits(labels: Sequence[Any]) -> Ints:
+    """Which labels are whole numbers too large for 64 bits, where all are whole numbers: they had to become text."""
+    if not all(isinstance(label, str) and re.fullmatch("-?(0|[1-9][0-9]*)", label) for label in labels):
+        return np.array([], dtype=np.intp)
+    return np.flatnonzero([not -(2**63) <= int(label) < 2**63 for label in labels])
 
 
 def distinct_rows(blocks: Sequence[Sequence[Column]]) -> tuple[list[Column], list[Ints]]:
@@ -222,7 +307,11 @@ def index_of_ranks(
     rows = [plain(row) for row in zip(*texts, strict=True)]
     seen = rows if len(distinct) > 1 else [row[0] for row in rows]
     if known is None:
-        return tuple(seen), np.arange(len(seen), dtype=np.intp)
+        large = _beyond_64_bits(seen)
+        if large.size:
+            rank, role, where = first(large)
+            raise InvalidDemonstrations(role, f"indices from 0 to {MOST_INDEX}", seen[rank], where, names_remedy(role))
+        return Order(seen, derived=True), np.arange(len(seen), dtype=np.intp)
     labels = as_labels(role, known)
     place = {spell(label): k for k, label in enumerate(labels)}
     codes = np.array([place.get(spell(label), -1) for label in seen], dtype=np.intp)
@@ -235,45 +324,74 @@ def index_of_ranks(
 
 
 def as_labels(role: str, known: Any) -> tuple[Any, ...]:
-    labels = [plain(label) for label in as_list(known) or ()]
+    labels = [_as_written(plain(label)) for label in as_list(known) or ()]
     if not labels or len({spell(label) for label in labels}) != len(labels):
         raise InvalidInput(f"{role}s", "labels that differ, in the order of the model", repr(known)[:60])
     return tuple(labels)
 
 
+def _as_written(label: Any) -> Any:
+    """Dates as the text that they are as labels of a column of such dates."""
+    if isinstance(label, tuple):
+        return tuple(map(_as_written, label))
+    if not isinstance(label, dt.date | np.datetime64):
+        return label
+    return str(dates_as_text(np.array([label], dtype="datetime64[us]"))[0])
+
+
 def note_gaps(n: float, first: str) -> str:
     """What to say of gaps in time."""
-    what = "1 gap in time broke a trajectory" if n == 1 else f"{n:g} gaps in time broke trajectories"
-    return f"{what} ({first}): where the decision before it led was not seen."
+    if n == 1:
+        said = "where the decision before it led was not seen, and the row after it is not a start"
+        return f"1 gap in time broke a trajectory ({first}): {said}."
+    said = "where the decisions before them led was not seen, and the rows after them are not starts"
+    return f"{n:g} gaps in time broke trajectories ({first}): {said}."
 
 
-def note_singles(n: float, of: int, first: str) -> str:
-    """What to say of ids with one row."""
-    what = "1 id has" if n == 1 else f"{n:g} ids have"
+def note_singles(n: float, of: int, first: str, each: str = "id") -> str:
+    """What to say of ids with one row; where ids have episodes, of episodes."""
+    what = f"1 {each} has" if n == 1 else f"{n:g} {each}s have"
     return f"{what} a single period, of {of} (first {first}): their decisions count, but show no move."
 
 
 def note_unlooked() -> str:
     """What to say of dates whose period nobody named."""
-    return "gaps in time were not looked for: the times are dates, and their period was not given (period=)."
+    return words(
+        f"gaps in time were not looked for: the times are dates, and their period was not given ({arg('period')})."
+    )
 
 
-def twice(one: Any, when: Any, row: int, period: str | None = None) -> InvalidDemonstrations:
-    within = "" if period is None else f" within a {period}"
-    got = f"id {one!r} twice at time {in_words(when)}{within}"
-    return InvalidDemonstrations("time", "one row per id and time", got, f"row {row}")
+def note_fractional(n: int, of: int, first: float, row: int) -> str:
+    """What to say of times that are not all whole numbers."""
+    what = "1 time is not a whole number" if n == 1 else f"{n} times are not whole numbers"
+    where = f"(first {first!r}, row {row})"
+    return f"gaps in time were not looked for: {what}, of {of} {where}; rows are in order of time only."
+
+
+def twice(one: Any, when: Any, row: int | None, roles: Roles) -> InvalidDemonstrations:
+    within = "" if roles.period is None else f" within a {roles.period}"
+    got = f"id {one!r} twice at time {in_words(when)}{within}" + (" of one episode" if roles.episode else "")
+    expected = "one row per id, episode and time" if roles.episode else "one row per id and time"
+    remedy = (
+        None
+        if roles.episode
+        else f"If each id has several episodes, name the column that tells them apart: {arg('episode')}."
+    )
+    return InvalidDemonstrations("time", expected, got, None if row is None else f"row {row}", remedy)
 
 
 def note_only_gaps() -> str:
     """What to say where no row follows another."""
-    return "no two rows of an id are one period apart: do times count periods 0, 1, 2, …, or is period= too short?"
+    period = arg("period")
+    return words(
+        f"no two rows of an id are one period apart: do times count periods 0, 1, 2, …, or is {period} too short?"
+    )
 
 
 def unchecked_gaps() -> InvalidInput:
-    remedy = "Name the period of the dates (period=), or make the times whole numbers."
-    return InvalidInput(
-        "gaps", 'whole-number times or a period, with "error"', "times that may lie anyhow", remedy=remedy
-    )
+    remedy = f"Name the period of the dates ({arg('period')}), or make the times whole numbers."
+    expected = f"whole-number times, or dates with {arg('period')}, for {arg('gaps', 'error')}"
+    return InvalidInput("gaps", expected, "irregular timestamps", remedy=remedy)
 
 
 def contradiction(got: str, row: int) -> InvalidDemonstrations:
@@ -282,8 +400,20 @@ def contradiction(got: str, row: int) -> InvalidDemonstrations:
 
 def other_goal(was: Any, now: Any, one: Any, when: Any, row: int) -> InvalidDemonstrations:
     got = f"{was!r} and then {now!r}, of id {one!r} at time {in_words(when)}"
-    remedy = "Give each trip an id of its own, or leave a gap in time between trips."
+    remedy = "Give each trip an id of its own, or name the column that tells an id's trips apart: episode=."
     return InvalidDemonstrations("goal", "one goal for the whole of a trip", got, f"row {row}", remedy)
+
+
+def trip_or_two(one: Any, goal: Any, times: tuple[Any, Any], row: int, id: str) -> InvalidDemonstrations:
+    """The complaint about a gap on the way to one goal, which may lie within a trip or between two."""
+    got = (
+        f"id {one!r} on the way to {goal!r} at times {in_words(times[0])} and {in_words(times[1])}, and nothing between"
+    )
+    remedy = (
+        f'It may be one trip with rows missing or two trips: if each id is one trip, pass episode="{id}"; '
+        "else name the column that tells an id's trips apart: episode=."
+    )
+    return InvalidDemonstrations("goal", "one trip per id where there are gaps in time", got, f"row {row}", remedy)
 
 
 def varies(name: str, one: Any, first: Any, other: Any, where: str | None) -> InvalidDemonstrations:
@@ -298,10 +428,11 @@ def out_of_bins(columns: Sequence[str], where: str) -> InvalidDemonstrations:
     return InvalidDemonstrations("state", expected, "one outside", where, "Make bins from these data, or wider edges.")
 
 
-def too_short(n: int) -> InvalidDemonstrations:
-    remedy = "Give where decisions led (next_state=), or, with known transitions, use Demonstrations.from_counts."
+def too_short(n: int, each: str = "id") -> InvalidDemonstrations:
+    counts = either(", or, with known transitions, use Demonstrations.from_counts", "")
+    remedy = f"Give where decisions led ({arg('next_state')}){counts}."
     return InvalidDemonstrations(
-        "time", "at least two periods of some id", f"one row for each of {n} ids", "row 0", remedy
+        "time", f"at least two periods of some {each}", f"one row for each of {n} {each}s", "row 0", remedy
     )
 
 

@@ -15,7 +15,7 @@ from revealed.tables import sparse_table
 
 # what the short names of columns stand for, wherever a panel is counted
 ROLES = {"i": "id", "t": "time", "s": "state", "a": "action", "n": "next_state", "z": "next_state", "w": "weight"}
-ROLES |= {"k": "keep"}
+ROLES |= {"k": "keep", "e": "episode"}
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from typing import Any
 
 from revealed.checks import Ints
 from revealed.errors import InvalidDemonstrations
-from revealed.frames import Column, as_plain
+from revealed.frames import Column, Stored, as_plain
 from revealed.labels import MOST_INDEX
 from revealed.panels.columns import (
     GAPS_REMEDY,
@@ -21,6 +21,7 @@ from revealed.panels.columns import (
     in_words,
     index_of_ranks,
     no_index,
+    note_fractional,
     note_gaps,
     note_only_gaps,
     note_singles,
@@ -36,10 +37,10 @@ from revealed.panels.sql import Source, as_ids
 from revealed.progress import Progress
 
 
-def count_relation(relation: Any, roles: Roles, states: Any, actions: Any) -> Counted:
+def count_relation(stored: Stored, roles: Roles, states: Any, actions: Any) -> Counted:
     """The counts of a relation's rows."""
     with Progress("Counting the panel", total=4) as bar:
-        count = _Count(relation, roles)
+        count = _Count(stored, roles)
         count.require_values()
         bar.update("labels and ids")
         state = count.coding("state", states, count.state, count.after)
@@ -143,7 +144,7 @@ class _Count(Source):
         to = _ranks("z", [f"z{j}" for j in range(len(self.state))], state, joins, self.state, outer=True)
         found = self.fetch(
             f"WITH g AS MATERIALIZED ({grouped}) SELECT coalesce(agents.k, -1) AS agent, {s} AS s, {a} AS a, "
-            f"coalesce({to}, -1) AS z, CAST(often AS DOUBLE) AS often, dup, gap, gap_of, alone, clash "
+            f"coalesce({to}, -1) AS z, CAST(often AS DOUBLE) AS often, n_rows, dup, gap, gap_of, alone, clash "
             f"FROM g {' '.join(joins)}"
         )
         notes = self._judge(found, ids)
@@ -166,38 +167,40 @@ class _Count(Source):
             "alone": "t0 IS NULL AND t2 IS NULL",
             "clash": f"({near}) AND ({clash})",
         }
-        begins = "t0 IS NULL OR t0 + 1 <> t" if whole else "t0 IS NULL"
         derived = [f"{expression} AS z{j}" for j, expression in enumerate(led)]
         derived += [
-            f"CASE WHEN {begins} THEN i END AS start",
+            "CASE WHEN t0 IS NULL THEN i END AS start",  # a row after a gap is none
             *(f"{test} AS is_{name}" for name, test in flags.items()),
         ]
         rows = f"SELECT *, {', '.join(derived)} FROM ({self._neighbours()})"
         keys = ", ".join([*self.state, *self.action, *(f"z{j}" for j in width), "start"])
         counts = ", ".join(f"count(*) FILTER (WHERE is_{name}) AS {name}" for name in flags)
         gap_of = "min(CASE WHEN is_gap THEN i END) AS gap_of"
-        return f"SELECT {keys}, {self.often} AS often, {counts}, {gap_of} FROM ({rows}) GROUP BY {keys}"
+        sums = f"{self.often} AS often, count(*) AS n_rows, {counts}, {gap_of}"
+        return f"SELECT {keys}, {sums} FROM ({rows}) GROUP BY {keys}"
 
     def _neighbours(self) -> str:
-        """Each row with the time before it and the time and state after it, of the same id."""
+        """Each row with the time before it and the time and state after it, of the same id and episode."""
         ahead = ", ".join(f"lead({s}) OVER win AS f{j}" for j, s in enumerate(self.state))
         times = "lead(t) OVER win AS t2, lag(t) OVER win AS t0"
-        return f"SELECT *, {times}, {ahead} FROM {self.base} WINDOW win AS (PARTITION BY i ORDER BY t)"
+        return f"SELECT *, {times}, {ahead} FROM {self.base} WINDOW win AS (PARTITION BY {self.apart} ORDER BY t)"
 
     def _judge(self, found: dict[str, Column], ids: Column) -> tuple[str, ...]:
         """Errors and notes about what follows what."""
         if found["dup"].sum():
-            raise twice(*self._offender("lag(t) OVER win", "x = t"), self.roles.period)
+            raise twice(*self._offender("lag(t) OVER win", "x = t"), self.roles)
         if found["clash"].sum():
             raise self._clash()
         gaps, alone = int(found["gap"].sum()), int(found["alone"].sum())
-        if not self.after and alone == len(ids):
-            raise too_short(len(ids))
+        parts = len(ids) if self.roles.episode is None else int(found["n_rows"][found["agent"] >= 0].sum())
+        if not self.after and alone == parts:
+            raise too_short(parts, self.roles.unit)
         notes = self._gap_notes(gaps, found["gap_of"])
         notes += [note_only_gaps()] if gaps and not (found["z"] >= 0).any() else []
         if alone and not self.after:
             first = ids[int(found["agent"][found["alone"] > 0].min())]
-            notes.append(note_singles(alone, len(ids), repr(first.item() if hasattr(first, "item") else first)))
+            first = self.roles.first_single(first.item() if hasattr(first, "item") else first)
+            notes.append(note_singles(alone, parts, first, self.roles.unit))
         return tuple(notes)
 
     def _gap_notes(self, gaps: int, whose: Column) -> list[str]:
@@ -207,16 +210,24 @@ class _Count(Source):
             one, before, row = self._offender("lag(t) OVER win", "x + 1 < t")
             got = f"{gaps}, the first of id {one!r} before {in_words(before)}"
             raise InvalidDemonstrations("time", "no gaps", got, f"row {row}", GAPS_REMEDY)
-        notes = [] if self.whole_times or self.kind("t") == "f" else [note_unlooked()]
+        notes = [] if self.whole_times else [self._fractional() if self.kind("t") == "f" else note_unlooked()]
         if gaps:
             first = min(one for one in whose.tolist() if one is not None)
             notes.insert(0, note_gaps(gaps, f"the first of id {first!r}"))
         return notes
 
+    def _fractional(self) -> str:
+        odd = f"SELECT r, t, count(*) OVER () AS n FROM ({self.numbered()}) WHERE t <> round(t) ORDER BY r LIMIT 1"
+        found = self.fetch(f"SELECT *, (SELECT count(*) FROM {self.base}) AS total FROM ({odd})")
+        n, total, row = (int(found[name][0]) for name in ("n", "total", "r"))
+        return note_fractional(n, total, float(found["t"][0]), row)
+
     def _offender(self, expression: str, test: str, column: str = "u") -> tuple[Any, Any, int]:
         """id, value and row of the first offender in the order of ids and times."""
-        rows = f"SELECT *, {expression} AS x FROM ({self.numbered()}) WINDOW win AS (PARTITION BY i ORDER BY t, r)"
-        found = self.fetch(f"SELECT i, {column} AS v, r FROM ({rows}) WHERE {test} ORDER BY i, t, r LIMIT 1")
+        window = f"WINDOW win AS (PARTITION BY {self.apart} ORDER BY t, r)"
+        rows = f"SELECT *, {expression} AS x FROM ({self.numbered()}) {window}"
+        ordered = f"ORDER BY {self.apart}, t, r LIMIT 1"
+        found = self.fetch(f"SELECT i, {column} AS v, r FROM ({rows}) WHERE {test} {ordered}")
         return found["i"].tolist()[0], found["v"][0], int(found["r"][0])
 
     def _clash(self) -> InvalidDemonstrations:

@@ -8,12 +8,13 @@ errors name id and time.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from revealed.errors import InvalidDemonstrations, InvalidInput, RevealedError
-from revealed.frames import Column, as_plain, to_numpy
+from revealed.frames import EXACT, Column, as_label_values, as_plain, require_exact, to_numpy
 from revealed.panels.columns import (
     GAPS_REMEDY,
     MISSING_REMEDY,
@@ -21,6 +22,7 @@ from revealed.panels.columns import (
     SECONDS,
     Roles,
     are_indices,
+    as_agent_ids,
     as_indices,
     distinct_rows,
     index_of_ranks,
@@ -31,11 +33,13 @@ from revealed.panels.columns import (
     out_of_bins,
     require_kind,
     too_short,
+    twice,
 )
 from revealed.panels.groups import ROLES, Coding, Counted, Groups, one_each
 from revealed.progress import Progress
+from revealed.voices import arg, either
 
-IN_MEMORY = "Pass keep_steps=True to read the frame into memory."
+IN_MEMORY = either("Pass keep_steps=True to read the frame into memory.", "Make the panel smaller.")
 
 
 def count_lazy(frame: Any, roles: Roles, states: Any, actions: Any) -> Counted:
@@ -57,9 +61,10 @@ def _count(frame: Any, roles: Roles, states: Any, actions: Any) -> Counted:
         decisions = count.grouped(count.base, ["i", *count.state, *count.action])
         bar.update("starts")
         starts = count.grouped(count.beginnings(), ["i", *count.state])
+        pieces = count.pieces()
         bar.update("moves")
         moves = count.moves()
-    ids, notes = count.judge(decisions, starts, moves)
+    ids, notes = count.judge(decisions, starts, pieces, moves)
     seen = [[table[c] for c in count.state] for table in (decisions, starts, moves)]
     led = [moves[f"z{j}"] for j in range(len(count.state))]
     state, (s, at, frm, to) = _code("state", states, [*seen, led], roles.bins, count.first_of)
@@ -74,11 +79,21 @@ def collect(frame: Any) -> dict[str, Column]:
     """A small result in memory."""
     table = frame.collect()
     columns = {name: to_numpy(table.get_column(name), name) for name in table.columns}
-    return {name: _settled(ROLES.get(name[0]) or name, values) for name, values in columns.items()}
+    zoned = {name for name in table.columns if getattr(table.schema[name], "time_zone", None)}
+    return {name: _settled(name, values, name in zoned) for name, values in columns.items()}
 
 
-def _settled(role: str, values: Column) -> Column:
-    return as_plain(role, values, InvalidDemonstrations) if values.size and values.dtype == object else values
+def _settled(name: str, values: Column, zoned: bool) -> Column:
+    """Labels as everywhere, in the columns of ids, states, actions and what is kept."""
+    role = ROLES.get(name[0]) or name
+    if not values.size or name[:1] not in _LABELS or name[1:].strip("0123456789"):
+        return as_plain(role, values, InvalidDemonstrations) if values.size and values.dtype == object else values
+    labels = as_plain(role, as_label_values(role, values, zoned, InvalidDemonstrations), InvalidDemonstrations)
+    require_exact(role, labels, InvalidDemonstrations)
+    return as_agent_ids(labels) if name == "i" else labels
+
+
+_LABELS = "isanzfk"  # how the short names of columns of labels begin
 
 
 def _floats(table: dict[str, Column]) -> Any:
@@ -109,7 +124,7 @@ def _code(
 
 
 class _Count:
-    """One count under way; columns of `base` are i, t, s0…, a0…, n0… and w, as in `in_duckdb`."""
+    """One count under way; columns of `base` are i, e, t, s0…, a0…, n0… and w, as in `in_duckdb`."""
 
     def __init__(self, frame: Any, roles: Roles) -> None:
         import narwhals as nw
@@ -120,7 +135,9 @@ class _Count:
         self.action = [f"a{j}" for j in range(len(roles.action))]
         self.after = [f"n{j}" for j in range(width)] if roles.next_state else []
         self.kept = [f"k{j}" for j in range(len(roles.keep))]
-        columns = [nw.col(roles.id).alias("i"), self._time().alias("t")]
+        self.apart = ["i"] if roles.episode is None else ["i", "e"]  # rows of different ones never follow each other
+        columns = [nw.col(roles.id).alias("i"), self._time(frame).alias("t")]
+        columns += [] if roles.episode is None else [nw.col(roles.episode).alias("e")]
         columns += self._states(roles.state, self.state) + self._states(roles.next_state, self.after)
         others = (*zip(roles.action, self.action, strict=True), *zip(roles.keep, self.kept, strict=True))
         columns += [nw.col(name).alias(short) for name, short in others]
@@ -134,23 +151,39 @@ class _Count:
             return [nw.col(name).alias(short) for name, short in zip(names, shorts, strict=True)]
         return [_binned(self.roles.bins, names).alias(shorts[0])]
 
-    def _time(self) -> Any:
+    def _time(self, frame: Any) -> Any:
         """Times as `in_periods` makes them."""
         import narwhals as nw
 
         name, period = self.roles.time, self.roles.period
         t, kind = nw.col(name), self.schema[name]
+        if kind.is_float() and self._all(frame, t.is_null() | t.is_nan() | (t.abs() <= EXACT) & (t == t.round())):
+            t, kind = nw.when(~t.is_nan()).then(t).cast(nw.Int64), nw.Int64()
         if kind.is_integer():
-            if period is not None:
-                raise no_dates(period)
-            return t.cast(nw.Int64)
+            return t.cast(nw.Int64) if period is None else self._numbered_periods(frame, t.cast(nw.Int64), period)
         if not kind.is_temporal() or period is None:
-            expected = "whole numbers of periods, or dates with period="
+            expected = f"whole numbers of periods, or dates with {arg('period')}"
             raise InvalidDemonstrations("time", expected, f"a column of {kind}", remedy=IN_MEMORY)
+        if getattr(kind, "time_zone", None):
+            t = t.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
         if period in MONTHS:
             return ((t.dt.year() - 1970) * 12 + t.dt.month() - 1).cast(nw.Int64) // MONTHS[period]
         seconds = t.cast(nw.Datetime("us")).dt.timestamp("ms") // 1000
         return (seconds // 86400 + 3) // 7 if period == "week" else seconds // SECONDS[period]
+
+    def _numbered_periods(self, frame: Any, t: Any, period: str) -> Any:
+        """As `numbered_periods`."""
+        if period == "year" and self._all(frame, t.is_null() | (t >= 1000) & (t <= 9999)):
+            return t
+        month = t % 100
+        written = (month >= 1) & (month <= 12) & (t >= 100001) & (t <= 999912)
+        if period in MONTHS and self._all(frame, t.is_null() | written):
+            return (t // 100 * 12 + month - 1) // MONTHS[period]
+        raise no_dates(period)
+
+    def _all(self, frame: Any, test: Any) -> bool:
+        """Whether a test holds in every row."""
+        return not collect(frame.filter(~test).select(self.roles.time).head(1))[self.roles.time].size
 
     def grouped(self, frame: Any, keys: list[str]) -> dict[str, Column]:
         """How often each combination of keys occurs, and how many rows that is."""
@@ -164,37 +197,39 @@ class _Count:
         """No missing values, weights that are weights, one row per id and time."""
         import narwhals as nw
 
-        roles = {"i": "id", "t": "time"} | dict.fromkeys(self.state, "state") | dict.fromkeys(self.action, "action")
-        roles |= {} if self.roles.weight is None else {"w": "weight"}
-        absent = [nw.col(short).is_null().sum().alias(short) for short in roles]
+        roles = {**{short: ROLES[short] for short in self.apart}, "t": "time"}
+        roles |= dict.fromkeys(self.state, "state") | dict.fromkeys(self.action, "action")
+        roles |= dict.fromkeys(self.kept, "keep") | ({} if self.roles.weight is None else {"w": "weight"})
+        schema = self.base.collect_schema()
+        tests = {short: _missing(nw.col(short), schema[short]) for short in roles}
+        absent = [test.sum().alias(f"no {short}") for short, test in tests.items()]
         counts = collect(self.base.select(nw.len().alias("n"), *absent))
         if not counts["n"][0]:
             raise InvalidDemonstrations("frame", "at least one row", "no rows")
         for short, role in roles.items():
-            if counts[short][0]:
-                where = self._first(nw.col(short).is_null())
-                got = f"{int(counts[short][0])} missing"
+            if counts[f"no {short}"][0]:
+                where = self._first(tests[short])
+                got = f"{int(counts[f'no {short}'][0])} missing"
                 raise InvalidDemonstrations(role, "no missing values", got, where, MISSING_REMEDY)
         if self.roles.weight is not None:
             self._require_weights()
         if self.roles.bins is not None:
             self._require_inside()
-        again = self.base.group_by("i", "t").agg(nw.len().alias("n")).filter(nw.col("n") > 1)
+        again = self.base.group_by(*self.apart, "t").agg(nw.len().alias("n")).filter(nw.col("n") > 1)
         found = collect(again.select("i", "t"))
         if found["i"].size:
             k = np.lexsort((found["t"], found["i"]))[0]
-            got = f"id {found['i'].tolist()[k]!r} twice at time {found['t'].tolist()[k]}"
-            raise InvalidDemonstrations("time", "one row per id and time", got)
+            raise twice(found["i"].tolist()[k], found["t"].tolist()[k], None, replace(self.roles, period=None))
 
     def _require_weights(self) -> None:
         import narwhals as nw
 
-        low, total = (
-            float(v[0]) for v in collect(self.base.select(nw.col("w").min().alias("low"), nw.col("w").sum())).values()
-        )
-        if low < 0.0 or not np.isfinite(total):
-            where = self._first(nw.col("w") < 0.0)
-            raise InvalidDemonstrations("weight", "numbers >= 0: how often a row counts", low, where)
+        bad = (nw.col("w") < 0.0) | ~nw.col("w").is_finite()
+        total = float(collect(self.base.select(nw.col("w").sum()))["w"][0])
+        found = collect(self.base.filter(bad).select("w").head(1))["w"]
+        if found.size:
+            got = float(found[0])
+            raise InvalidDemonstrations("weight", "numbers >= 0: how often a row counts", got, self._first(bad))
         if not total > 0.0:
             raise InvalidDemonstrations("weight", "some weight above 0", "all zero")
 
@@ -222,11 +257,18 @@ class _Count:
         return self._first(test)
 
     def beginnings(self) -> Any:
-        """Rows whose id has none one period before."""
+        """The first row of each id, or of each of its episodes; a row after a gap is none."""
         import narwhals as nw
 
-        before = self.base.select("i", (nw.col("t") + 1).alias("t"))
-        return self.base.join(before, on=["i", "t"], how="anti")
+        first = self.base.group_by(*self.apart).agg(nw.col("t").min())
+        return self.base.join(first, on=[*self.apart, "t"], how="inner")
+
+    def pieces(self) -> dict[str, Column]:
+        """How many rows of each id have none one period before: its beginnings, and its rows after a gap."""
+        import narwhals as nw
+
+        before = self.base.select(*self.apart, (nw.col("t") + 1).alias("t"))
+        return self.grouped(self.base.join(before, on=[*self.apart, "t"], how="anti"), ["i"])
 
     def moves(self) -> dict[str, Column]:
         """Decisions whose next state was seen, in the following row or in its own column, grouped."""
@@ -234,8 +276,8 @@ class _Count:
 
         width = range(len(self.state))
         ahead = [nw.col(s).alias(f"f{j}") for j, s in enumerate(self.state)]
-        following = self.base.select("i", (nw.col("t") - 1).alias("t"), *ahead)
-        joined = self.base.join(following, on=["i", "t"], how="left")
+        following = self.base.select(*self.apart, (nw.col("t") - 1).alias("t"), *ahead)
+        joined = self.base.join(following, on=[*self.apart, "t"], how="left")
         if len(self.after) > 1:  # where one of several is missing, the next state is
             there = ~nw.any_horizontal(*(nw.col(n).is_null() for n in self.after), ignore_nulls=False)
             joined = joined.with_columns(*(nw.when(there).then(nw.col(n)).alias(n) for n in self.after))
@@ -268,25 +310,49 @@ class _Count:
         return found
 
     def judge(
-        self, decisions: dict[str, Column], starts: dict[str, Column], moves: dict[str, Column]
+        self,
+        decisions: dict[str, Column],
+        starts: dict[str, Column],
+        pieces: dict[str, Column],
+        moves: dict[str, Column],
     ) -> tuple[Column, tuple[str, ...]]:
         """The ids in order, and notes on gaps and single periods."""
-        ids, agent = np.unique(decisions["i"], return_inverse=True)
-        rows = np.bincount(agent, decisions["rows"])
-        begun = np.bincount(np.searchsorted(ids, starts["i"]), starts["rows"], ids.size)
-        gaps, alone = int(begun.sum()) - ids.size, np.flatnonzero(rows == 1)
-        if not self.after and alone.size == ids.size:
-            raise too_short(ids.size)
+        ids = np.unique(decisions["i"])
+        begun, broken = (np.bincount(np.searchsorted(ids, t["i"]), t["rows"], ids.size) for t in (starts, pieces))
+        parts, gaps = int(begun.sum()), int((broken - begun).sum())
+        alone, whose = self._singles(ids, decisions)
+        if not self.after and alone == parts:
+            raise too_short(parts, self.roles.unit)
         notes = []
         if gaps:
-            first = f"the first of id {ids[np.flatnonzero(begun > 1)[0]].item()!r}"
+            first = f"the first of id {ids[np.flatnonzero(broken > begun)[0]].item()!r}"
             if self.roles.gaps == "error":
                 raise InvalidDemonstrations("time", "no gaps", f"{gaps}, {first}", remedy=GAPS_REMEDY)
             notes.append(note_gaps(gaps, first))
             notes += [] if moves["rows"].size else [note_only_gaps()]
-        if alone.size and not self.after:
-            notes.append(note_singles(alone.size, ids.size, repr(ids[alone[0]].item())))
+        if alone and not self.after:
+            notes.append(note_singles(alone, parts, self.roles.first_single(whose), self.roles.unit))
         return ids, tuple(notes)
+
+    def _singles(self, ids: Column, decisions: dict[str, Column]) -> tuple[int, Any]:
+        """How many ids, or episodes of them, have a single row, and the first such id."""
+        import narwhals as nw
+
+        if self.roles.episode is None:
+            alone = np.flatnonzero(np.bincount(np.searchsorted(ids, decisions["i"]), decisions["rows"]) == 1)
+            return alone.size, ids[alone[0]].item() if alone.size else None
+        rows = self.base.group_by(*self.apart).agg(nw.len().alias("rows")).filter(nw.col("rows") == 1)
+        found = collect(rows.group_by("i").agg(nw.len().alias("rows")))
+        return int(found["rows"].sum()), np.sort(found["i"])[0].item() if found["i"].size else None
+
+
+def _missing(column: Any, kind: Any) -> Any:
+    """Missing values: also NaN, and empty text."""
+    import narwhals as nw
+
+    if kind.is_float():
+        return column.is_null() | column.is_nan()
+    return column.is_null() | (column == "") if kind == nw.String else column.is_null()
 
 
 def _as(values: Column, like: Column) -> Column:

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from revealed.checks import Floats, Ints, is_index
+from revealed.checks import Floats, Ints, shown
 from revealed.errors import InvalidDemonstrations, InvalidInput
-from revealed.frames import Column, Table, as_plain, missing_in
-from revealed.gates import shown
+from revealed.frames import Column, Table, as_plain, missing_in, require_exact
 from revealed.labels import plain
+from revealed.panels.clock import is_own, periods_late
 from revealed.panels.columns import (
     GAPS_REMEDY,
     GOAL_REMEDY,
@@ -26,12 +26,14 @@ from revealed.panels.columns import (
     MISSING_REMEDY,
     Roles,
     are_indices,
+    as_agent_ids,
     as_indices,
     contradiction,
     distinct_rows,
     in_periods,
     in_words,
     index_of_ranks,
+    note_fractional,
     note_gaps,
     note_only_gaps,
     note_singles,
@@ -39,6 +41,7 @@ from revealed.panels.columns import (
     other_goal,
     require_kind,
     too_short,
+    trip_or_two,
     twice,
     unchecked_gaps,
     varies,
@@ -53,7 +56,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class Panel:
     """Decisions sorted by agent and time; `next_state` is −1 where it was not seen; `row` is where each came from;
-    `goal` is None where trips have none."""
+    `goal` is None where trips have none; `entry` is when each one's trajectory entered, None where it was said which
+    time is period 0."""
 
     agent: Ints
     time: Ints
@@ -69,6 +73,7 @@ class Panel:
     action_labels: tuple[Any, ...] | None
     notes: tuple[str, ...]
     columns: dict[str, tuple[Any, ...]]
+    entry: Column | None = None
 
     @property
     def n_states(self) -> int:
@@ -81,10 +86,12 @@ class Panel:
         return int(self.action.max()) + 1
 
 
-def read_panel(table: Table, roles: Roles, states: Any, actions: Any, first_time: int | None) -> Panel:
+def read_panel(table: Table, roles: Roles, states: Any, actions: Any, first_time: Any) -> Panel:
     """Sort, check and code the columns of a table in memory."""
-    rows = _Rows.of(_values(table, "id", roles.id), _values(table, "time", roles.time), roles)
-    followed, position = rows.positions(first_time)
+    episode = None if roles.episode is None else _values(table, "episode", roles.episode)
+    time = as_plain("time", table.raw("time", roles.time), table.error, MISSING_REMEDY)
+    rows = _Rows.of(as_agent_ids(_values(table, "id", roles.id)), time, episode, roles)
+    followed = rows.followed()
     labels, places = _code_states(table, roles, states)
     action_labels, action = _code_actions(table, roles, actions)
     order = rows.row
@@ -94,30 +101,35 @@ def read_panel(table: Table, roles: Roles, states: Any, actions: Any, first_time
     following[:-1][followed] = state[1:][followed]
     if given is not None:
         following = _given_next(given, following, followed, order, labels)
+    begins = rows.begins()
     if goal is not None:
         rows.require_one_goal(goal, followed, labels)
+        begins = rows.begins_trip(goal, following, followed, labels)
+    position, entry = rows.positions(begins, first_time)
     return Panel(
         agent=rows.agent,
         time=position,
         state=state,
         action=action[order],
         next_state=following,
-        starts_here=np.concatenate([[True], ~followed]),
+        starts_here=begins,
         row=order,
         weight=None if roles.weight is None else _weights(table, roles.weight)[order],
         goal=goal,
         ids=tuple(rows.ids.tolist()),
         state_labels=labels,
         action_labels=action_labels,
-        notes=rows.notes(followed),
+        notes=rows.notes(followed, begins),
+        entry=entry,
         columns={name: rows.one_each(name, _values(table, "keep", name, KEEP_REMEDY)) for name in roles.keep},
     )
 
 
 @dataclass(frozen=True)
 class _Rows:
-    """Rows in the order of agents and times: whose, when (`clock` counts periods, `shown` is as it was written), where
-    in the frame, and which are followed by a row of the same agent."""
+    """Rows in the order of agents, episodes and times: whose, when (`clock` counts periods, `shown` is as it was
+    written), where in the frame, and which are followed by a row of the same agent (and episode, where there are
+    any)."""
 
     roles: Roles
     ids: Column
@@ -128,39 +140,60 @@ class _Rows:
     same: npt.NDArray[np.bool_]
 
     @classmethod
-    def of(cls, id: Column, time: Column, roles: Roles) -> _Rows:
+    def of(cls, id: Column, time: Column, episode: Column | None, roles: Roles) -> _Rows:
         ids, agent = np.unique(id, return_inverse=True)
         clock = in_periods(time, roles.period)
-        order = np.lexsort((clock, agent))
-        agent, clock, shown = agent[order], clock[order], time[order]
-        same = agent[1:] == agent[:-1]
+        part = np.zeros(agent.size, dtype=np.intp) if episode is None else np.unique(episode, return_inverse=True)[1]
+        order = np.lexsort((clock, part, agent))
+        agent, part, clock, shown = agent[order], part[order], clock[order], time[order]
+        same = (agent[1:] == agent[:-1]) & (part[1:] == part[:-1])
         again = same & (clock[1:] == clock[:-1])
         if again.any():
             i = _first(again) + 1
-            raise twice(ids[agent[i]].item(), shown[i], int(order[i]), roles.period)
+            raise twice(ids[agent[i]].item(), shown[i], int(order[i]), roles)
         if not same.any() and not roles.next_state and not roles.goal:  # trips may be short
-            raise too_short(len(ids))
+            raise too_short(int((~same).sum()) + 1, roles.unit)
         if clock.dtype.kind not in "iu" and roles.gaps == "error":
             raise unchecked_gaps()
         return cls(roles, ids, agent, clock, shown, order, same)
 
-    def positions(self, first_time: int | None) -> tuple[npt.NDArray[np.bool_], Ints]:
-        """Which rows are followed by the next one, and each row's time since `first_time`, or since its agent's first.
+    def followed(self) -> npt.NDArray[np.bool_]:
+        """(n − 1,): which rows are followed by the next one. Whole-number times that skip a period break the trajectory
+        there: the next state is not known."""
+        whole = self.clock.dtype.kind in "iu"
+        return self.same & (np.diff(self.clock.astype(np.int64)) == 1) if whole else self.same  # small types would wrap
 
-        Whole-number times that skip a period break the trajectory there: the next state is not known.
-        """
-        agent, clock = self.agent, self.clock
-        first = np.concatenate([[0], np.flatnonzero(~self.same) + 1])
-        if clock.dtype.kind not in "iu":
-            if first_time is not None:
-                raise InvalidInput("first_time", "None, where times are not whole numbers", repr(first_time))
-            return self.same, (np.arange(agent.size) - first[agent]).astype(np.intp)
-        clock = clock.astype(np.int64)  # small types would wrap around
-        if first_time is not None and (not is_index(first_time) or first_time > clock.min()):
-            expected = f"a whole number, at most {clock.min()}, the first time seen"
-            raise InvalidInput("first_time", expected, repr(first_time))
-        position = clock - (clock[first][agent] if first_time is None else first_time)
-        return self.same & (np.diff(clock) == 1), position.astype(np.intp)
+    def begins(self) -> npt.NDArray[np.bool_]:
+        """(n,): the first row of each id, or of each of its episodes; a row after a gap is no beginning."""
+        return np.concatenate([[True], ~self.same])
+
+    def begins_trip(
+        self, goal: Ints, following: Ints, followed: npt.NDArray[np.bool_], labels: tuple[Any, ...] | None
+    ) -> npt.NDArray[np.bool_]:
+        """(n,): the first row of each trip. Behind a gap another one begins where the goal is another, or the one
+        before had arrived; what else may lie in a gap on the way to one goal is for the user to say."""
+        gap = self.same & ~followed
+        other = gap & ((goal[1:] != goal[:-1]) | (following[:-1] == goal[:-1]))
+        if self.roles.episode is None and (gap & ~other).any():
+            i = _first(gap & ~other)
+            whither = int(goal[i]) if labels is None else labels[goal[i]]
+            times = (self.shown[i], self.shown[i + 1])
+            raise trip_or_two(self.ids[self.agent[i]].item(), whither, times, int(self.row[i + 1]), self.roles.id)
+        return np.concatenate([[True], ~self.same | other])
+
+    def positions(self, begins: npt.NDArray[np.bool_], first_time: Any) -> tuple[Ints, Column | None]:
+        """Each row's time since `first_time`, or since its trajectory's own first row; and when its trajectory entered,
+        where nobody said which of the two is meant."""
+        first, which = np.flatnonzero(begins), np.cumsum(begins) - 1
+        whole = self.clock.dtype.kind in "iu"
+        clock = self.clock.astype(np.int64) if whole else np.arange(which.size)
+        position = (clock - clock[first][which]).astype(np.intp)
+        if is_own(first_time):
+            return position, None
+        entry = in_periods(self.shown, None)[first]
+        if first_time is None:
+            return position, entry[which]
+        return position + periods_late(entry, first_time, self.roles.period)[which], None
 
     def require_one_goal(self, goal: Ints, followed: npt.NDArray[np.bool_], labels: tuple[Any, ...] | None) -> None:
         """Rows that follow each other belong to one trip, which has one goal."""
@@ -173,7 +206,7 @@ class _Rows:
     def one_each(self, name: str, column: Column) -> tuple[Any, ...]:
         """The value of a column for each agent, which has one."""
         values = column[self.row]
-        own = values[np.concatenate([[True], ~self.same])]
+        own = values[np.concatenate([[True], self.agent[1:] != self.agent[:-1]])]
         other = values != own[self.agent]
         if other.any():
             i = _first(other)
@@ -181,9 +214,9 @@ class _Rows:
             raise varies(name, one, plain(was), plain(now), f"row {self.row[i]}")
         return tuple(own.tolist())
 
-    def notes(self, followed: npt.NDArray[np.bool_]) -> tuple[str, ...]:
+    def notes(self, followed: npt.NDArray[np.bool_], begins: npt.NDArray[np.bool_]) -> tuple[str, ...]:
         """What a reader of the counts should know; a gap is an error where the user wants it so."""
-        notes, gap = [], self.same & ~followed
+        notes, gap = [], ~followed & ~begins[1:]
         if gap.any():
             i = _first(gap)
             between = f"{in_words(self.shown[i])} and {in_words(self.shown[i + 1])}"
@@ -194,10 +227,19 @@ class _Rows:
             notes += [] if followed.any() else [note_only_gaps()]
         if self.clock.dtype.kind == "M":
             notes.append(note_unlooked())
-        alone = np.flatnonzero(np.bincount(self.agent) == 1)
+        if self.clock.dtype.kind == "f":
+            notes.append(self._fractional())
+        apart = np.concatenate([[True], ~self.same, [True]])
+        alone = np.flatnonzero(apart[1:] & apart[:-1])
         if alone.size and not self.roles.next_state:
-            notes.append(note_singles(alone.size, len(self.ids), repr(self.ids[alone[0]].item())))
+            first = self.roles.first_single(self.ids[self.agent[alone[0]]].item())
+            notes.append(note_singles(alone.size, int(apart.sum()) - 1, first, self.roles.unit))
         return tuple(notes)
+
+    def _fractional(self) -> str:
+        odd = np.flatnonzero(self.clock != np.round(self.clock))
+        first = odd[np.argmin(self.row[odd])]
+        return note_fractional(odd.size, self.clock.size, float(self.clock[first]), int(self.row[first]))
 
 
 _OF_STATES = {"state": "states", "next_state": "next states", "goal": "goals"}  # roles that share labels, in words
@@ -218,10 +260,10 @@ class _Block:
 def _code_states(table: Table, roles: Roles, known: Any) -> tuple[tuple[Any, ...] | None, dict[str, Ints]]:
     """Labels, and by role an index for every row: `state`, and where there are columns for them `next_state` (−1 where
     it is missing) and `goal`."""
-    blocks = [_Block("state", [_values(table, "state", name) for name in roles.state])]
+    blocks = [_Block("state", [_of_state(table, "state", name, roles) for name in roles.state])]
     blocks += _next_states(table, roles)
     if roles.goal:
-        blocks.append(_Block("goal", [_values(table, "goal", name, GOAL_REMEDY) for name in roles.goal]))
+        blocks.append(_Block("goal", [_of_state(table, "goal", name, roles, GOAL_REMEDY) for name in roles.goal]))
     labels, codes = code("state", known, blocks, roles.bins)
     found = {"next_state": np.full(table.n_rows, -1, dtype=np.intp)} if roles.next_state else {}
     for block, index in zip(blocks, codes, strict=True):
@@ -236,7 +278,7 @@ def _next_states(table: Table, roles: Roles) -> list[_Block]:
     """Next states where they are not missing; nothing where all are."""
     if not roles.next_state:
         return []
-    raw = [table.raw("next_state", name) for name in roles.next_state]
+    raw = [_raw(table, "next_state", name, roles) for name in roles.next_state]
     there = np.flatnonzero(~np.logical_or.reduce([missing_in(column) for column in raw]))
     after = [_whole_again(as_plain("next_state", column[there], table.error)) for column in raw] if there.size else []
     return [_Block("next_state", after, there)] if after else []
@@ -244,11 +286,23 @@ def _next_states(table: Table, roles: Roles) -> list[_Block]:
 
 def _whole_again(column: Column) -> Column:
     """Whole numbers that became floats because some were missing."""
+    require_exact("next_state", column, InvalidDemonstrations)
     return column.astype(np.int64) if column.dtype.kind == "f" and np.all(column == np.round(column)) else column
 
 
-def _values(table: Table, role: str, name: str, remedy: str = MISSING_REMEDY) -> Column:
+def _raw(table: Table, role: str, name: str, roles: Roles) -> Column:
+    """A column of states: labels, or numbers where bins make states of them."""
+    return table.raw_labels(role, name) if roles.bins is None else table.raw(role, name)
+
+
+def _of_state(table: Table, role: str, name: str, roles: Roles, remedy: str = MISSING_REMEDY) -> Column:
+    if roles.bins is None:
+        return _values(table, role, name, remedy)
     return as_plain(role, table.raw(role, name), table.error, remedy)
+
+
+def _values(table: Table, role: str, name: str, remedy: str = MISSING_REMEDY) -> Column:
+    return table.label_column(role, name, remedy)
 
 
 def _code_actions(table: Table, roles: Roles, known: Any) -> tuple[tuple[Any, ...] | None, Ints]:
@@ -320,11 +374,14 @@ def write_panel(
 
     labels = {"agent": ids, "action": action_labels} | dict.fromkeys(_OF_STATES, state_labels)
     columns: list[tuple[Any, Any]] = []
+    several = names.get("episode") is not None
     for field, name in names.items():
         if name is not None or field == "time":
             _require_names(field, name)
-        if field == "time":
-            columns.append((name, _apart(steps.agent, steps.time, steps.first)))
+        if field == "episode":
+            columns += [(name, _number_within(steps.agent, steps.first))] if several else []
+        elif field == "time":
+            columns.append((name, steps.time if several else _apart(steps.agent, steps.time, steps.first)))
         elif isinstance(name, list | tuple):
             columns += _spread(field, name, labels[field], getattr(steps, field))
         elif name is not None:
@@ -359,6 +416,16 @@ def _labelled(labels: tuple[Any, ...] | None, index: Ints) -> Any:
     names = np.empty(len(labels) + 1, dtype=object)
     names[:-1] = labels
     return pd.Series(names[index]).infer_objects()  # −1 picks the None at the end
+
+
+def _number_within(agent: Ints, first: npt.NDArray[np.bool_]) -> Ints:
+    """Of each row the number of its trajectory among those of its agent, from 0."""
+    whose, which = agent[first], np.cumsum(first) - 1
+    order = np.argsort(whose, kind="stable")
+    begins = np.searchsorted(whose[order], whose[order])
+    number = np.empty(whose.size, dtype=np.intp)
+    number[order] = np.arange(whose.size) - begins
+    return number[which]
 
 
 def _apart(agent: Ints, time: Ints, first: npt.NDArray[np.bool_]) -> Ints:

@@ -1,19 +1,35 @@
 """A panel as one sub-query of DuckDB with short names, and what must hold of its single rows.
 
-Columns are i (id), t (time), u (the time as it was written), s0… (state), a0… (action), n0… (next state, where there is
-a column for it), k0… (what is kept) and w (weight).
+Columns are i (id), e (episode, where there is a column for it), t (time), u (the time as it was written), s0… (state),
+a0… (action), n0… (next state, where there is a column for it), k0… (what is kept) and w (weight).
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from revealed.errors import InvalidDemonstrations
-from revealed.frames import Column, as_plain, fetch, quoted, tamed
-from revealed.panels.columns import ISO, MISSING_REMEDY, MONTHS, SECONDS, Roles, no_dates, no_order
+from revealed.frames import Column, Stored, as_plain, fetch, kind_of, labelled
+from revealed.panels.columns import (
+    MISSING_REMEDY,
+    MONTHS,
+    SECONDS,
+    Roles,
+    no_dates,
+    no_id,
+    no_order,
+    not_finite,
+    too_large,
+)
 from revealed.panels.groups import ROLES
+from revealed.written import EXACT, ISO, ZONE, quoted, sql_text
+
+if TYPE_CHECKING:
+    from revealed.bins import Bins
 
 VIEW = "revealed_panel"  # a name within the query; the user's catalogue does not see it
 FROM = f"FROM {VIEW}"
@@ -24,15 +40,19 @@ REAL = ("float", "double", "decimal")
 class Source:
     """The panel: `base` is the sub-query, `whole_times` tells whether times count periods."""
 
-    def __init__(self, relation: Any, roles: Roles) -> None:
-        labels = () if roles.bins is not None else (*roles.state, *roles.next_state)
-        self.relation, self.roles = tamed(relation, (*labels, *roles.action, *roles.keep)), roles
+    def __init__(self, stored: Stored, roles: Roles) -> None:
+        states, weights = (*roles.state, *roles.next_state), () if roles.weight is None else (roles.weight,)
+        values = (roles.time, *weights, *(states if roles.bins is not None else ()))
+        labels = (roles.id, *roles.action, *roles.keep, *(() if roles.bins is not None else states))
+        self.relation, self.roles = stored.read(values, labels, apart=True, keep=True), roles
         self.types = dict(zip(self.relation.columns, (kind.id for kind in self.relation.types), strict=True))
+        self._ones: dict[str, Column] = {}
         width = 1 if roles.bins is not None else len(roles.state)
         self.state = [f"s{j}" for j in range(width)]
         self.action = [f"a{j}" for j in range(len(roles.action))]
         self.after = [f"n{j}" for j in range(width)] if roles.next_state else []
         self.kept = [f"k{j}" for j in range(len(roles.keep))]
+        self.apart = "i" if roles.episode is None else "i, e"  # rows of different ones never follow each other
         self.often = "count(*)" if roles.weight is None else "sum(w)"
         self.base = f"(SELECT {', '.join(self._columns())} {FROM})"
         self.whole_times = self.kind("t") in "iu"
@@ -40,15 +60,18 @@ class Source:
     def fetch(self, sql: str) -> dict[str, Column]:
         return fetch(self.relation.query(VIEW, sql))
 
-    def holds(self, test: str, name: str) -> bool:
+    def holds(self, test: str, x: str) -> bool:
         """Whether a test holds of every value of a column that is not missing."""
-        sql = f"SELECT count(*) AS n {FROM} WHERE {quoted(name)} IS NOT NULL AND NOT ({test})"
+        sql = f"SELECT count(*) AS n {FROM} WHERE {x} IS NOT NULL AND NOT ({test})"
         return int(self.fetch(sql)["n"][0]) == 0
 
     def one(self, column: str) -> Column:
         """One value of a column, or none: enough to know what it holds."""
-        found = self.fetch(f"SELECT {column} AS x FROM {self.base} WHERE {column} IS NOT NULL LIMIT 1")["x"]
-        return as_plain(self.role_of(column), found, InvalidDemonstrations) if found.size else found
+        if column not in self._ones:
+            found = self.fetch(f"SELECT {column} AS x FROM {self.base} WHERE {column} IS NOT NULL LIMIT 1")["x"]
+            plain = as_plain(self.role_of(column), found, InvalidDemonstrations) if found.size else found
+            self._ones[column] = plain
+        return self._ones[column]
 
     def kind(self, column: str) -> str:
         return self.one(column).dtype.kind
@@ -67,26 +90,33 @@ class Source:
 
     def _columns(self) -> list[str]:
         roles = self.roles
-        found = [f"{quoted(roles.id)} AS i", f"{self._time()} AS t", f"{quoted(roles.time)} AS u"]
+        self._require_numbers()
+        found = [f"{self._ids()} AS i", f"{self._time()} AS t", f"{quoted(roles.time)} AS u"]
+        found += [] if roles.episode is None else [f"{label(roles.episode)} AS e"]
         if roles.bins is not None:
-            found += [f"{roles.bins.sql(roles.state)} AS s0"]
-            found += [f"{roles.bins.sql(roles.next_state)} AS n0"] if roles.next_state else []
+            found += [f"{self._binned(roles.bins, roles.state)} AS s0"]
+            found += [f"{self._binned(roles.bins, roles.next_state)} AS n0"] if roles.next_state else []
         else:
-            found += [f"{quoted(name)} AS {short}" for name, short in zip(roles.state, self.state, strict=True)]
+            found += [f"{label(name)} AS {short}" for name, short in zip(roles.state, self.state, strict=True)]
             found += [f"{sql} AS {short}" for sql, short in zip(self._next_states(), self.after, strict=True)]
         others = (*zip(roles.action, self.action, strict=True), *zip(roles.keep, self.kept, strict=True))
-        found += [f"{quoted(name)} AS {short}" for name, short in others]
+        found += [f"{label(name)} AS {short}" for name, short in others]
         return found + ([] if roles.weight is None else [f"CAST({quoted(roles.weight)} AS DOUBLE) AS w"])
+
+    def _binned(self, bins: Bins, names: Sequence[str]) -> str:
+        if len(names) == 1 and self.types[names[0]] == "varchar":
+            return bins.sql_of_labels(names[0])
+        return bins.sql(names)
 
     def _next_states(self) -> list[str]:
         """Next states; those of several columns are missing where one of them is, and whole numbers that missing ones
         made floats are whole again."""
         names, found = self.roles.next_state, []
-        there = " AND ".join(f"{quoted(name)} IS NOT NULL" for name in names)
+        there = " AND ".join(f"{label(name)} IS NOT NULL" for name in names)
         for name, own in zip(names, self.roles.state, strict=False):
-            x = quoted(name)
-            whole = self.types[name] in REAL and self.types[own] in WHOLE and self.holds(f"{x} = round({x})", name)
-            x = f"CAST({x} AS BIGINT)" if whole else x
+            x, kind, kind_of_state = label(name), self.types[labelled(name)], self.types[labelled(own)]
+            whole = kind in REAL and kind_of_state in WHOLE and self.holds(f"isnan({x}) OR {x} = round({x})", x)
+            x = f"CAST(CASE WHEN NOT isnan({x}) THEN {x} END AS BIGINT)" if whole else x
             found.append(f"CASE WHEN {there} THEN {x} END" if len(names) > 1 else x)
         return found
 
@@ -96,11 +126,15 @@ class Source:
         t, kind = quoted(name), self.types[name]
         if kind == "varchar":
             t, kind = self._dates(name), "timestamp"
-        if kind in REAL and self.holds(f"{t} = round({t})", name):
-            kind = "bigint"
+        elif kind in REAL or kind == "timestamp":
+            self._require_times(t, kind in REAL)
+        elif kind not in WHOLE:
+            self._refuse_first(t, "true", no_order)
+        if kind in REAL and self.holds(f"isnan({t}) OR {t} = round({t})", t):
+            t, kind = f"CASE WHEN NOT isnan({t}) THEN {t} END", "bigint"
         if kind in WHOLE:
             t = f"CAST({t} AS BIGINT)"
-            return t if period is None else self._numbered_periods(t, name, period)
+            return t if period is None else self._numbered_periods(t, period)
         if period is None:
             return t
         if kind in REAL:
@@ -112,11 +146,11 @@ class Source:
             return f"CAST(floor((floor(epoch({t}) / 86400) + 3) / 7) AS BIGINT)"
         return f"CAST(floor(((year({t}) - 1970) * 12 + month({t}) - 1) / {MONTHS[period]}) AS BIGINT)"
 
-    def _numbered_periods(self, t: str, name: str, period: str) -> str:
-        if period == "year" and self.holds(f"{t} BETWEEN 1000 AND 9999", name):
+    def _numbered_periods(self, t: str, period: str) -> str:
+        if period == "year" and self.holds(f"{t} BETWEEN 1000 AND 9999", t):
             return t
         written = f"{t} % 100 BETWEEN 1 AND 12 AND {t} BETWEEN 100001 AND 999912"
-        if period in MONTHS and self.holds(written, name):
+        if period in MONTHS and self.holds(written, t):
             return f"(({t} // 100 * 12 + {t} % 100 - 1) // {MONTHS[period]})"
         raise no_dates(period)
 
@@ -127,12 +161,51 @@ class Source:
         day = "" if length and int(length) > len("2024-07") else " || '-01'"
         good = f"regexp_full_match({x}, '{ISO}') AND length({x}) = {length or 0}"
         good += f" AND TRY_CAST({x}{day} AS TIMESTAMP) IS NOT NULL"
-        if not self.holds(good, name):
+        if not self.holds(good, x):
             rows = f"SELECT row_number() OVER () - 1 AS r, {x} AS x {FROM}"
             bad = good.replace(x, "x")
             found = self.fetch(f"SELECT r, x FROM ({rows}) WHERE x IS NOT NULL AND NOT ({bad}) ORDER BY r LIMIT 1")
             raise no_order(str(found["x"][0]), int(found["r"][0]))
-        return f"CAST({x}{day} AS TIMESTAMP)"
+        zoned = f"regexp_matches({x}, {sql_text(':.*' + ZONE + '$')})"
+        at = f"CAST({x}{day} AS TIMESTAMPTZ) AT TIME ZONE 'UTC'"
+        return f"CASE WHEN {zoned} THEN {at} ELSE CAST({x}{day} AS TIMESTAMP) END"
+
+    def _require_times(self, t: str, real: bool) -> None:
+        """Times are finite, and floats among them small enough to be whole numbers where they are."""
+        infinite = f"NOT isfinite({t})" + (f" AND NOT isnan({t})" if real else "")
+        tests = [(infinite, not_finite), *([(f"abs({t}) > {EXACT}", too_large)] if real else [])]
+        for bad, complaint in tests:
+            self._refuse_first(t, bad, complaint)
+
+    def _refuse_first(self, x: str, bad: str, complaint: Callable[[str, int], InvalidDemonstrations]) -> None:
+        """Complain about the first row, if there is one, for which a test holds."""
+        rows = f"SELECT row_number() OVER () - 1 AS r, {x} AS x, {bad} AS bad {FROM}"
+        found = self.fetch(f"SELECT r, CAST(x AS VARCHAR) AS x FROM ({rows}) WHERE bad ORDER BY r LIMIT 1")
+        if found["r"].size:
+            raise complaint(str(found["x"][0]), int(found["r"][0]))
+
+    def _ids(self) -> str:
+        """Ids as `as_agent_ids` makes them; and no label is a whole number that floats have rounded."""
+        for role, name in self.roles.each():
+            if self.types.get(labelled(name)) in REAL:
+                large = f"abs({label(name)}) > {EXACT} AND isfinite({label(name)})"
+                self._refuse_first(label(name), large, partial(too_large, argument=role))
+        i = label(self.roles.id)
+        if self.types[labelled(self.roles.id)] not in REAL:
+            return i
+        self._refuse_first(i, f"NOT isnan({i}) AND ({i} <> round({i}) OR NOT isfinite({i}))", no_id)
+        return f"CAST(CASE WHEN NOT isnan({i}) THEN {i} END AS BIGINT)"
+
+    def _require_numbers(self) -> None:
+        """Weights and what bins are made of are numbers."""
+        roles = [] if self.roles.weight is None else [("weight", self.roles.weight)]
+        roles += [] if self.roles.bins is None else [("state", n) for n in (*self.roles.state, *self.roles.next_state)]
+        for role, name in roles:
+            labels = role == "state" and len(self.roles.state) == 1 and self.types[name] == "varchar"  # of the bins
+            if self.types[name] not in (*WHOLE, *REAL, "boolean", "null") and not labels:
+                found = self.fetch(f"SELECT {quoted(name)} AS x {FROM} WHERE {quoted(name)} IS NOT NULL LIMIT 1")["x"]
+                got = f"{kind_of(as_plain(role, found, InvalidDemonstrations))} such as {found[0]!s}"
+                raise InvalidDemonstrations(role, f"numbers in column {name!r}", got)
 
     # what must hold of single rows
 
@@ -140,7 +213,14 @@ class Source:
         """No missing values, and weights that are weights."""
         if not self.fetch(f"SELECT count(*) AS n {FROM}")["n"][0]:
             raise InvalidDemonstrations("frame", "at least one row", "no rows")
-        shorts = ["i", "t", *self.state, *self.action, *self.kept, *(["w"] if self.roles.weight else [])]
+        shorts = [
+            *self.apart.split(", "),
+            "t",
+            *self.state,
+            *self.action,
+            *self.kept,
+            *(["w"] if self.roles.weight else []),
+        ]
         absent = {short: self._absent(short) for short in shorts}
         counts = ", ".join(f"count(*) FILTER (WHERE {test}) AS {short}" for short, test in absent.items())
         found = self.fetch(f"SELECT {counts} FROM {self.base}")
@@ -163,6 +243,11 @@ class Source:
             raise InvalidDemonstrations("weight", "numbers >= 0: how often a row counts", value, f"row {row}")
         if not float(found["total"][0]) > 0.0:
             raise InvalidDemonstrations("weight", "some weight above 0", "all zero")
+
+
+def label(name: str) -> str:
+    """The labels of a column, in SQL."""
+    return quoted(labelled(name))
 
 
 def as_ids(values: Column) -> Column:

@@ -10,53 +10,51 @@ from typing import Any
 
 from revealed.checks import require_flag
 from revealed.errors import InvalidDemonstrations, InvalidInput
-from revealed.frames import as_narwhals, declared_order, read_table, relation_of
+from revealed.frames import Stored, as_narwhals, declared_order, fetch, read_table, relation_of
+from revealed.panels.clock import is_own
 from revealed.panels.columns import Roles
 from revealed.panels.groups import Counted
 from revealed.panels.in_duckdb import count_relation
 from revealed.panels.in_engine import count_lazy
 from revealed.panels.memory import Panel, read_panel
+from revealed.voices import either
 
 MOST_STEPS = 5_000_000  # rows up to which the single decisions of a file or a local lazy frame are kept
 LOCAL = ("polars", "duckdb")  # engines of lazy frames in this process; the others may be spread over machines
 
 
 def read_frame(
-    frame: Any, roles: Roles, states: Any, actions: Any, first_time: int | None, keep_steps: bool | None
+    frame: Any, roles: Roles, states: Any, actions: Any, first_time: Any, keep_steps: bool | None
 ) -> Panel | Counted:
     """Single decisions, or counts of them; `Demonstrations.from_frame` explains the arguments."""
     if keep_steps is not None:
         require_flag("keep_steps", keep_steps)
     if keep_steps is False:
         _refuse_goals(roles)
-    states = _declared(frame, roles.state, states) if roles.of_states == roles.state else states
-    actions = _declared(frame, roles.action, actions)
+    several = len(roles.state) > 1 or roles.bins is not None
+    states = declared_order(frame, *roles.of_states) if states is None and not several else states
+    actions = declared_order(frame, *roles.action) if actions is None and len(roles.action) == 1 else actions
     found = _count_where_it_lives(frame, roles, states, actions, first_time, keep_steps)
     if found is not None:
         return found
-    as_text = (*roles.of_states, *roles.action, *roles.keep)
-    table = read_table(frame, "frame", InvalidDemonstrations, roles.require, as_text)
+    labels = (roles.id, *roles.of_states, *roles.action, *roles.keep)
+    table = read_table(frame, "frame", InvalidDemonstrations, roles.require, labels)
     return read_panel(table, roles, states, actions, first_time)
 
 
-def _declared(frame: Any, names: tuple[Any, ...], known: Any) -> Any:
-    """Labels as given, else in the order that the column itself declares."""
-    return declared_order(frame, names[0]) if known is None and len(names) == 1 else known
-
-
 def _count_where_it_lives(
-    frame: Any, roles: Roles, states: Any, actions: Any, first_time: int | None, keep_steps: bool | None
+    frame: Any, roles: Roles, states: Any, actions: Any, first_time: Any, keep_steps: bool | None
 ) -> Counted | None:
     """The counts, or None where the frame is better read into memory: it is there already, or it is small."""
     if keep_steps is True:
         return None
-    relation = relation_of(frame)
-    if relation is not None:
-        roles.require(relation.columns)
-        if keep_steps is None and _n_rows(relation) <= MOST_STEPS:
+    stored = relation_of(frame)
+    if stored is not None:
+        roles.require(stored.columns)
+        if keep_steps is None and _n_rows(stored) <= MOST_STEPS:
             return None
         _require_countable(roles, first_time)
-        return count_relation(relation, roles, states, actions)
+        return count_relation(stored, roles, states, actions)
     table = as_narwhals(frame)
     if not hasattr(table, "collect"):
         return None
@@ -64,7 +62,7 @@ def _count_where_it_lives(
 
 
 def _count_lazy(
-    table: Any, roles: Roles, states: Any, actions: Any, first_time: int | None, keep_steps: bool | None
+    table: Any, roles: Roles, states: Any, actions: Any, first_time: Any, keep_steps: bool | None
 ) -> Counted | None:
     import narwhals as nw
 
@@ -76,21 +74,22 @@ def _count_lazy(
     return count_lazy(table, roles, states, actions)
 
 
-def _n_rows(relation: Any) -> int:
-    return int(relation.aggregate("count(*)").fetchall()[0][0])
+def _n_rows(stored: Stored) -> int:
+    return int(fetch(stored.relation.aggregate("count(*) AS n"))["n"][0])
 
 
-def _require_countable(roles: Roles, first_time: int | None) -> None:
+def _require_countable(roles: Roles, first_time: Any) -> None:
     """Counts have no time, hence no horizon to place them on, and no trips that go somewhere."""
     _refuse_goals(roles)
-    if first_time is not None:
-        remedy = "Pass keep_steps=True to read it into memory."
-        raise InvalidInput("first_time", "None, where a panel is only counted", repr(first_time), remedy=remedy)
+    if first_time is not None and not is_own(first_time):
+        remedy = either("Pass keep_steps=True to read it into memory.", "Make the panel smaller.")
+        rule = "requires single decisions, and a panel of this size is only counted"
+        raise InvalidInput.conflict("first_time", rule, remedy=remedy)
 
 
 def _refuse_goals(roles: Roles) -> None:
     """Which goal a decision was made for is known of single decisions alone."""
     if roles.goal:
-        remedy = "Pass keep_steps=True to read it into memory, or read a part of the trips."
-        got = ", ".join(map(repr, roles.goal))
-        raise InvalidInput("goal", "None, where a panel is only counted", got, remedy=remedy)
+        remedy = either("Pass keep_steps=True to read it into memory, or read", "Read") + " a part of the trips."
+        rule = "requires single decisions, and a panel of this size is only counted"
+        raise InvalidInput.conflict("goal", rule, remedy=remedy)

@@ -7,16 +7,19 @@ value, and the product of a cotangent with its Jacobian (theory G4). Anything wi
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
-from revealed.checks import as_floats, as_list
+from revealed.checks import Bools, as_list, require_floats
 from revealed.errors import InvalidReward
 from revealed.gates import floats_of
-from revealed.labels import spell
+from revealed.labels import is_derived, require_declared, spell
 from revealed.mdp import MDP, Floats
+from revealed.naming import are_row_numbers
+from revealed.rewards.holes import require_defined, shown_value, undefined
 
 
 @runtime_checkable
@@ -84,6 +87,12 @@ class LiftedReward:
     def network(self) -> bool:
         return bool(getattr(self.base, "network", False))
 
+    @property
+    def undefined(self) -> Bools | None:
+        """(S, 1|A): where it has no value; None where it has one everywhere."""
+        holes = undefined(self.base)
+        return None if holes is None else holes[self._index]
+
     def init(self, seed: int | None = None) -> Floats:
         return self.base.init(seed)
 
@@ -103,6 +112,12 @@ class LiftedWithJacobian(LiftedReward):
         per_state = J.shape[0] // self._n_base
         rows = (self._index[:, None] * per_state + np.arange(per_state)).reshape(-1)
         return J[rows]
+
+
+def reward_table(reward: Reward, theta: Floats, mdp: MDP) -> Floats:
+    """(S, A): r at θ of a reward that fits the model (theory V1), for every pair: also for those that the model does
+    not offer and for terminal states, since another model may offer them. NaN where the reward has no value."""
+    return np.array(np.broadcast_to(shown_value(reward, theta), mdp.feasible.shape))
 
 
 def plain(reward: Any) -> Any:
@@ -138,30 +153,62 @@ def cases_by(reward: Any) -> str:
 
 def align_reward(reward: Any, mdp: MDP) -> Any:
     """A reward whose features carry labels, in the order of the model's; labels of a model without any are 0, 1, 2, …
+    One that has no labels is by position, which needs an order that was declared.
 
     On a horizon features may be those of the states, which is usual, or of (time, state) pairs.
     """
+    if hasattr(reward, "require_model"):  # known by its network
+        reward.require_model(mdp)
+        return reward
+    reward = _with_row_numbers(reward, mdp.base or mdp)
     own = getattr(reward, "state_labels", None)
     if own is None or not hasattr(reward, "aligned"):
+        _require_positions(reward, mdp.base or mdp, ("state", "action"))
         return reward
     timed = mdp.base is not None and spell((mdp.state_labels or ("",))[0]) in set(map(spell, own))
     model = mdp if timed else mdp.base or mdp
     states = range(model.n_states) if model.state_labels is None else model.state_labels
     if getattr(reward, "leads", None) is not None and model.action_labels is None and model.certain:
         return reward.along(states, model.targets, model.feasible)
+    if getattr(reward, "action_labels", None) is None:
+        _require_positions(reward, model, ("action",))
     actions = range(model.n_actions) if model.action_labels is None else model.action_labels
     return reward.aligned(states, actions, model.feasible)
+
+
+def _with_row_numbers(reward: Any, model: MDP) -> Any:
+    """Rows of a frame whose index is 0, 1, 2, … are states by these labels, where the model's are such numbers."""
+    labels = model.state_labels
+    if labels is None or not getattr(reward, "counted", False) or are_row_numbers(range(reward.n_states), labels):
+        return reward
+    other = copy(reward)
+    other.state_labels = tuple(range(reward.n_states))
+    return other
+
+
+def _require_positions(reward: Any, model: MDP, roles: Sequence[str]) -> None:
+    """Rewards by position, where that means something; one weight per state is named by the state's own label."""
+    derived = [role for role in roles if is_derived(getattr(model, f"{role}_labels"))]
+    if not derived or getattr(reward, "by_label", False):
+        return
+    sizes: dict[str, int] = dict(zip(("state", "action"), np.shape(reward.value(reward.init())), strict=False))
+    for role in derived:
+        if sizes.get(role, 1) > 1:
+            labels = getattr(model, f"{role}_labels")
+            require_declared("reward", role, labels, "a reward by position", InvalidReward)
 
 
 def lift_reward(reward: Reward, mdp: MDP) -> Reward:
     """The reward itself if it fits `mdp`; its lift if it fits the base of an unrolled `mdp`; else an error.
 
-    The fit is judged from the table at the reward's own start, whose shape says everything.
+    The fit is judged from the table at the reward's own start, whose shape says everything. Features that are not
+    finite are an error where something can be chosen.
     """
     start = reward.init()
     shape = np.shape(reward.value(start))
     if shape in ((mdp.n_states, 1), (mdp.n_states, mdp.n_actions)):
         _require_vjp(reward, start, mdp.n_states, mdp.n_actions)
+        require_defined(reward, mdp)
         return reward
     base = mdp.base
     if (
@@ -169,6 +216,7 @@ def lift_reward(reward: Reward, mdp: MDP) -> Reward:
         and mdp.base_state is not None
         and shape in ((base.n_states, 1), (base.n_states, mdp.n_actions))
     ):
+        require_defined(reward, base)
         lifted = LiftedWithJacobian if hasattr(reward, "jacobian") else LiftedReward
         return lifted(reward, mdp.base_state, base.n_states)
     raise InvalidReward(
@@ -180,24 +228,23 @@ def lift_reward(reward: Reward, mdp: MDP) -> Reward:
 
 
 def _require_vjp(reward: Reward, start: Floats, n_states: int, n_actions: int) -> None:
-    """A vjp of the wrong shape would surface deep in a search: ask once."""
-    pulled = np.shape(reward.vjp(start, np.zeros((n_states, n_actions))))
-    if pulled != (reward.n_params,):
-        raise InvalidReward("reward.vjp", f"shape ({reward.n_params},), one number per parameter", f"shape {pulled}")
+    """A vjp of the wrong shape, or of NaN at pairs that nobody is offered, would surface deep in a search: ask once."""
+    pulled = np.asarray(reward.vjp(start, np.zeros((n_states, n_actions))))
+    if pulled.shape != (reward.n_params,):
+        got = f"shape {pulled.shape}"
+        raise InvalidReward("reward.vjp", f"shape ({reward.n_params},), one number per parameter", got)
+    if pulled.dtype.kind == "f" and not np.isfinite(pulled).all():
+        remedy = "Put zeros where features are NaN, at infeasible pairs and in terminal states."
+        raise InvalidReward(
+            "reward.vjp", "zeros for a cotangent of zeros", pulled[~np.isfinite(pulled)][0], None, remedy
+        )
 
 
-def check_features(features: Any, name: str = "features") -> Floats:
-    """Dense features (S, K) or (S, A, K) as float64, all finite."""
-    array = as_floats(features)
-    if array is None:
-        raise InvalidReward(name, "numbers of shape (S, K) or (S, A, K)", type(features).__name__)
+def as_features(features: Any, name: str = "features") -> Floats:
+    """Dense features (S, K) or (S, A, K) as float64; they may be NaN where nothing is chosen."""
+    array = require_floats(name, features, "numbers of shape (S, K) or (S, A, K)", InvalidReward)
     if array.ndim not in (2, 3) or 0 in array.shape:
         raise InvalidReward(name, "shape (S, K) or (S, A, K)", f"shape {array.shape}")
-    if not np.isfinite(array).all():
-        where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
-        axes = ("state", "feature") if array.ndim == 2 else ("state", "action", "feature")
-        offender = ", ".join(f"{a} {i}" for a, i in zip(axes, where, strict=True))
-        raise InvalidReward(name, "finite numbers", array[where], offender)
     return array
 
 

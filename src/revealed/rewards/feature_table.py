@@ -19,6 +19,7 @@ from revealed.errors import InvalidReward
 from revealed.frames import Table, as_plain, kind_of, missing_in, read_table, require_column
 from revealed.labels import find, plain, spell
 from revealed.transitions import is_sparse
+from revealed.voices import arg
 
 Labels = tuple[Any, ...]
 DENSE = 0.25  # share of entries that are not zero from which on a dense matrix is no larger than a sparse one
@@ -179,18 +180,17 @@ def _feature_names(columns: Any, keys: list[str], table: Table) -> list[str]:
 
 
 def _numbers(name: Any, raw: npt.NDArray[Any], names: Sequence[str] | None = None) -> Floats:
-    """A column of finite numbers; one of text is a name or a remark, hardly a feature."""
+    """A column of numbers, NaN where they are missing; one of text is a name or a remark, hardly a feature."""
     argument = f"column {name!r}"
-    values = as_plain(argument, raw, InvalidReward)
+    missing = missing_in(raw)
+    values = as_plain(argument, raw[~missing] if missing.any() and not missing.all() else raw, InvalidReward)
     if values.dtype.kind not in "iufb":
-        others = "[...]" if names is None else repr([other for other in names if other != name])
-        remedy = f"Name the columns that are features, as in columns={others}."
+        others = [other for other in names or () if other != name]
+        remedy = f"Name the columns that are features, as in {arg('columns', others)}."
         remedy = "Leave it out, or turn it into numbers." if names is None else remedy
         raise InvalidReward(argument, "numbers", f"{kind_of(values)} such as {values[0]!s}", "row 0", remedy)
-    numbers = values.astype(np.float64)
-    bad = np.flatnonzero(~np.isfinite(numbers))
-    if bad.size:
-        raise InvalidReward(argument, "finite numbers", numbers[bad[0]], f"row {bad[0]}")
+    numbers = np.full(raw.shape, np.nan)
+    numbers[~missing] = values.astype(np.float64)
     return numbers
 
 

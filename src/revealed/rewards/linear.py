@@ -14,9 +14,11 @@ from revealed.errors import InvalidReward
 from revealed.gates import require_list
 from revealed.labels import listed, near, plain, spell
 from revealed.mdp import Floats
-from revealed.rewards.base import as_cotangent, as_theta, check_features, check_names, sum_actions
+from revealed.positions import keys_of
+from revealed.rewards.base import as_cotangent, as_features, as_theta, check_names, sum_actions
 from revealed.rewards.feature_table import FeatureTable, Labels, indexed_features, read_features, require_once
-from revealed.transitions import is_sparse
+from revealed.rewards.holes import Holes, fill_holes, find_holes, mask_holes, move_holes
+from revealed.sparse_input import as_float_csr, as_float_entries, is_sparse
 
 
 class LinearReward:
@@ -30,6 +32,9 @@ class LinearReward:
     names : K names, optional; they label `fit.params`.
     state_labels : S labels of the rows, optional.
 
+    Features may be NaN or infinite where nothing is chosen: at infeasible pairs, and in terminal states. A fit refuses
+    them at any other pair.
+
     Rows with labels may come in any order: a fit brings them into the order of the model's labels (or of the data's
     where the model has none), asks for a row of every state, and notes how many rows it left out. Rows without labels
     are states in the order of the model; where states are text that order is the sorted one, unless `states=` of
@@ -39,6 +44,8 @@ class LinearReward:
     linear = True
     action_labels: Labels | None = None
     absent: Bools | None = None  # (S, A): pairs of a table that it has no row for; zeros stand in their place
+    holes: Holes | None = None  # rows whose features are NaN or infinite; zeros stand in their place
+    counted = False  # whether it is a frame whose index, 0, 1, 2, …, counts its rows
     left_out = ""  # what `aligned` had no use for, in a sentence
     leads: Ints | None = None  # (S, A): the state that each pair leads to, where that names it; −1 for no pair
 
@@ -54,7 +61,12 @@ class LinearReward:
             table = indexed_features(features)
             names = table.names if names is None else names
             features, self.state_labels = table.matrix, table.state_labels
-        self.matrix, self.n_states, self.n_columns = _as_matrix(features, n_actions)
+            self.counted = table.state_labels is None
+        matrix, self.n_states, self.n_columns = _as_matrix(features, n_actions)
+        holes = find_holes(matrix)
+        self.matrix = fill_holes(matrix, holes)
+        if holes is not None:
+            self.holes = holes
         self.names = check_names(names, self.n_params)
         if state_labels is not None:
             self.state_labels = _as_labels(state_labels, self.n_states)
@@ -116,7 +128,7 @@ class LinearReward:
             raise self._without(lost, state_labels, actions)
         where = np.where(known, rows[:, None] * self.n_columns + columns, -1).reshape(-1)
         other = copy(self)
-        other.matrix = _rows(self.matrix, where)
+        other.matrix, other.holes = _rows(self.matrix, where), move_holes(self.holes, where)
         other.n_states, other.n_columns = known.shape
         other.state_labels, other.action_labels = tuple(state_labels), actions
         other.absent = None if known.all() else ~known
@@ -149,7 +161,7 @@ class LinearReward:
         place = np.full(feasible.shape, -1)
         place[s, a] = row
         other = copy(self)
-        other.matrix = _rows(self.matrix, place.reshape(-1))
+        other.matrix, other.holes = _rows(self.matrix, place.reshape(-1)), move_holes(self.holes, place.reshape(-1))
         other.n_states, other.n_columns = feasible.shape
         other.state_labels, other.leads = tuple(state_labels), wanted
         return other
@@ -181,6 +193,23 @@ class LinearReward:
     def n_params(self) -> int:
         return int(self.matrix.shape[1])
 
+    @property
+    def undefined(self) -> Bools | None:
+        """(S, 1|A): where there is no reward, for want of finite features or of such a turn; None where there is one
+        everywhere."""
+        shape = (self.n_states, self.n_columns)
+        no_turn = None if self.leads is None or self.leads.shape != shape else self.leads < 0
+        masks = [mask for mask in (mask_holes(self.holes, shape), self.absent, no_turn) if mask is not None]
+        return np.logical_or.reduce(masks) if masks else None
+
+    def dense_features(self) -> Floats:
+        """(S, K), or (S, A, K) where they are those of pairs; NaN where they are not finite."""
+        matrix = np.array(self.matrix.toarray() if is_sparse(self.matrix) else self.matrix)
+        if self.holes is not None:
+            matrix[self.holes[0]] = np.nan
+        shape = (self.n_states,) if self.n_columns == 1 else (self.n_states, self.n_columns)
+        return matrix.reshape(*shape, self.n_params)
+
     def init(self, seed: int | None = None) -> Floats:
         """Zero, from which the search moves only along what choices can see: the minimum-norm solution."""
         return np.zeros(self.n_params)
@@ -200,6 +229,33 @@ class LinearReward:
     def __repr__(self) -> str:
         per = "states" if self.n_columns == 1 else f"states x {self.n_columns} actions"
         return f"LinearReward({self.n_params} features of {self.n_states} {per})"
+
+
+def labels_of_rows(features: Any) -> Labels | None:
+    """The labels in the index of a data frame; None for what has none, or an index that counts its rows."""
+    index = getattr(features, "index", None)
+    return None if index is None or callable(index) or not hasattr(features, "columns") else keys_of(index, None)
+
+
+def as_row_labels(labels: Any, n: int) -> Labels:
+    """Labels that differ, one for each row of features."""
+    return _as_labels(labels, n)
+
+
+def aligned_rows(features: Any, own: Labels, wanted: Sequence[Any], feasible: Bools | None = None) -> tuple[Any, str]:
+    """Features (S, K) or (S, A, K) of labelled states in another order of theirs, and what was left out."""
+    flat = np.asarray(features).reshape(len(own), -1)
+    found = LinearReward(flat, state_labels=own).aligned(wanted, None, feasible)
+    return np.asarray(found.matrix).reshape(len(wanted), *np.shape(features)[1:]), found.left_out
+
+
+def refuse_row_labels(features: Any) -> None:
+    """Functions and modules of others take arrays: labels of a frame would be lost on the way."""
+    labels = labels_of_rows(features)
+    if labels is not None:
+        expected, got = "an array in the order of the model's states", f"a data frame with labels ({listed(labels)})"
+        remedy = "Pass frame.loc[list(mdp.state_labels)].to_numpy()."
+        raise InvalidReward("features", expected, got, remedy=remedy)
 
 
 _OTHER_NETWORK = "Are they those of another network? Take network.reward(...) of this one."
@@ -222,20 +278,20 @@ def _as_matrix(features: Any, n_actions: int | None) -> tuple[Any, int, int]:
     if _is_list_of_sparse(features):
         return _from_list(features)
     if not is_sparse(features):
-        dense = check_features(features)
+        dense = as_features(features)
         columns = 1 if dense.ndim == 2 else dense.shape[1]
         return dense.reshape(-1, dense.shape[-1]), dense.shape[0], columns
     if len(features.shape) == 3:
         S, A, K = features.shape
-        entries = features.tocoo()
-        s, a, k = entries.coords
-        return _csr(sp.coo_array((entries.data, (s * A + a, k)), shape=(S * A, K)), A), S, A
+        data, (s, a, k), _ = as_float_entries("features", features, InvalidReward)
+        rows = s.astype(np.int64) * A + a
+        return _csr(sp.coo_array((data, (rows, k)), shape=(S * A, K))), S, A
     if n_actions is None:
         matrix = _csr(features)
         return matrix, int(matrix.shape[0]), 1
     if not is_count(n_actions) or features.shape[0] % n_actions:
         raise InvalidReward("n_actions", f"a divisor of the {features.shape[0]} rows of the features", repr(n_actions))
-    return _csr(features, n_actions), features.shape[0] // n_actions, n_actions
+    return _csr(features), features.shape[0] // int(n_actions), int(n_actions)
 
 
 def _as_labels(labels: Any, n: int) -> Labels:
@@ -301,18 +357,13 @@ def _from_list(blocks: Sequence[Any]) -> tuple[Any, int, int]:
             raise InvalidReward("features", f"{len(blocks)} matrices (S, K) of one shape", block.shape, f"action {a}")
     S, A = shape[0], len(blocks)
     order = np.arange(S * A).reshape(A, S).T.reshape(-1)
-    return _csr(sp.csr_array(sp.vstack(blocks))[order], A), S, A
+    checked = [_csr(block, f"action {a}") for a, block in enumerate(blocks)]
+    return sp.csr_array(sp.csr_array(sp.vstack(checked))[order]), S, A
 
 
-def _csr(matrix: Any, n_actions: int | None = None) -> Any:
+def _csr(matrix: Any, where: str | None = None) -> sp.csr_array:
     """A float64 copy in CSR, checked; rows stand for states, or for pairs s*A + a."""
-    if len(matrix.shape) != 2 or 0 in matrix.shape or matrix.dtype.kind not in "biuf":
-        got = f"shape {matrix.shape}, dtype {matrix.dtype}"
-        raise InvalidReward("features", "real numbers of at least one state and one feature", got)
-    copy = sp.csr_array(matrix, dtype=np.float64, copy=True)
-    bad = np.flatnonzero(~np.isfinite(copy.data))
-    if bad.size:
-        row = int(np.searchsorted(copy.indptr, bad[0], side="right")) - 1
-        where = f"state {row}" if n_actions is None else f"state {row // n_actions}, action {row % n_actions}"
-        raise InvalidReward("features", "finite numbers", copy.data[bad[0]], f"{where}, feature {copy.indices[bad[0]]}")
-    return copy
+    if len(matrix.shape) != 2 or 0 in matrix.shape:
+        expected = "real numbers of at least one state and one feature"
+        raise InvalidReward("features", expected, f"shape {matrix.shape}", where)
+    return as_float_csr("features", matrix, InvalidReward, where)

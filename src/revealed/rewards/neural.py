@@ -11,11 +11,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from revealed.checks import as_list, is_count, is_seed, require_flag, require_number, require_option
+from revealed.checks import (
+    Bools,
+    as_list,
+    is_count,
+    is_seed,
+    require_flag,
+    require_floats,
+    require_number,
+    require_option,
+    shown,
+)
 from revealed.errors import InvalidOption, InvalidReward
-from revealed.gates import require_function, require_memory, shown
+from revealed.gates import require_function, require_memory
 from revealed.mdp import Floats
-from revealed.rewards.base import as_cotangent, as_theta, check_features, check_names, sum_actions
+from revealed.rewards.base import as_cotangent, as_features, as_theta, check_names, sum_actions
+from revealed.rewards.holes import Holes, find_holes, holes_at, holes_in, mask_holes
+from revealed.rewards.linear import aligned_rows, as_row_labels, labels_of_rows, refuse_row_labels
 from revealed.rewards.units import STANDARDISED, Standard, as_columns, unit_notes
 
 if TYPE_CHECKING:
@@ -33,9 +45,13 @@ class JaxReward:
     `params` is any pytree of arrays (dicts, lists, an Equinox module's arrays); it is also where estimation starts.
     `features` is whatever `apply` takes: an array, or a pytree of arrays. With `standardize=True` it is given each
     column with mean 0 and deviation 1 instead: `reward.standardized(features)` does the same elsewhere.
+
+    Features may be NaN or infinite where nothing is chosen, at infeasible pairs and in terminal states, as long as the
+    function looks at each state or pair by itself: it is given zeros there, and its answer is left alone.
     """
 
     linear = False
+    holes: Holes | None = None  # where features are not finite
 
     def __init__(
         self,
@@ -49,14 +65,13 @@ class JaxReward:
         from jax.flatten_util import ravel_pytree
 
         require_function("apply", apply, "a function of (params, features)")
+        refuse_row_labels(features)
+        leaves, inputs = _as_arrays("params", params), _as_arrays("features", features)
         with jax.enable_x64(True):
-            try:
-                as_double = jax.tree.map(lambda x: jax.numpy.asarray(x, dtype=jax.numpy.float64), (params, features))
-            except (TypeError, ValueError) as error:
-                raise InvalidReward("params, features", "pytrees of arrays of numbers", str(error)) from error
-            flat, unravel = ravel_pytree(as_double[0])
-            self._units, self.notes = _units_of(as_double[1], standardize)
-            self._start, self._features = np.asarray(flat), self.standardized(as_double[1])
+            flat, unravel = ravel_pytree(jax.tree.map(jax.numpy.asarray, leaves))
+            self._units, self.notes = _units_of(inputs, standardize)
+            scaled = self.standardized(inputs)
+            self._start, self._features = np.asarray(flat), _filled(scaled, 0.0)
 
             def table(theta: jax.Array, features: Any) -> jax.Array:
                 out = apply(unravel(theta), features)
@@ -74,6 +89,7 @@ class JaxReward:
                 raise InvalidReward(
                     "apply", "a function of (params, features) to (S,), (S, 1) or (S, A)", got
                 ) from error
+            self._find_holes(scaled)
         self.unravel, self._recipe = unravel, (apply, params, features, names, standardize)
         self.names = check_names(names, self.n_params, default="weight")
 
@@ -90,6 +106,28 @@ class JaxReward:
         with jax.enable_x64(True):
             return jax.tree.map(lambda units, x: units(x), self._units, features)
 
+    @property
+    def n_columns(self) -> int:
+        return self._columns
+
+    @property
+    def undefined(self) -> Bools | None:
+        """(S, 1|A): where there is no reward, for want of finite features; None where there is one everywhere."""
+        return self._gone
+
+    def _find_holes(self, scaled: Any) -> None:
+        """Where features are not finite, and whether the function leaves it at that."""
+        import jax
+
+        self._gone = None
+        arrays = [np.asarray(x) for x in jax.tree.leaves(scaled)]
+        if all(np.isfinite(x).all() for x in arrays):
+            return
+        theta = self._start + np.random.default_rng(0).normal(size=self._start.size)
+        tables = [np.asarray(self._table(theta, _filled(scaled, x))) for x in (0.0, 1.0)]
+        self._gone = holes_in(arrays, tables)
+        self.holes = holes_at(self._gone, arrays)
+
     def init(self, seed: int | None = None) -> Floats:
         return self._start.copy()
 
@@ -97,7 +135,8 @@ class JaxReward:
         import jax
 
         with jax.enable_x64(True):
-            return np.asarray(self._table(as_theta(theta, self.n_params), self._features))
+            table = np.asarray(self._table(as_theta(theta, self.n_params), self._features))
+        return table if self._gone is None else np.where(self._gone, 0.0, table)
 
     def vjp(self, theta: Floats, cotangent: Floats) -> Floats:
         import jax
@@ -105,6 +144,8 @@ class JaxReward:
         theta, cotangent = as_theta(theta, self.n_params), as_cotangent(cotangent, self._rows, self._columns)
         if self._columns == 1:
             cotangent = sum_actions(cotangent)[:, None]
+        if self._gone is not None:
+            cotangent = np.where(self._gone, 0.0, cotangent)
         with jax.enable_x64(True):
             return np.asarray(self._pull(theta, self._features, cotangent))
 
@@ -126,11 +167,14 @@ class NeuralReward(JaxReward):
     offsets of features matter. `standardize=False` takes them as they are, a pair (center, scale) those numbers
     instead; `center` and `scale` say what was done. `with_features` is the same network elsewhere.
 
+    The index of a data frame, or `state_labels`, names the states of the rows, which are then matched by label.
+
     Unless `l2` is set, weights are estimated with the penalty `usual_l2(n)` for n decisions: without one the likelihood
     of a network has no maximum worth the name, and weights run away.
     """
 
     network = True  # its weights have no units
+    left_out = ""  # what `aligned` had no use for, in a sentence
 
     def __init__(
         self,
@@ -139,13 +183,16 @@ class NeuralReward(JaxReward):
         seed: int = 0,
         activation: str = "tanh",
         standardize: Any = True,
+        state_labels: Sequence[Any] | None = None,
     ) -> None:
         import jax
 
         require_option("activation", activation, ACTIVATIONS)
         if not is_seed(seed):
             raise InvalidOption("seed", "a whole number >= 0", repr(seed))
-        X = check_features(features)
+        labels = labels_of_rows(features) if state_labels is None else state_labels
+        X = as_features(features)
+        self.state_labels = None if labels is None else as_row_labels(labels, len(X))
         layers = as_list(hidden)
         if layers is None or not all(is_count(n) for n in layers):
             raise InvalidReward("hidden", "layer sizes that are whole numbers, at least 1", repr(hidden))
@@ -161,8 +208,9 @@ class NeuralReward(JaxReward):
             return (x @ weight + bias)[..., 0]
 
         own = None if standardize is False else _standard(standardize, X)
-        self.features, self.inputs = X, X if own is None else own(X)
-        super().__init__(network, _draw_start(sizes, seed, activation), self.inputs)
+        self.features, scaled = X, X if own is None else own(X)
+        super().__init__(network, _draw_start(sizes, seed, activation), scaled)
+        self.inputs = np.asarray(self._features)
         self.standardize: Any = False if own is None else (own.center, own.scale)
         if own is not None:
             self.notes = (STANDARDISED,)
@@ -190,13 +238,31 @@ class NeuralReward(JaxReward):
     def with_features(self, features: Any) -> NeuralReward:
         """The same network on other features (of another map, say): weights mean the same, since inputs are scaled by
         the numbers of this one."""
-        X = check_features(features)
+        X = as_features(features)
         if X.shape[-1] != self._sizes[0]:
             raise InvalidReward("features", f"{self._sizes[0]} columns, as the network takes", f"{X.shape[-1]}")
-        return NeuralReward(X, self.hidden, self.seed, self.activation, self.standardize)
+        labels = labels_of_rows(features)
+        return NeuralReward(X, self.hidden, self.seed, self.activation, self.standardize, labels)
+
+    def aligned(
+        self, state_labels: Sequence[Any], action_labels: Sequence[Any] | None = None, feasible: Any = None
+    ) -> NeuralReward:
+        """The same network on the rows of these states, in this order, where rows have labels."""
+        if self.state_labels is None or self.state_labels == tuple(state_labels):
+            return self
+        rows, left_out = aligned_rows(self.features, self.state_labels, state_labels, feasible)
+        other = NeuralReward(rows, self.hidden, self.seed, self.activation, self.standardize, tuple(state_labels))
+        other.left_out = left_out
+        return other
+
+    def _find_holes(self, scaled: Any) -> None:
+        """It looks at each state or pair by itself: a row that is not finite is a hole."""
+        self.holes = find_holes(scaled.reshape(-1, scaled.shape[-1]))
+        self._gone = mask_holes(self.holes, (len(scaled), self._columns))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return NeuralReward, (self.features, self.hidden, self.seed, self.activation, self.standardize)
+        made_of = (self.features, self.hidden, self.seed, self.activation, self.standardize, self.state_labels)
+        return NeuralReward, made_of
 
     def init(self, seed: int | None = None) -> Floats:
         if not is_seed(seed):
@@ -227,8 +293,32 @@ def _units_of(features: Any, standardize: Any) -> tuple[Any, tuple[str, ...]]:
     import jax
 
     require_flag("standardize", standardize)
-    leaves = {jax.tree_util.keystr(path): np.asarray(x) for path, x in jax.tree_util.tree_leaves_with_path(features)}
+    leaves = {jax.tree_util.keystr(path): x for path, x in jax.tree_util.tree_leaves_with_path(features)}
     if standardize:
         units = [Standard.of(as_columns(x)) for x in leaves.values()]
         return jax.tree.unflatten(jax.tree.structure(features), units), (STANDARDISED,)
     return None, unit_notes({f"features{name}": x for name, x in leaves.items()})
+
+
+def _as_arrays(name: str, tree: Any) -> Any:
+    """A pytree of arrays of numbers as float64."""
+    import jax
+
+    named = jax.tree_util.tree_leaves_with_path(tree)
+    arrays = [
+        require_floats(f"{name}{jax.tree_util.keystr(path)}", leaf, "an array of numbers", InvalidReward)
+        for path, leaf in named
+    ]
+    return jax.tree.unflatten(jax.tree.structure(tree), arrays)
+
+
+def _filled(tree: Any, value: float) -> Any:
+    """The arrays with this number where they are not finite."""
+    import jax
+
+    def fill(x: Any) -> Any:
+        array = np.asarray(x)
+        finite = np.isfinite(array)
+        return jax.numpy.asarray(array if finite.all() else np.where(finite, array, value))
+
+    return jax.tree.map(fill, tree)

@@ -24,12 +24,21 @@ class TabularReward:
 
     linear = True
     tabular = True
+    _of_labels = False  # whether the names are the states' own
 
     def __init__(self, n_states: int, names: Sequence[str] | None = None) -> None:
+        if hasattr(n_states, "n_states"):  # a model, demonstrations
+            expected, remedy = "a whole number: how many states there are", "Pass its `.n_states`."
+            raise InvalidReward("n_states", expected, type(n_states).__name__, remedy=remedy)
         require_count("n_states", n_states, error=InvalidReward)
         require_memory("n_states", n_states, int(n_states), error=InvalidReward)
         self.n_states = int(n_states)
         self._names = None if names is None else check_names(names, self.n_states)
+
+    @property
+    def by_label(self) -> bool:
+        """Whether a fit calls the weights as the states are called, so that no order is asked for."""
+        return self._names is None or self._of_labels
 
     @property
     def n_params(self) -> int:
@@ -43,7 +52,11 @@ class TabularReward:
         """The same with the states' labels as names of the weights, unless it has names."""
         texts = [spell(label) for label in require_list("state_labels", state_labels, "labels of states")]
         fits = self._names is None and len(texts) == self.n_states == len(set(texts))
-        return TabularReward(self.n_states, texts) if fits else self
+        if not fits:
+            return self
+        other = TabularReward(self.n_states, texts)
+        other._of_labels = True
+        return other
 
     def init(self, seed: int | None = None) -> Floats:
         return np.zeros(self.n_states)

@@ -10,10 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from revealed.checks import as_floats, require_flag
+from revealed.checks import Bools, require_flag, require_floats
 from revealed.errors import InvalidReward, MissingDependency
 from revealed.mdp import Floats
 from revealed.rewards.base import as_cotangent, as_theta, sum_actions
+from revealed.rewards.holes import Holes, holes_at, holes_in
+from revealed.rewards.linear import refuse_row_labels
 from revealed.rewards.units import STANDARDISED, Standard, unit_notes
 
 MANY_ROWS = 50_000  # inputs from which a module gains by threads more than they take to wake up
@@ -48,24 +50,30 @@ class TorchReward:
     The module is copied in float64 and evaluation mode; yours stays as it is. Estimation starts at its parameters.
     `module_at(theta)` gives a copy that carries fitted parameters. With `standardize=True` the module is given each
     feature with mean 0 and deviation 1; the copies of `module_at` then do that by themselves, on raw features.
+
+    Features may be NaN or infinite where nothing is chosen, at infeasible pairs and in terminal states, as long as the
+    module looks at each state or pair by itself: it is given zeros there, and its answer is left alone.
     """
 
     linear = False
+    holes: Holes | None = None  # where features are not finite
 
     def __init__(self, module: Any, features: Any, standardize: bool = False) -> None:
         torch = _torch()
         if not isinstance(module, torch.nn.Module):
             raise InvalidReward("module", "a torch.nn.Module", type(module).__name__)
         require_flag("standardize", standardize)
+        refuse_row_labels(features)
         self._module = copy.deepcopy(module).to(torch.float64).eval()
-        array = as_floats(features)
-        if array is None or not array.size or not np.isfinite(array).all():
-            raise InvalidReward("features", "an array of finite numbers", type(features).__name__)
+        array = require_floats("features", features, "an array of numbers", InvalidReward)
+        if not array.size:
+            raise InvalidReward("features", "at least one row of numbers", f"shape {array.shape}")
         if standardize and array.ndim < 2:
             raise InvalidReward("features", "(S, K) or (S, A, K) where inputs are standardised", f"shape {array.shape}")
         self._units = Standard.of(array) if standardize else None
         self.notes = (STANDARDISED,) if standardize else unit_notes({"features": array})
-        self._features = torch.as_tensor(array if self._units is None else self._units(array))
+        scaled = array if self._units is None else self._units(array)
+        self._features, self._gone = _filled(torch, scaled, 0.0), None
         self._shapes = {name: tuple(p.shape) for name, p in self._module.named_parameters()}
         if not self._shapes:
             raise InvalidReward("module", "a module with parameters", "none")
@@ -77,6 +85,8 @@ class TorchReward:
         except (RuntimeError, IndexError, TypeError) as error:
             got = f"features of shape {tuple(array.shape)}, which it refuses: {error}"
             raise InvalidReward("module", "a module that takes the features", got) from error
+        if not np.isfinite(scaled).all():
+            self._find_holes(torch, scaled)
 
     @property
     def n_params(self) -> int:
@@ -86,13 +96,32 @@ class TorchReward:
     def names(self) -> tuple[str, ...]:
         return tuple(f"{n}[{i}]" for n, shape in self._shapes.items() for i in range(int(np.prod(shape))))
 
+    @property
+    def n_columns(self) -> int:
+        return self._columns
+
+    @property
+    def undefined(self) -> Bools | None:
+        """(S, 1|A): where there is no reward, for want of finite features; None where there is one everywhere."""
+        return self._gone
+
+    def _find_holes(self, torch: Any, scaled: Floats) -> None:
+        """Where features are not finite, and whether the module leaves it at that."""
+        theta, zeros = self._start + np.random.default_rng(0).normal(size=self._start.size), self._features
+        tables = [self.value(theta)]
+        self._features = _filled(torch, scaled, 1.0)
+        tables.append(self.value(theta))
+        self._features, self._gone = zeros, holes_in([scaled], tables)
+        self.holes = holes_at(self._gone, [scaled])
+
     def init(self, seed: int | None = None) -> Floats:
         return self._start.copy()
 
     def value(self, theta: Floats) -> Floats:
         torch = _torch()
         with _few_threads(torch, self._rows), torch.no_grad():
-            return self._table(torch.tensor(as_theta(theta, self.n_params))).numpy()
+            table = self._table(torch.tensor(as_theta(theta, self.n_params))).numpy()
+        return table if self._gone is None else np.where(self._gone, 0.0, table)
 
     def vjp(self, theta: Floats, cotangent: Floats) -> Floats:
         torch = _torch()
@@ -100,6 +129,8 @@ class TorchReward:
         cotangent = as_cotangent(cotangent, self._features.shape[0], self._columns)
         if self._columns == 1:
             cotangent = sum_actions(cotangent)[:, None]
+        if self._gone is not None:
+            cotangent = np.where(self._gone, 0.0, cotangent)
         with _few_threads(torch, self._rows), torch.enable_grad():
             leaf = torch.tensor(theta, requires_grad=True)
             (gradient,) = torch.autograd.grad(self._table(leaf), leaf, torch.tensor(cotangent))
@@ -133,6 +164,12 @@ class TorchReward:
     def __repr__(self) -> str:
         inputs = "" if self._units is None else ", inputs standardised"
         return f"TorchReward({type(self._module).__name__}, {self.n_params} weights{inputs})"
+
+
+def _filled(torch: Any, array: Floats, value: float) -> Any:
+    """The array with this number where it is not finite."""
+    finite = np.isfinite(array)
+    return torch.as_tensor(array if finite.all() else np.where(finite, array, value))
 
 
 def _standardising(torch: Any, units: Standard, module: Any) -> Any:

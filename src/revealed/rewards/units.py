@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from revealed.checks import as_floats
+from revealed.checks import require_floats, shown
 from revealed.errors import InvalidReward
 from revealed.linear_solvers import EPS
 from revealed.mdp import Floats
+from revealed.voices import either, words
 
 SMALL, LARGE = 1e-3, 1e3  # deviations below, and sizes above, that a network of unit weights hardly handles
 
@@ -29,8 +30,9 @@ class Standard:
 
     @classmethod
     def of(cls, features: Floats) -> Standard:
-        """Mean and deviation of each column over all other axes. A constant keeps its size as unit: it becomes 0."""
-        X = features.reshape(-1, features.shape[-1])
+        """Mean and deviation of each column over all other axes, but for rows that are not finite. A constant keeps its
+        size as unit: it becomes 0."""
+        X = finite_rows(features.reshape(-1, features.shape[-1]))
         first, most = X[0], np.abs(X).max(axis=0)
         span = np.abs(X - first).max(axis=0)  # from the first row: shifted by a large number, squares would drown
         varies = span > 8 * EPS * most
@@ -43,12 +45,12 @@ class Standard:
     @classmethod
     def given(cls, pair: Any, n_features: int) -> Standard:
         """From a pair (center, scale), as another network has it."""
-        parts = [as_floats(part) for part in pair] if isinstance(pair, tuple | list) and len(pair) == 2 else [None]
-        if any(part is None or part.shape != (n_features,) or not np.isfinite(part).all() for part in parts):
-            raise InvalidReward(
-                "standardize", f"True, False, or two rows of {n_features} finite numbers", repr(pair)[:60]
-            )
-        center, scale = (np.asarray(part) for part in parts)
+        expected = f"True, False, or two rows of {n_features} finite numbers"
+        if not isinstance(pair, tuple | list) or len(pair) != 2:
+            raise InvalidReward("standardize", expected, shown(pair))
+        center, scale = (require_floats("standardize", part, expected, InvalidReward) for part in pair)
+        if any(part.shape != (n_features,) or not np.isfinite(part).all() for part in (center, scale)):
+            raise InvalidReward("standardize", expected, shown(pair))
         if not np.all(scale > 0.0):
             at = int(np.flatnonzero(~(scale > 0.0))[0])
             raise InvalidReward("standardize", "scales above zero", f"{scale[at]:g}", f"feature {at}")
@@ -63,10 +65,18 @@ def as_columns(x: Floats) -> Floats:
     return x.reshape(-1, x.shape[-1]) if x.ndim > 1 else x.reshape(-1, 1)
 
 
+def finite_rows(X: Floats) -> Floats:
+    """The rows of (rows, K) that are finite, or a row of zeros where none is."""
+    finite = np.isfinite(X).all(axis=1)
+    if finite.all() and len(X):
+        return X
+    return X[finite] if finite.any() else np.zeros((1, X.shape[1]))
+
+
 def unit_notes(arrays: dict[str, Floats]) -> tuple[str, ...]:
     """What to know of features in units far from 1, the first column of them named."""
     for name, array in arrays.items():
-        X = as_columns(array)
+        X = finite_rows(as_columns(array))
         most, deviation, range_ = np.abs(X).max(axis=0), X.std(axis=0), np.ptp(X, axis=0)
         still = range_ <= 8 * EPS * most  # a constant may be small
         far = np.flatnonzero((most > LARGE) | (~still & (deviation < SMALL)))
@@ -78,7 +88,7 @@ def unit_notes(arrays: dict[str, Floats]) -> tuple[str, ...]:
 
 
 STANDARDISED = "inputs standardised: each feature enters with mean 0 and deviation 1."
-_NOTE = (
-    "the inputs have units far from 1 ({name} {what}), to which a network's starting weights do not suit. Pass "
-    "standardize=True, or scale the features."
+_NOTE = words(
+    "the inputs have units far from 1 ({name} {what}), which a network's starting weights do not suit. "
+    + either("Pass standardize=True, or scale the features.", "Scale the features.")
 )

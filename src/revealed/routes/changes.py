@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from revealed.checks import Floats, Ints, as_floats, as_number
+from revealed.checks import Floats, Ints, as_number, require_floats
 from revealed.errors import InvalidInput
 from revealed.labels import find, in_short, plain, spell
 from revealed.routes.link_tables import Nodes
@@ -29,7 +29,7 @@ def close_links(network: RoadNetwork, links: Any) -> RoadNetwork:
     closed[network.indices(links)] = True
     kept = ~closed[network.target]
     if not kept.any():
-        raise InvalidInput("links", "links without which a turn is left", "all that turns lead to")
+        raise InvalidInput.impossible("no turn is left without these links", argument="links")
     return replace(
         network,
         source=network.source[kept],
@@ -103,10 +103,13 @@ def _as_named(network: RoadNetwork, values: Any) -> dict[Any, Any] | None:
 
 
 def _require_own_names(network: RoadNetwork, index: Any, keys: list[Any]) -> None:
-    """The numbers that pandas gives to rows are no ids of links, unless they are just these in their order."""
-    if type(index).__name__ == "RangeIndex" and [spell(key) for key in keys] != list(network.place)[: len(keys)]:
+    """The numbers that pandas gives to rows are no ids of links, unless there are as many as links, whose ids are just
+    these in their order; as many as turns may be turns."""
+    if type(index).__name__ != "RangeIndex":
+        return
+    if len(keys) == network.n_turns or [spell(key) for key in keys] != list(network.place):
         expected, got = "a Series by link or by pair of links", f"one by number of row, 0…{len(keys) - 1}"
-        remedy = 'As in table.set_index("link")["toll"], or pass a dict.'
+        remedy = 'As in table.set_index("link")["toll"], or pass a dict; an array is in the order of the turns.'
         raise InvalidInput("values", expected, got, remedy=remedy)
 
 
@@ -116,9 +119,12 @@ def _per_turn(network: RoadNetwork, values: Any) -> Floats:
     arrivals = np.zeros(network.n_links, dtype=bool)
     arrivals[network.arrival[network.arrival >= 0]] = True
     number = as_number(values)
-    given = np.where(arrivals[network.target], 0.0, number) if np.isfinite(number) else as_floats(values)
-    if given is None or given.shape != (network.n_turns,) or not np.isfinite(given).all():
-        raise InvalidInput("values", expected, repr(values)[:60] if given is None else f"shape {given.shape}")
+    if np.isfinite(number):
+        return np.where(arrivals[network.target], 0.0, number)
+    expected = f"a number, {network.n_turns} finite numbers (one per turn), or a dict by link or by pair of links"
+    given = require_floats("values", values, expected)
+    if given.shape != (network.n_turns,) or not np.isfinite(given).all():
+        raise InvalidInput("values", expected, f"shape {given.shape}" if given.ndim else repr(values)[:60])
     return given
 
 
@@ -173,7 +179,7 @@ def _require_no_arrival(network: RoadNetwork, ends: Ints) -> None:
     twice = ends[np.isin(ends, network.arrival)]
     if twice.size:
         got = f"the arrival link {network.links[twice[0]]!r}"
-        raise InvalidInput("destinations", "links that are no arrivals", got)
+        raise InvalidInput("destinations", "links that are not arrival links themselves", got)
 
 
 def _arrival_labels(network: RoadNetwork, ends: Ints) -> tuple[str, ...]:

@@ -121,8 +121,8 @@ class RouteChoice(LinkModel):
         start, goal = self.link("origin", origin), self.link("destination", destination)
         toward = self.toward(goal, start)
         if np.isneginf(toward.value[start]):
-            expected, got = f"a link from which {plain(destination)!r} can be reached", repr(plain(origin))
-            raise InvalidInput("origin", expected, got)
+            what = f"{plain(destination)!r} cannot be reached from {plain(origin)!r}"
+            raise InvalidInput.impossible(what, argument="origin")
         found = best_paths(toward, self.moves, start, n, coverage, most)
         chance = np.exp([path.log_probability for path in found])
         told: dict[str, Any] = {"path": [self.along(start, path.turns) for path in found]}

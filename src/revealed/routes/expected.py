@@ -48,10 +48,6 @@ def require_ways(demand: Demand, mdp: MDP) -> None:
     lost = np.flatnonzero(~demand.arriving(mdp) & (demand.trips > 0.0))
     if lost.size:
         trips, pairs = f"{demand.trips[lost].sum():g} trips", how_many(lost.size, "pair")
-        raise InvalidInput(
-            "demand",
-            "destinations that can be reached",
-            f"{trips} of {pairs} without a way",
-            demand.words(int(lost[0])),
-            "Leave them out: `welfare(demand)` shows −inf for them.",
-        )
+        what = f"{trips} of {pairs} cannot reach their destination"
+        remedy = "Leave them out: `welfare(demand)` shows −inf for them."
+        raise InvalidInput.impossible(what, demand.words(int(lost[0])), remedy, "demand")

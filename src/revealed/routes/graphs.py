@@ -55,9 +55,8 @@ def _edges(graph: Any, link: str | None) -> list[Edge]:
     if link is not None:
         require_text("link", link, "None or the name of an attribute of edges")
     if link is not None and not graph.is_directed():
-        remedy = "Leave it out; the links are called (u, v) then. Or pass a directed graph."
-        expected = "None for a graph without directions, whose edges are two links each"
-        raise InvalidInput("link", expected, repr(link), remedy=remedy)
+        remedy = "Leave it out, and links are called (u, v); or pass a directed graph."
+        raise InvalidInput.conflict("link", "requires a directed graph: an undirected edge is two links", remedy=remedy)
     keyed = graph.edges(keys=True, data=True) if graph.is_multigraph() else graph.edges(data=True)
     found: list[Edge] = []
     for u, v, *key, data in keyed:

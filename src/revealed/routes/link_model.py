@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from revealed.checks import Floats, Ints, as_floats, as_list, as_number
+from revealed.checks import Floats, Ints, as_list, as_number, require_floats
 from revealed.errors import InvalidInput
 from revealed.gates import floats_of, require_instance, require_place, require_places
 from revealed.goal_values import GoalValues, Toward
@@ -149,13 +149,13 @@ class LinkModel:
         missing = np.flatnonzero(turns < 0)
         if missing.size:
             i = int(missing[0])
-            got = f"{plain(given[i])!r} to {plain(given[i + 1])!r}"
+            what = f"no turn leads from {plain(given[i])!r} to {plain(given[i + 1])!r}"
             remedy = self.network.ways_in_words(int(path[i]))
-            raise InvalidInput("links", "turns of the network", got, f"place {i}", remedy)
+            raise InvalidInput.impossible(what, f"position {i}", remedy, "links")
         early = np.flatnonzero(path[:-1] == path[-1])
         if early.size:
-            expected = f"a path that ends on entering its destination {plain(given[-1])!r}"
-            raise InvalidInput("links", expected, "it passes there earlier", f"place {early[0]}")
+            what = f"a path cannot pass its destination {plain(given[-1])!r} before it ends there"
+            raise InvalidInput.impossible(what, f"position {early[0]}", argument="links")
         return path, turns
 
     def along(self, origin: int, turns: Ints) -> tuple[Any, ...]:
@@ -197,11 +197,10 @@ def as_theta(params: Any, names: Sequence[str]) -> Floats:
         params = params.theta
     if isinstance(params, Mapping) or is_series(params):
         return _by_name(dict(params.items()), names)
-    theta = as_floats(params)
-    if theta is None or theta.shape != (len(names),) or not np.isfinite(theta).all():
-        got = type(params).__name__ if theta is None else f"{theta.tolist()!r}"[:60]
-        expected = f"{len(names)} numbers ({listed(names)}), a dict or Series by name, or a fit"
-        raise InvalidInput("params", expected, got)
+    expected = f"{len(names)} numbers ({listed(names)}), a dict or Series by name, or a fit"
+    theta = require_floats("params", params, expected)
+    if theta.shape != (len(names),) or not np.isfinite(theta).all():
+        raise InvalidInput("params", expected, f"{theta.tolist()!r}"[:60])
     return theta
 
 

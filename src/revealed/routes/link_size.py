@@ -19,11 +19,14 @@ import scipy.sparse as sp
 from revealed.checks import Floats, Ints, require_flag, require_option
 from revealed.errors import InvalidInput, InvalidReward
 from revealed.gates import require_instance, require_place
-from revealed.labels import plain
+from revealed.labels import listed, plain
+from revealed.mdp import MDP
 from revealed.naming import label_index
 from revealed.paths import BLOCK
+from revealed.positions import same_labels
 from revealed.progress import Progress
 from revealed.rewards.base import align_reward, is_linear, require_reward
+from revealed.rewards.holes import require_defined, undefined
 from revealed.rewards.linear import LinearReward
 from revealed.routes.demand import as_demand
 from revealed.routes.expected import require_ways
@@ -79,7 +82,7 @@ class LinkSizes:
         if self.by == "goal":
             return int(goal), -1
         if origin is None:
-            raise InvalidInput("origin", "the link where the trip starts: sizes are those of pairs", "None")
+            raise InvalidInput.conflict("origin", "is required: these link sizes are per pair of origin and goal")
         return int(goal), require_place("origin", origin, self.network.n_links, "links")
 
     def _unknown(self, goal: int, origin: int | None) -> InvalidInput:
@@ -196,11 +199,27 @@ class LinkSizeReward:
             )
         self.base, self.sizes = reward, sizes
         self._matrix = _per_pair(reward, sizes.network)
+        require_defined(reward, sizes.network.mdp)
         self._none = self._with(np.zeros(0), np.zeros(0, dtype=np.intp))
 
     @property
     def by(self) -> str:
         return self.sizes.by
+
+    def require_model(self, mdp: MDP) -> None:
+        """Sizes and features are those of the links and turns of one network, in its order: another model is refused,
+        also one of the same links in another order."""
+        network = self.sizes.network
+        if mdp.state_labels is not None and not same_labels(network.links, mdp.state_labels):
+            expected = f"link sizes of the model's links in their order ({listed(mdp.state_labels)})"
+            raise InvalidReward("reward", expected, f"sizes of {listed(network.links)}", remedy=_ANEW)
+        if mdp.feasible.shape != network.leads.shape or not mdp.certain:
+            raise InvalidReward("reward", "link sizes of this model's turns", "those of another network", remedy=_ANEW)
+        other = mdp.feasible & (mdp.targets != network.leads)
+        if other.any():
+            s = int(np.argwhere(other)[0][0])
+            got, where = "those of another network", f"link {plain(network.links[s])!r}"
+            raise InvalidReward("reward", "link sizes of this model's turns", got, where, _ANEW)
 
     @property
     def n_params(self) -> int:
@@ -212,6 +231,10 @@ class LinkSizeReward:
 
     def __repr__(self) -> str:
         return f"LinkSizeReward({self.base!r}, by {self.by})"
+
+    @property
+    def undefined(self) -> Any:
+        return undefined(self.base)
 
     def init(self, seed: int | None = None) -> Floats:
         return np.append(self.base.init(seed), 0.0)
@@ -242,6 +265,9 @@ class LinkSizeReward:
         if is_sparse(features):
             return LinearReward(features, names, n_actions=A)
         return LinearReward(features.reshape(S, A, -1), names)
+
+
+_ANEW = "Make the sizes on the network of this model: rv.link_size(network, ...)."
 
 
 def _per_pair(reward: Any, network: RoadNetwork) -> Any:

@@ -16,6 +16,7 @@ from revealed.checks import Floats, Ints, as_list
 from revealed.errors import InvalidInput
 from revealed.frames import FRAME_REMEDY, Column, Table, as_plain, kind_of, missing_in, read_table, require_column
 from revealed.labels import how_many, near, plain, spell
+from revealed.voices import either
 
 Columns = str | Sequence[str]
 CORNERS = ("x_from", "y_from", "x_to", "y_to")
@@ -170,7 +171,7 @@ def _id_column(table: Table, argument: str, name: Any) -> Column:
     raw = table.raw(argument, name)
     if raw.dtype == object and raw.size and all(isinstance(value, tuple) for value in raw):
         return raw
-    values = as_plain(argument, raw, table.error)
+    values = table.label_column(argument, name)
     if values.dtype.kind == "f":
         whole = np.isfinite(values) & (values == np.rint(values))
         if not whole.all():
@@ -255,6 +256,7 @@ def _finite(argument: str, name: str, values: Floats, owner: Callable[[int], str
         row = int(bad[0])
         got = "none" if np.isnan(values[row]) else f"{values[row]}"
         where = f"{owner(row)}; {how_many(bad.size, 'such row')}"
-        remedy = f"{FRAME_REMEDY} Or name the columns that matter: attributes=[...]."
+        keep = either("name the columns that matter: attributes=[...]", "take the column out of the file")
+        remedy = f"{FRAME_REMEDY} Or {keep}."
         raise InvalidInput(argument, f"a finite number in column {name!r} of every row", got, where, remedy)
     return values

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from revealed.checks import Bools, Floats, Ints, as_floats
+from revealed.checks import Bools, Floats, Ints, require_floats
 from revealed.errors import InvalidInput
 from revealed.plots import COLORS, add_colorbar, own_axes
 from revealed.routes.network import RoadNetwork
+from revealed.voices import arg
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -170,7 +171,7 @@ def set_map(
 def require_places(network: RoadNetwork) -> Floats:
     """(S, 2, 2): where each link starts and ends."""
     if network.coordinates is None:
-        remedy = "Pass nodes= with x and y, or columns x_from, y_from, x_to, y_to, to RoadNetwork.from_frame."
+        remedy = f"Pass {arg('nodes')} with x and y, or columns x_from, y_from, x_to, y_to, to RoadNetwork.from_frame."
         raise InvalidInput("network", "a network with coordinates", "one without", remedy=remedy)
     return network.coordinates
 
@@ -245,8 +246,8 @@ def round_below(length: float) -> float:
 
 
 def _per_link(name: str, values: Any, network: RoadNetwork) -> Floats:
-    array = as_floats(values)
-    if array is None or array.shape != (network.n_links,) or not (np.isfinite(array) & (array >= 0.0)).all():
-        got = "no numbers" if array is None else f"shape {array.shape}, least {array.min(initial=0.0):g}"
-        raise InvalidInput(name, f"{network.n_links} numbers >= 0, one per link", got)
+    expected = f"{network.n_links} numbers >= 0, one per link"
+    array = require_floats(name, values, expected)
+    if array.shape != (network.n_links,) or not (np.isfinite(array) & (array >= 0.0)).all():
+        raise InvalidInput(name, expected, f"shape {array.shape}, least {array.min(initial=0.0):g}")
     return array

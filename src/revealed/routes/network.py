@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
-from revealed.checks import Floats, Ints, as_list, require_flag
+from revealed.checks import Floats, Ints, as_list, require_flag, shown
 from revealed.demonstrations import Demonstrations
 from revealed.errors import InvalidInput
-from revealed.gates import require_instance, require_place, require_places, shown
+from revealed.gates import require_instance, require_place, require_places
 from revealed.labels import find, listed, near, plain, spell
 from revealed.mdp import MDP
 from revealed.model_checks import frozen
@@ -171,7 +171,7 @@ class RoadNetwork:
     ) -> RoadNetwork:
         if turns.source.size == 0:
             remedy = "Check the columns of nodes, or the turns."
-            raise InvalidInput("links", "links of which at least two meet", "no turn", remedy=remedy)
+            raise InvalidInput.impossible("no link leads to another: there is no turn", None, remedy, "links")
         S = len(links.labels)
         n_slots = np.bincount(turns.source, minlength=S)
         begin = np.cumsum(n_slots) - n_slots
@@ -276,8 +276,8 @@ class RoadNetwork:
         ends = [self.indices([turn_from], "turn_from"), self.indices([turn_to], "turn_to")]
         k = int(self.turns_between(*ends)[0])
         if k < 0:
-            remedy, got = self.ways_in_words(int(ends[0][0])), f"link {plain(turn_to)!r}"
-            raise InvalidInput("turn_to", f"a link that follows link {plain(turn_from)!r}", got, remedy=remedy)
+            what = f"no turn leads from link {plain(turn_from)!r} to link {plain(turn_to)!r}"
+            raise InvalidInput.impossible(what, None, self.ways_in_words(int(ends[0][0])), "turn_to")
         return k
 
     def ways_in_words(self, link: int) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,19 +10,20 @@ import numpy as np
 from revealed.checks import Bools, Ints, require_option
 from revealed.demonstrations import Demonstrations
 from revealed.errors import InvalidDemonstrations
-from revealed.frames import Column, Table, kind_of, read_table
+from revealed.frames import Column, Table, read_table
 from revealed.gates import require_list
 from revealed.labels import how_many, near
-from revealed.panels.columns import varies
+from revealed.panels.columns import as_times, varies
 from revealed.routes.link_tables import Columns, Ids, read_ids
 from revealed.trajectories import Steps
+from revealed.voices import arg, either
 
 if TYPE_CHECKING:
     from revealed.routes.network import RoadNetwork
 
 ARGUMENT = "trips"
 BAD = ("error", "drop")
-DROP = 'leave such trips out: bad="drop".'
+DROP = f"leave such trips out: {arg('bad', 'drop')}."
 
 
 @dataclass(frozen=True)
@@ -150,29 +150,7 @@ def _of_trips(table: Table, trips: Ids, role: str, columns: Columns) -> tuple[An
 
 def _clock(table: Table, sequence: str) -> Column:
     """Numbers or dates; dates that are written as text are read, as they are in files."""
-    values = table.column("sequence", sequence)
-    dates = _dates(values) if values.dtype.kind == "U" else None
-    if dates is not None:
-        return dates
-    if values.dtype.kind not in "iufM":
-        is_text = values.dtype.kind in "US"
-        remedy = "As text, 10 would come before 9: make them numbers, or dates by pd.to_datetime." if is_text else None
-        got = f"{kind_of(values)} such as {values[0]!s}"
-        raise InvalidDemonstrations("sequence", f"numbers or dates in column {sequence!r}", got, remedy=remedy)
-    return values
-
-
-ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}([ T]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?)?")
-
-
-def _dates(texts: Column) -> Column | None:
-    """Dates in the form 2024-05-01 or 2024-05-01 08:30:00; None where a text is something else."""
-    if not all(ISO_DATE.fullmatch(text) for text in texts):
-        return None
-    try:
-        return texts.astype("datetime64[us]")
-    except ValueError:  # a month 13
-        return None
+    return as_times("sequence", table.column("sequence", sequence))
 
 
 def to_arrivals(network: RoadNetwork, rows: Rows) -> Rows:
@@ -283,7 +261,7 @@ def _twice(rows: Rows) -> Fault | None:
     where = f"row {rows.row[k + 1]}; {_such(rows, same, 'row')}"
     remedy = f"Tell which comes first, or {DROP}"
     error = InvalidDemonstrations(ARGUMENT, "one row per trip and sequence", got, where, remedy)
-    return Fault(same, error, "a sequence stands twice")
+    return Fault(same, error, "a sequence number occurs twice")
 
 
 def _passed_before(network: RoadNetwork, rows: Rows) -> Fault | None:
@@ -294,14 +272,14 @@ def _passed_before(network: RoadNetwork, rows: Rows) -> Fault | None:
     k = int(early[0])
     end = int(np.flatnonzero(rows.last & (rows.trip == rows.trip[k]))[0])
     label = network.links[rows.link[k]]
-    got = f"{rows.whose(k)} at its last link {label!r} at sequence {rows.shown[k]} and again at {rows.shown[end]}"
+    what = f"{rows.whose(k)} enters its last link {label!r} at sequence {rows.shown[k]} and again at {rows.shown[end]}"
     where = f"row {rows.row[k]}; {how_many(np.unique(rows.trip[early]).size, 'such trip')}"
     remedy = (
-        "A trip ends on entering its destination. Cut the trip there, drop a row that stands twice, let trips pass "
-        f"through with network.with_arrivals([{label!r}]), or {DROP}"
+        "A trip ends on entering its destination. Cut the trip there, drop a duplicated row, let trips pass "
+        f"through with {either(f'network.with_arrivals([{label!r}])', '--arrivals')}, or {DROP}"
     )
-    expected = "trips that come to their last link once"
-    return Fault(early, InvalidDemonstrations(ARGUMENT, expected, got, where, remedy), "the last link is passed before")
+    error = InvalidDemonstrations.impossible(what, where, remedy, ARGUMENT)
+    return Fault(early, error, "the last link is passed before")
 
 
 def _turned_nowhere(network: RoadNetwork, rows: Rows) -> Fault | None:
@@ -311,12 +289,10 @@ def _turned_nowhere(network: RoadNetwork, rows: Rows) -> Fault | None:
         return None
     k = int(lost[0])
     first, second = (network.links[rows.link[i]] for i in (k, k + 1))
-    got = (
-        f"{rows.whose(k)}, which goes from link {first!r} to link {second!r} at sequence {rows.shown[k + 1]}, "
-        "but there is no such turn"
-    )
-    mend = "The link stands twice in a row: keep one of the rows" if first == second else "Correct the trip"
+    what = f"no turn leads from link {first!r} to link {second!r}, where {rows.whose(k)} goes"
+    what += f" at sequence {rows.shown[k + 1]}"
+    mend = "The link is repeated: keep one of the rows" if first == second else "Correct the trip"
     remedy = f"{mend}, {'' if first == second else 'add the turn to the network, '}or {DROP}"
     where = f"row {rows.row[k + 1]}; {_such(rows, lost, 'move')}"
-    error = InvalidDemonstrations(ARGUMENT, "trips along turns of the network", got, where, remedy)
+    error = InvalidDemonstrations.impossible(what, where, remedy, ARGUMENT)
     return Fault(lost, error, "a turn is not in the network")

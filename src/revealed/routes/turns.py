@@ -15,11 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from revealed.checks import Bools, Floats, Ints, as_floats
+from revealed.checks import Bools, Floats, Ints, require_floats
 from revealed.errors import InvalidInput
 from revealed.frames import read_table
 from revealed.labels import how_many, near, spell
 from revealed.routes.link_tables import Columns, Ids, Links, Nodes, as_names, read_attributes, read_ids
+from revealed.voices import arg
 
 MOST_TURNS = 10**8  # beyond this a column of nodes was hardly one
 
@@ -47,7 +48,7 @@ def turns_that_meet(nodes: Nodes) -> Turns:
     if width.sum() > MOST_TURNS:
         hub = int(np.argmax(n_out * np.bincount(nodes.end, minlength=n_out.size)))
         got = f"{int(width.sum()):,} turns, of which most pass node {nodes.labels[hub]!r}"
-        raise InvalidInput("links", f"links with at most {MOST_TURNS:,} turns", got, remedy="Pass turns=.")
+        raise InvalidInput("links", f"links with at most {MOST_TURNS:,} turns", got, remedy=f"Pass {arg('turns')}.")
     source = np.repeat(np.arange(width.size), width)
     offset = np.arange(source.size) - np.repeat(np.cumsum(width) - width, width)
     target = out[begin[nodes.end[source]] + offset]
@@ -83,7 +84,7 @@ def join_links(
     elif nodes is not None:
         turns = turns_that_meet(nodes)
     else:
-        raise InvalidInput("turns", "a table of turns where nodes are not known", "None")
+        raise InvalidInput.conflict("turns", "is required where nodes are not known")
     return turns if u_turns or nodes is None else without_u_turns(turns, nodes)
 
 
@@ -164,9 +165,10 @@ def without_u_turns(turns: Turns, nodes: Nodes) -> Turns:
 
 def as_limits(left_turn: Any) -> tuple[float, float]:
     """The angles between which a turn counts as one to the left."""
-    limits = as_floats(left_turn)
-    if limits is None or limits.shape != (2,) or not 0.0 < limits[0] < limits[1] <= 180.0:
-        raise InvalidInput("left_turn", "two angles in degrees, 0 < least < most <= 180", repr(left_turn)[:60])
+    expected = "two angles in degrees, 0 < least < most <= 180"
+    limits = require_floats("left_turn", left_turn, expected)
+    if limits.shape != (2,) or not 0.0 < limits[0] < limits[1] <= 180.0:
+        raise InvalidInput("left_turn", expected, repr(left_turn)[:60])
     return float(limits[0]), float(limits[1])
 
 

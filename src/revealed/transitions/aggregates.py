@@ -28,7 +28,7 @@ def aggregate(graph: sp.csr_array, passes: int) -> tuple[npt.NDArray[np.intp], i
 
 
 def _links(graph: sp.csr_array, mirrored: bool = False) -> sp.csr_array:
-    """How strongly states hang together, either way, without themselves."""
+    """How strongly states are coupled, in either direction, without themselves."""
     both = graph if mirrored else sp.csr_array(abs(graph) + abs(graph.T))
     row = np.repeat(np.arange(both.shape[0]), np.diff(both.indptr))
     kept = (row != both.indices) & (both.data != 0.0)

@@ -11,15 +11,11 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from revealed.checks import Floats, as_floats
+from revealed.checks import Floats, require_floats
 from revealed.errors import InvalidTransitions
+from revealed.sparse_input import as_float_csr, is_sparse
 
 BLOCK = 40_000  # pairs of a block: their numbers stay in the cache
-
-
-def is_sparse(x: Any) -> bool:
-    """`scipy.sparse.issparse` for arguments of any type."""
-    return bool(sp.issparse(x))
 
 
 class RowBlock(NamedTuple):
@@ -148,12 +144,14 @@ def merge_actions(T: sp.csr_array, n_states: int, n_actions: int) -> Merged:
 
 
 def _per_action(transitions: Any) -> list[Any] | None:
-    """A list or tuple of A matrices (S, S), sparse or dense arrays; None for anything else."""
+    """A list or tuple of A matrices (S, S), sparse or dense, of which one at least is an array; None for anything
+    else: nested lists are a dense (S, A, S)."""
     if not isinstance(transitions, list | tuple) or len(transitions) == 0:
         return None
-    if all(is_sparse(t) or (isinstance(t, np.ndarray) and t.ndim == 2) for t in transitions):
-        return [t if is_sparse(t) else sp.csr_array(t) for t in transitions]
-    return None
+    if not any(is_sparse(t) or (isinstance(t, np.ndarray) and t.ndim == 2) for t in transitions):
+        return None
+    blocks = [t if is_sparse(t) else _numbers(t, f"action {a}") for a, t in enumerate(transitions)]
+    return [t if is_sparse(t) or t.ndim != 2 else sp.csr_array(t) for t in blocks]
 
 
 def as_csr(transitions: Any) -> tuple[sp.csr_array, int, int]:
@@ -175,11 +173,11 @@ def _from_stacked(matrix: Any) -> tuple[sp.csr_array, int, int]:
             f"shape {matrix.shape}",
             remedy="The number of rows must be a multiple of the number of columns.",
         )
-    return _to_float_csr(matrix), n_states, rows // n_states
+    return _narrow(as_float_csr("transitions", matrix, InvalidTransitions)), n_states, rows // n_states
 
 
 def _from_list(blocks: Sequence[Any]) -> tuple[sp.csr_array, int, int]:
-    n_states, n_actions = int(blocks[0].shape[0]), len(blocks)
+    n_states, n_actions = int(blocks[0].shape[0]) if blocks[0].shape else 0, len(blocks)
     for a, block in enumerate(blocks):
         if block.shape != (n_states, n_states) or n_states == 0:
             raise InvalidTransitions(
@@ -188,19 +186,14 @@ def _from_list(blocks: Sequence[Any]) -> tuple[sp.csr_array, int, int]:
                 f"shape {block.shape}",
                 f"action {a}",
             )
-    stacked = sp.csr_array(sp.vstack([_to_float_csr(b) for b in blocks]))  # row a*S + s
+    checked = [as_float_csr("transitions", t, InvalidTransitions, f"action {a}") for a, t in enumerate(blocks)]
+    stacked = sp.csr_array(sp.vstack(checked))  # row a*S + s
     order = np.arange(n_states * n_actions).reshape(n_actions, n_states).T.reshape(-1)
     return _narrow(sp.csr_array(stacked[order])), n_states, n_actions
 
 
 def _from_dense(array: Any) -> tuple[sp.csr_array, int, int]:
-    dense = as_floats(array)
-    if dense is None:
-        raise InvalidTransitions(
-            "transitions",
-            "scipy.sparse (S*A, S), a dense (S, A, S) array, or a list of A sparse (S, S)",
-            f"{type(array).__name__} of {getattr(array, 'dtype', 'something else')}",
-        )
+    dense = _numbers(array)
     if dense.ndim != 3 or dense.shape[0] != dense.shape[2] or 0 in dense.shape:
         raise InvalidTransitions(
             "transitions",
@@ -214,12 +207,9 @@ def _from_dense(array: Any) -> tuple[sp.csr_array, int, int]:
     return _narrow(sp.csr_array(dense.reshape(n_states * n_actions, n_states))), n_states, n_actions
 
 
-def _to_float_csr(matrix: Any) -> Any:
-    if matrix.dtype.kind not in "biuf":
-        raise InvalidTransitions("transitions", "real numbers", f"dtype {matrix.dtype}")
-    copy = sp.csr_array(matrix, dtype=np.float64, copy=True)
-    copy.sum_duplicates()
-    return _narrow(copy)
+def _numbers(array: Any, where: str | None = None) -> Floats:
+    expected = "scipy.sparse (S*A, S), a dense (S, A, S) array, or a list of A sparse (S, S)"
+    return require_floats("transitions", array, expected, InvalidTransitions, where=where)
 
 
 def _narrow(matrix: Any) -> sp.csr_array:

@@ -15,11 +15,12 @@ from typing import Any, Protocol, Self
 import numpy as np
 import scipy.sparse as sp
 
-from revealed.checks import Bools, Floats, Ints
+from revealed.checks import Bools, Floats, Ints, shown
 from revealed.errors import InvalidMask
-from revealed.gates import floats_of, shown
+from revealed.gates import floats_of
 from revealed.naming import pair_in_words
 from revealed.tables import sparse_table
+from revealed.voices import arg, words
 
 NO_PAIRS: Ints = np.zeros(0, dtype=np.intp)
 
@@ -212,12 +213,12 @@ class EstimatedTransitions:
         first = pair_in_words(self, *divmod(int(unseen[0]), n_actions))
         pairs_told = "pairs" if feasible is None or self.rule == "infeasible" else "feasible pairs"
         told = f"{unseen.size} of {int(counted.sum())} {pairs_told} were never seen with their next state"
-        return (f"{told} (first {first}): {self._in_words(unseen, unknown, n_actions)}.", *self.model.about)
+        return (words(f"{told} (first {first}): {self._in_words(unseen, unknown, n_actions)}."), *self.model.about)
 
     def _in_words(self, unseen: Ints, unknown: Ints, n_actions: int) -> str:
         """What becomes of pairs that were never seen: those that the estimate fills, and those that it does not."""
         rules = {
-            "error": "need a rule (unseen=) or must not be feasible",
+            "error": f"need a rule ({arg('unseen')}) or must not be feasible",
             "stay": "stay where they are",
             "infeasible": "are not offered" + self._ends(unknown, n_actions),
         }

@@ -1,0 +1,87 @@
+"""Which time is period 0 on a finite horizon: one time for everybody, where times are ages or dates, or each one's own.
+
+A trajectory's entry is the time of its first row, as the frame has it. Where entries differ, nothing but the user can
+tell whether those who enter later are at a later period, or begin at period 0 like all others.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from revealed.checks import Ints, is_index
+from revealed.errors import InvalidDemonstrations, InvalidInput
+from revealed.frames import Column
+from revealed.panels.columns import ISO, in_periods, in_words
+
+OWN = "own"  # everybody's clock begins with the first row
+
+
+def is_own(first_time: Any) -> bool:
+    return isinstance(first_time, str) and first_time == OWN
+
+
+def periods_late(entry: Column, first_time: Any, period: str | None) -> Ints:
+    """How many periods after `first_time` each of these entries is."""
+    clock = in_periods(entry, period)
+    if clock.dtype.kind not in "iu":
+        remedy = "Name the period of the dates (period=)." if clock.dtype.kind == "M" else None
+        expected = f'"{OWN}" or None, where times are not whole numbers of periods'
+        raise InvalidInput("first_time", expected, repr(first_time), remedy=remedy)
+    clock = clock.astype(np.int64)  # small types would wrap around
+    late = clock - _zero(entry, first_time, period)
+    if late.min() < 0:
+        first = in_words(entry[clock.argmin()])
+        raise InvalidInput("first_time", f"a time that is at most {first}, the first seen", repr(first_time))
+    return late.astype(np.intp)
+
+
+def _zero(entry: Column, first_time: Any, period: str | None) -> int:
+    """`first_time` in periods, written as the times are."""
+    if entry.dtype.kind in "iuf":
+        if not is_index(first_time):
+            expected = f'a whole number as the times are, such as {in_words(entry.min())}, or "{OWN}"'
+            raise InvalidInput("first_time", expected, repr(first_time))
+        return int(in_periods(np.array([int(first_time)]), period)[0])
+    date = as_date(first_time)
+    if date is None:
+        expected = f'a date as the times are, such as "{in_words(entry.min())}", or "{OWN}"'
+        raise InvalidInput("first_time", expected, repr(first_time))
+    return int(in_periods(np.array([date], dtype="datetime64[us]"), period)[0])
+
+
+def as_date(given: Any) -> np.datetime64 | None:
+    """A date, also as text, and years and months as numbers such as 2024 and 202407; None for what is none."""
+    if is_index(given):
+        text = f"{given}"
+        given = text if len(text) == 4 else f"{text[:4]}-{text[4:]}" if len(text) == 6 else ""
+    if isinstance(given, str) and not re.fullmatch(rf"\d{{4}}|{ISO}", given):
+        return None
+    try:
+        date = np.datetime64(given)
+    except (TypeError, ValueError):
+        return None
+    return None if np.isnat(date) else date
+
+
+def require_one_clock(entry: Column, agent: Ints, ids: Sequence[Any]) -> None:
+    """Everybody enters at one time; else the user must say what time means."""
+    other = np.flatnonzero(entry != entry[0])
+    if not other.size:
+        return
+    i, j = sorted((0, int(other[0])), key=lambda k: entry[k])
+    early, late = (in_words(entry[k]) for k in (i, j))
+    who = [repr(ids[agent[k]]) for k in (i, j)]
+    got = f"id {who[0]}, who enters at {early}, and id {who[1]}, who enters at {late}"
+    start = in_words(entry.min())
+    written = start if entry.dtype.kind in "iu" else f'"{start}"'
+    dates = "" if entry.dtype.kind != "M" else " (with period=)"
+    remedy = (
+        f"If time is age or a date, say which is period 0: first_time={written} or earlier{dates}. "
+        f'If everybody begins at period 0 on entering: first_time="{OWN}".'
+    )
+    expected = "one time at which all ids enter, where a finite horizon counts periods"
+    raise InvalidDemonstrations("first_time", expected, got, remedy=remedy)

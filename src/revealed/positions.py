@@ -1,0 +1,226 @@
+"""Labels against positions: what a user hands over, in the order of a model.
+
+One rule for every door. Where both sides have labels they are matched by label. Where one side has only positions (a
+plain array) they refer to the order of the model, if somebody declared it; an order that was sorted from data is none
+that positions could refer to, and an error shows it. The arrays that fits and solutions hand out are each a
+`LabelledArray`: they know their states and actions, as the frames of `fit.table` do, until something is done to them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from revealed.checks import Ints
+from revealed.errors import InvalidInput
+from revealed.labels import Order, columns_of, find, is_derived, near, plain, require_declared, spell
+from revealed.naming import Labels, are_row_numbers
+
+AXES = ("state", "action")
+
+
+class LabelledArray(np.ndarray[Any, Any]):
+    """An array that knows what its states and actions are called: `state_labels`, `action_labels`.
+
+    It is an array like any other. Views, copies and results of operations know nothing of labels: only the very array
+    that was handed out is known to be in the order of its model.
+    """
+
+    state_labels: Labels
+    action_labels: Labels
+
+    def __array_finalize__(self, made_from: Any) -> None:
+        self.state_labels = self.action_labels = None
+
+    def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
+        return array[()] if return_scalar else np.asarray(array)
+
+    def __reduce__(self) -> Any:
+        make, arguments, state = super().__reduce__()
+        return make, arguments, (state, self.state_labels, self.action_labels)
+
+    def __setstate__(self, state: Any) -> None:
+        own, self.state_labels, self.action_labels = state
+        super().__setstate__(own)
+
+    def __repr__(self) -> str:
+        return repr(np.asarray(self))
+
+
+def labelled(array: Any, named: Any) -> Any:
+    """The array as one that knows the labels of `named` (a model, demonstrations); itself where there are none."""
+    states, actions = getattr(named, "state_labels", None), getattr(named, "action_labels", None)
+    if states is None and actions is None:
+        return array
+    made = np.asarray(array).view(LabelledArray)
+    made.state_labels, made.action_labels = states, actions
+    return made
+
+
+def label_tables(holder: Any, named: Any, tables: Sequence[str]) -> Any:
+    """The same object, frozen or not, whose tables know the labels of `named`."""
+    for name in tables:
+        object.__setattr__(holder, name, labelled(getattr(holder, name), named))
+    return holder
+
+
+def reordering(labels: Labels, wanted: Labels) -> Ints | None:
+    """Where each of the wanted labels stands among `labels`, if these are the same but for their order; else None."""
+    if labels is None or wanted is None or len(labels) != len(wanted):
+        return None
+    place = {spell(label): k for k, label in enumerate(labels)}
+    index = np.array([place.get(spell(label), -1) for label in wanted], dtype=np.intp)
+    return None if (index < 0).any() or np.array_equal(index, np.arange(len(index))) else index
+
+
+def picked(labels: Labels, index: Ints) -> Labels:
+    """Labels in another order, which is as declared or derived as it was."""
+    if labels is None:
+        return None
+    return Order((labels[int(k)] for k in index), is_derived(labels), columns_of(labels))
+
+
+def same_labels(one: Labels, other: Labels) -> bool:
+    """Whether positions mean the same: labels are the same, in the same order, or one side has none."""
+    return one is None or other is None or tuple(map(spell, one)) == tuple(map(spell, other))
+
+
+def in_order(
+    named: Any,
+    value: Any,
+    argument: str,
+    axes: Sequence[str] = AXES,
+    error: type[InvalidInput] = InvalidInput,
+) -> Any:
+    """A table in the order of `named`, a model or demonstrations: what has labels (an array of a fit or solution, a
+    Series or DataFrame) is matched by them; what has none is returned as it is, where positions mean something.
+
+    `axes` are the roles of the axes, as far as there are so many. On a horizon labels may be those of its states, which
+    are (time, state), or of the states before unrolling; the table is then one of the base.
+    """
+    own = _labels_in(named, value, argument, axes, error)
+    if own is None:
+        _require_positions(named, _shape(value), argument, axes, error)
+        return value
+    array = np.asarray(value)
+    for axis, labels in enumerate(own):
+        role = axes[axis]
+        if array.shape[axis] == 1 and (role == "action" or labels is None):
+            continue  # one number for all actions
+        wanted = _wanted(named, role, labels)
+        if labels is None or wanted is None:
+            _require_positions(named, array.shape, argument, (role,), error, axis)
+            if labels is not None:
+                require_declared(argument, role, labels, "a model that knows them by position", error)
+        elif tuple(map(spell, labels)) != tuple(map(spell, wanted)):
+            array = _taken(named, array, axis, role, labels, wanted, argument, error)
+    return array
+
+
+def by_position(value: Any) -> bool:
+    """Whether what was handed over (a table, a start, a reward model) knows states by position alone."""
+    if hasattr(value, "n_params"):
+        return getattr(value, "state_labels", None) is None and not getattr(value, "by_label", False)
+    if isinstance(value, Mapping | str | tuple) or (
+        isinstance(value, LabelledArray) and value.state_labels is not None
+    ):
+        return False
+    index = getattr(value, "index", None)
+    if index is not None and not callable(index) and hasattr(value, "to_numpy"):
+        return keys_of(index, None) is None
+    return len(_shape(value)) > 0
+
+
+def _wanted(named: Any, role: str, labels: Labels) -> Labels:
+    """The labels of the model on an axis; those before unrolling where the labels are such."""
+    own, base = getattr(named, f"{role}_labels"), getattr(named, "base", None)
+    if base is None or role != "state" or labels is None or base.state_labels is None:
+        return own
+    known = set(map(spell, base.state_labels))
+    return base.state_labels if any(spell(label) in known for label in labels) else own
+
+
+def _taken(
+    named: Any,
+    array: npt.NDArray[Any],
+    axis: int,
+    role: str,
+    labels: Sequence[Any],
+    wanted: Sequence[Any],
+    argument: str,
+    error: type[InvalidInput],
+) -> npt.NDArray[Any]:
+    """The array with an axis in the wanted order; states that end may be missing, and are NaN then."""
+    place = {spell(label): k for k, label in enumerate(labels)}
+    if len(place) < len(labels):
+        twice = next(label for k, label in enumerate(labels) if place[spell(label)] != k)
+        raise error(argument, f"every {role} once", f"{plain(twice)!r} twice")
+    find(argument, labels, wanted, what=f"{role}", error=error)  # an unknown one is an error
+    index: Ints = np.array([place.get(spell(label), -1) for label in wanted], dtype=np.intp)
+    lost = index < 0
+    terminal = getattr(named, "terminal", None)
+    if role == "state" and terminal is not None and terminal.shape == lost.shape:
+        lost = lost & ~terminal
+    if lost.any():
+        missing = wanted[int(np.flatnonzero(lost)[0])]
+        got = f"nothing for {int(lost.sum())} of {len(wanted)}"
+        raise error(argument, f"a number for every {role}", got, f"{role} {plain(missing)!r}", near(missing, labels))
+    taken = np.take(array, index, axis=axis)
+    if (index < 0).any():
+        taken = taken.astype(np.float64)
+        taken[(slice(None),) * axis + (index < 0,)] = np.nan
+    return taken
+
+
+def _labels_in(
+    named: Any, value: Any, argument: str, axes: Sequence[str], error: type[InvalidInput]
+) -> list[Labels] | None:
+    """The labels of each axis that has a role; None where the value has none at all."""
+    if isinstance(value, LabelledArray):
+        own = {"state": value.state_labels, "action": value.action_labels}
+        if all(labels is None for labels in own.values()):
+            return None
+        return [own[role] for role in axes[: value.ndim]]
+    index = getattr(value, "index", None)
+    if index is None or callable(index) or not hasattr(value, "to_numpy"):
+        return None
+    sides = [index, value.columns] if hasattr(value, "columns") else [index]
+    found = [keys_of(side, _wanted(named, role, None)) for side, role in zip(sides, axes, strict=False)]
+    return None if all(labels is None for labels in found) else found
+
+
+def keys_of(index: Any, known: Labels) -> Labels:
+    """The labels of an index of pandas; None where it is 0, 1, 2, … and says nothing but the order of the rows."""
+    keys = tuple(plain(key) for key in index)
+    if known and _nested(known[0]) and all(isinstance(key, tuple) and len(key) == 1 + len(known[0][1]) for key in keys):
+        keys = tuple((key[0], key[1:]) for key in keys)  # time and the parts of a label, as tables show them
+    return None if are_row_numbers(keys, known) else keys
+
+
+def _nested(label: Any) -> bool:
+    """Whether this is a label of a horizon, whose state has a label of several parts."""
+    return isinstance(label, tuple) and len(label) == 2 and isinstance(label[1], tuple)
+
+
+def _require_positions(
+    named: Any,
+    shape: tuple[int, ...],
+    argument: str,
+    axes: Sequence[str],
+    error: type[InvalidInput],
+    first: int = 0,
+) -> None:
+    for role, size in zip(axes, shape[first:], strict=False):
+        labels = getattr(named, f"{role}_labels")
+        if is_derived(labels) and size > 1:
+            require_declared(argument, role, labels, "an array by position", error)
+
+
+def _shape(value: Any) -> tuple[int, ...]:
+    try:
+        return tuple(getattr(value, "shape", None) or np.shape(value))
+    except (ValueError, TypeError):
+        return ()

@@ -1,0 +1,271 @@
+"""Saved fits that were damaged or edited, part by part, with checksums that hold: none loads with other results.
+
+Every array of the file and every value of its document is edited in turn. A file is refused, or it is the fit: the same
+estimates, behaviour, likelihood, gradient, status and standard errors. What nothing follows from, such as names, dates
+and seconds, may load as it was edited. `REVEALED_DAMAGE=all` tries every edit on every fit; without it a share of them
+is drawn, anew in each run, with a seed that a failure prints.
+"""
+
+import hashlib
+import io
+import json
+import os
+import random
+import secrets
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import revealed as rv
+from models import draw, random_mdp
+from networks import random_trips
+from revealed.archive import MANIFEST
+from revealed.errors import UnreadableFit
+
+ALL = os.environ.get("REVEALED_DAMAGE") == "all"
+SHARES = (1.0, 1.0) if ALL else (0.04, 0.01)  # of the edits of arrays, and of the document
+SEED = secrets.randbits(32)
+
+MDP = random_mdp(8, 3, seed=1, masked=True, terminal=1, initial=True)
+FEATURES = np.random.default_rng(0).normal(size=(8, 3, 2))
+REWARD = rv.LinearReward(FEATURES, names=["fuel", "wear"])
+DEMOS = draw(MDP, FEATURES @ [1.0, -0.5], 40, 12)
+ROADS = random_trips(1, S=10, n=40)
+BASE = random_mdp(4, 2, seed=3)
+SHORT = rv.simulate(BASE.unroll(3), BASE.unroll(3).uniform_policy(), 40, 3, seed=2)
+
+
+def estimated() -> Any:
+    mdp = random_mdp(4, 2, seed=5)
+    demos = rv.simulate(mdp, mdp.uniform_policy(), 30, 20, seed=1)
+    x = np.random.default_rng(2).normal(size=(4, 2, 2))
+    return rv.NFXP(rv.LinearReward(x)).fit(rv.MDP(rv.estimate_transitions(demos), discount=0.9), demos)
+
+
+FITS: dict[str, Callable[[], Any]] = {
+    "NFXP": lambda: rv.NFXP(REWARD).fit(MDP, DEMOS),
+    "CCP": lambda: rv.CCP(REWARD, first_step="smoothed").fit(MDP, DEMOS.discount_visits(0.9)),
+    "NPL": lambda: rv.NPL(REWARD, updates=2, first_step="smoothed").fit(MDP, DEMOS),
+    "settled NPL": lambda: rv.NPL(REWARD, first_step="smoothed").fit(MDP, DEMOS),
+    "occupancy": lambda: rv.NFXP(REWARD, weighting="occupancy", first_step="smoothed").fit(MDP, DEMOS),
+    "tabular": lambda: rv.NFXP(rv.TabularReward(8), l2=0.1).fit(MDP, DEMOS),
+    "estimated": estimated,
+    "horizon": lambda: rv.NFXP(rv.LinearReward(FEATURES[:4, :2])).fit(BASE.unroll(3), SHORT),
+    "bootstrap": lambda: rv.CCP(REWARD).fit(MDP, DEMOS).with_errors("bootstrap", reps=3, seed=1, jobs=1),
+    "goals": lambda: rv.NFXP(ROADS.reward).fit(ROADS.mdp, ROADS.demos),
+    "goals of NPL": lambda: rv.NPL(ROADS.reward, updates=2).fit(ROADS.mdp, ROADS.demos),
+    "stopped": lambda: rv.NFXP(REWARD, max_iter=1, optimizer="lbfgs").fit(MDP, DEMOS),
+}
+
+
+@pytest.fixture(scope="module", params=FITS)
+def saved(request, tmp_path_factory) -> tuple[str, Any, Path]:
+    fit: Any = FITS[request.param]()
+    if fit.chosen is not None:
+        _ = fit.drawn
+    return request.param, fit, fit.save(tmp_path_factory.mktemp("saved") / "fit.zip")
+
+
+def results(fit: Any) -> dict[str, Any]:
+    """What a fit says of the world, to rounding; errors where they exist."""
+    feasible = fit.mdp.feasible
+    found = {"theta": fit.theta, "llf": fit.llf, "objective": fit.objective, "reward": fit.reward[feasible]}
+    if isinstance(fit, rv.Fit):
+        found |= {name: getattr(fit, name)[feasible] for name in ("policy", "q", "pi_tilde")} | {"value": fit.value}
+    else:
+        found["policy"] = fit.policy_for(fit.goals[0])
+    assert len(str(fit.summary())) > 200
+    found["flat"] = fit.gradient_norm < 1e-6 or fit.gradient_norm
+    found["bse"] = fit.bse.to_numpy() if fit.options["weighting"] == "sample" else 0.0
+    return found | {"transitions": fit.mdp.transitions.matrix.toarray(), "discount": fit.mdp.discount}
+
+
+def test_a_file_that_nobody_edited_is_the_fit(saved):
+    _, fit, file = saved
+    assert outcome(fit, file) == "same"
+
+
+def same(one: Any, two: Any) -> list[str]:
+    """What differs between two fits."""
+    here, there = results(one), results(two)
+    gone = [name for name in here if not np.allclose(here[name], there[name], rtol=1e-4, atol=1e-5, equal_nan=True)]
+    better = {"converged", "unidentified"}
+    return gone + (["status"] if two.status.code in better and two.status.code != one.status.code else [])
+
+
+def outcome(fit: Any, file: Path) -> str:
+    """How a file is taken: "refused", or "same"; whatever else is told."""
+    try:
+        found = rv.load(file)
+    except UnreadableFit:
+        return "refused"
+    try:
+        return "same" if not (gone := same(fit, found)) else f"loads with other {', '.join(gone)}"
+    except Exception as error:
+        return f"loads and then fails: {type(error).__name__}: {error}"
+
+
+def try_all(fit: Any, file: Path, edits: Iterator[tuple[str, Any]], share: float) -> tuple[int, list[str]]:
+    dice, tried, wrong = random.Random(SEED), 0, []
+    target = file.with_name("damaged.zip")
+    for what, content in edits:  # which are made when their turn comes
+        if dice.random() < share:
+            target.write_bytes(packed(content()))
+            told = outcome(fit, target)
+            tried += 1
+            chosen = (
+                what.startswith("fit.chosen") and told == "loads with other bse"
+            )  # which errors is the user's choice
+            wrong += [] if told in ("refused", "same") or chosen else [f"{what}: {told}"]
+    return tried, wrong
+
+
+# arrays
+
+
+def members(file: Path) -> dict[str, bytes]:
+    with zipfile.ZipFile(file) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def packed(parts: dict[str, bytes]) -> bytes:
+    """An archive of these members, with a manifest that holds for them."""
+    manifest = json.loads(parts[MANIFEST])
+    manifest["members"] = {n: hashlib.sha256(part).hexdigest() for n, part in parts.items() if n != MANIFEST}
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        for name, part in (parts | {MANIFEST: json.dumps(manifest).encode()}).items():
+            archive.writestr(name, part)
+    return buffer.getvalue()
+
+
+def as_npy(array: Any) -> bytes:
+    buffer = io.BytesIO()
+    np.save(buffer, array)
+    return buffer.getvalue()
+
+
+def altered(array: Any, dice: random.Random) -> Iterator[tuple[str, Any]]:
+    """The same array with other numbers, types and shapes."""
+    if array.size and array.dtype.kind in "fiu":
+        place = dice.randrange(array.size)
+        for name, change in (("one more", 1), ("one less", -1), ("much more", 1000)):
+            other = array.copy()
+            other.reshape(-1)[place] += change
+            yield f"{name} at {place}", other
+        yield "all more", array + 1
+        yield "doubled", array * 2
+        yield "turned round", array.reshape(-1)[::-1].reshape(array.shape)
+    if array.size and array.dtype.kind == "f":
+        for value in (np.nan, np.inf, -np.inf, 0.0):
+            other = array.copy()
+            other.reshape(-1)[dice.randrange(array.size)] = value
+            yield f"{value}", other
+        yield "a percent more", array * 1.01
+    if array.size and array.dtype.kind == "b":
+        other = array.copy()
+        other.reshape(-1)[dice.randrange(array.size)] ^= True
+        yield "one flipped", other
+        yield "all flipped", ~array
+    for dtype in ("f4", "i4", "c16", "U8", "?"):
+        with np.errstate(all="ignore"):
+            yield f"as {dtype}", np.nan_to_num(array).astype(dtype) if array.dtype.kind == "f" else array.astype(dtype)
+    yield "one axis more", array[None]
+    yield "as one row", array.reshape(1, -1)
+    yield "one entry less", array.reshape(-1)[:-1]
+    yield "empty", array[:0]
+
+
+def edited_arrays(file: Path, others: list[dict[str, bytes]]) -> Iterator[tuple[str, Any]]:
+    parts, dice = members(file), random.Random(SEED)
+
+    def with_part(name: str, content: bytes) -> Any:
+        return lambda: parts | {name: content}
+
+    for name, content in parts.items():
+        if name == MANIFEST:
+            continue  # every change of the others changes it
+        for k in range(3):
+            yield f"{name} cut at {k}/3", with_part(name, content[: len(content) * k // 3])
+        for other in others:
+            if name in other and other[name] != content:
+                yield f"{name} of another fit", with_part(name, other[name])
+        if name.endswith(".npy"):
+            for what, array in altered(np.load(io.BytesIO(content)), dice):
+                yield f"{name} {what}", with_part(name, as_npy(array))
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_no_array_that_was_edited_loads_with_other_results(saved, tmp_path):
+    name, fit, file = saved
+    near = {"goals": "goals of NPL", "goals of NPL": "goals"}.get(name, "NFXP" if name != "NFXP" else "CCP")
+    other = members(FITS[near]().save(tmp_path / "other.zip"))
+    tried, wrong = try_all(fit, file, edited_arrays(file, [other]), SHARES[0])
+    assert tried > 3
+    assert not wrong, f"seed {SEED}, {len(wrong)} of {tried} edits of {name}:\n" + "\n".join(wrong)
+
+
+# the document
+
+
+def leaves(node: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Where the values of a document are, the nodes that hold them included."""
+    if path:
+        yield path
+    for key, part in node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ():
+        yield from leaves(part, (*path, key))
+
+
+def others(value: Any) -> list[Any]:
+    """What may stand in the place of a value."""
+    if isinstance(value, bool):
+        return [not value, None, "yes"]
+    if isinstance(value, int):
+        return [value + 1, -value - 1, float(value), None, str(value), 10**30]
+    if isinstance(value, float):
+        return [value + 1.0, value * 1.01, 0.0, -value, {"$float": "nan"}, {"$float": "inf"}, None, str(value)]
+    if isinstance(value, str):
+        return ["converged", "", f"{value}x", None, 3]
+    return [None, [], {}, 3, "converged"]
+
+
+def edited_documents(file: Path) -> Iterator[tuple[str, Any]]:
+    parts = members(file)
+    whole = json.loads(parts["fit.json"])
+
+    def edited(path: tuple[Any, ...], value: Any) -> Any:
+        def make() -> dict[str, bytes]:
+            document = json.loads(parts["fit.json"])
+            inner = _at(document, path[:-1])
+            if value is _GONE:
+                del inner[path[-1]]
+            else:
+                inner[path[-1]] = value
+            return parts | {"fit.json": json.dumps(document).encode()}
+
+        return make
+
+    for path in leaves(whole):
+        for value in (*others(_at(whole, path)), _GONE):
+            yield f"{'.'.join(map(str, path))} = {value!r}", edited(path, value)
+
+
+_GONE = "left out"
+
+
+def _at(document: Any, path: tuple[Any, ...]) -> Any:
+    for key in path:
+        document = document[key]
+    return document
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_no_document_that_was_edited_loads_with_other_results(saved):
+    name, fit, file = saved
+    tried, wrong = try_all(fit, file, edited_documents(file), SHARES[1])
+    assert tried > 0
+    assert not wrong, f"seed {SEED}, {len(wrong)} of {tried} edits of {name}:\n" + "\n".join(wrong)

@@ -1,0 +1,437 @@
+"""One rule at every door: labels are matched by label, positions need an order that was declared, and whole numbers
+that are labels are never indices. Whatever is labelled may be permuted: no answer changes."""
+
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.figure import Figure
+
+import revealed as rv
+from revealed.errors import InvalidInput, RevealedError
+from revealed.labels import Order, is_derived
+from revealed.positions import LabelledArray, in_order, labelled
+
+STATES, ACTIONS = ("new", "mid", "old"), ("use", "fix", "buy")  # in the order that the user means; sorted it is another
+S, A = len(STATES), len(ACTIONS)
+THETA = np.array([1.0, -0.7])
+FEATURES = np.random.default_rng(5).normal(size=(S, A, 2))
+MOVES = np.random.default_rng(6).dirichlet(np.ones(S), size=(S, A))
+START = np.array([0.7, 0.2, 0.1])
+COLUMNS: dict[str, Any] = {"id": "id", "time": "time", "state": "state", "action": "action"}
+ORDERS: dict[str, Any] = {"states": list(STATES), "actions": list(ACTIONS)}
+
+
+def named(discount: float = 0.8, **more: Any) -> rv.MDP:
+    return rv.MDP(MOVES, discount, state_labels=STATES, action_labels=ACTIONS, **more)
+
+
+def panel(n: int = 150) -> pd.DataFrame:
+    mdp = named()
+    return rv.simulate(mdp, rv.solve(mdp, FEATURES @ THETA).policy, n, 12, seed=3, initial=START).to_frame()
+
+
+def derived(**more: Any) -> rv.Demonstrations:
+    return rv.Demonstrations.from_frame(panel(), **COLUMNS | more)
+
+
+def derived_model() -> rv.MDP:
+    return rv.MDP(rv.estimate_transitions(derived(), smoothing=1.0), 0.8)
+
+
+def pairs_frame() -> pd.DataFrame:
+    index = pd.MultiIndex.from_product([STATES, ACTIONS], names=["state", "action"])
+    return pd.DataFrame(FEATURES.reshape(S * A, 2), index=index, columns=["x", "y"]).reset_index()
+
+
+def by_label(mdp: rv.MDP | None = None, demos: rv.Demonstrations | None = None) -> rv.Fit:
+    reward = rv.LinearReward.from_frame(pairs_frame(), state="state", action="action")
+    return rv.NFXP(reward).fit(named() if mdp is None else mdp, derived() if demos is None else demos)
+
+
+# -- who knows where an order comes from ------------------------------------------------------------------------------
+
+
+def test_orders_are_derived_where_labels_were_sorted_and_declared_where_somebody_wrote_them_down():
+    demos = derived()
+    assert demos.state_labels == ("mid", "new", "old")
+    assert is_derived(demos.state_labels)
+    assert is_derived(demos.action_labels)
+    for order in (derived(**ORDERS).state_labels, named().state_labels, named().unroll(3).state_labels):
+        assert not is_derived(order)
+    ordered = panel().assign(state=lambda f: pd.Categorical(f["state"], STATES, ordered=True))
+    assert not is_derived(rv.Demonstrations.from_frame(ordered, **COLUMNS).state_labels)
+    bins: Any = rv.discretize(panel().assign(miles=np.arange(len(panel())) % 7.0), "miles", bins=3)
+    frame = panel().assign(miles=np.arange(len(panel())) % 7.0)
+    assert not is_derived(rv.Demonstrations.from_frame(frame, **COLUMNS | {"state": bins}).state_labels)
+
+
+def test_an_order_that_was_derived_stays_so_wherever_it_goes(tmp_path):
+    demos, mdp = derived(), derived_model()
+    others: list[Any] = [mdp.unroll(4), mdp.unroll(4).base, mdp.replace(discount=0.5)]
+    for order in (mdp, mdp.replace(initial={"new": 1.0}), *others):
+        assert is_derived(order.state_labels)
+        assert is_derived(order.action_labels)
+    assert is_derived(demos.subset(range(5)).state_labels)
+    assert is_derived(demos.lift(mdp.unroll(12)).state_labels)
+    fit = by_label(mdp)
+    fit.save(tmp_path / "fit.zip")
+    for kept in (rv.load(tmp_path / "fit.zip"), pickle.loads(pickle.dumps(fit))):
+        assert is_derived(kept.mdp.state_labels)
+        assert is_derived(kept.demonstrations.action_labels)
+        with pytest.raises(RevealedError, match="not declared"):
+            rv.solve(kept.mdp, np.zeros((S, A)))
+    table = named().to_frame()
+    options: Any = {"state": "state", "action": "action", "next_state": "next_state", "probability": "probability"}
+    assert is_derived(rv.MDP.from_frame(table, **options, discount=0.8).state_labels)
+    assert not is_derived(rv.MDP.from_frame(table, **options, discount=0.8, **ORDERS).action_labels)
+    assert not is_derived(demos.state_labels and Order(demos.state_labels))  # whoever writes them down declares them
+
+
+@pytest.mark.parametrize("labels", [("0", "1", "2"), (0, 1, 2), ("False", "True"), ("only",)])
+def test_labels_that_are_their_own_positions_are_never_derived(labels):
+    assert not is_derived(Order(labels, derived=True))
+    assert is_derived(Order((10, 20, 30), derived=True))
+    assert is_derived(Order((1, 2, 3), derived=True))
+
+
+# -- positions against an order that nobody declared ------------------------------------------------------------------
+
+TABLE, MASK = np.zeros((S, A)), np.ones((S, A), dtype=bool)
+FRAME = pd.DataFrame(FEATURES @ THETA, STATES, ACTIONS)
+POLICY = np.full((S, A), 1 / A)
+
+
+class OwnReward:
+    """A reward of a user's own, by position."""
+
+    n_params, names = 1, ("a",)
+
+    def init(self, seed: int | None = None) -> Any:
+        return np.zeros(1)
+
+    def value(self, theta: Any) -> Any:
+        return theta * FEATURES[:, :, 0]
+
+    def vjp(self, theta: Any, cotangent: Any) -> Any:
+        return np.array([np.sum(cotangent * FEATURES[:, :, 0])])
+
+
+DOORS: dict[str, Callable[[rv.MDP, rv.Demonstrations], Any]] = {
+    "linear": lambda mdp, demos: rv.NFXP(rv.LinearReward(FEATURES)).fit(mdp, demos),
+    "linear of states": lambda mdp, demos: rv.NFXP(rv.LinearReward(FEATURES[:, 0])).fit(mdp, demos),
+    "linear, states named": lambda mdp, demos: rv.NFXP(rv.LinearReward(FEATURES, state_labels=STATES)).fit(mdp, demos),
+    "frame that counts rows": lambda mdp, demos: rv.NFXP(rv.LinearReward(pd.DataFrame(FEATURES[:, 0]))).fit(mdp, demos),
+    "tabular with names": lambda mdp, demos: rv.NFXP(rv.TabularReward(S, STATES)).fit(mdp, demos),
+    "neural": lambda mdp, demos: rv.NFXP(rv.NeuralReward(FEATURES, hidden=(2,))).fit(mdp, demos),
+    "jax": lambda mdp, demos: rv.NFXP(rv.JaxReward(lambda p, x: x @ p, np.zeros(2), FEATURES)).fit(mdp, demos),
+    "own": lambda mdp, demos: rv.NFXP(OwnReward()).fit(mdp, demos),
+    "first step": lambda mdp, demos: rv.CCP(by_frame(), first_step=POLICY).fit(mdp, demos),
+    "first step features": lambda mdp, demos: by_step(rv.first_step.Logit(FEATURES), mdp, demos),
+    "distance": lambda mdp, demos: by_step(rv.first_step.Kernel(distance=np.eye(S)), mdp, demos),
+    "start": lambda mdp, demos: mdp.start(START),
+    "start by index": lambda mdp, demos: mdp.start(0),
+    "starts by index": lambda mdp, demos: mdp.start({0: 0.5, 1: 0.5}),
+    "initial": lambda mdp, demos: mdp.replace(initial=START),
+    "feasible": lambda mdp, demos: mdp.replace(feasible=MASK),
+    "terminal": lambda mdp, demos: mdp.replace(terminal=[False, False, True]),
+    "labels": lambda mdp, demos: rv.MDP(MOVES, 0.8, state_labels=demos.state_labels),
+    "solve": lambda mdp, demos: rv.solve(mdp, TABLE),
+    "solve hard": lambda mdp, demos: rv.solve_hard(mdp, TABLE),
+    "chain": lambda mdp, demos: rv.Chain(mdp, POLICY),
+    "simulate": lambda mdp, demos: rv.simulate(mdp, POLICY, 3, 3),
+    "fit.simulate": lambda mdp, demos: by_label(mdp, demos).simulate(3, 3, initial=START),
+    "predict": lambda mdp, demos: by_label(mdp, demos).predict([0, 1]),
+    "action": lambda mdp, demos: by_label(mdp, demos).counterfactual({"x": 0.0}, bands=None).frame("policy", 1),
+    "counterfactual reward": lambda mdp, demos: by_label(mdp, demos).counterfactual(reward=TABLE),
+    "counterfactual start": lambda mdp, demos: by_label(mdp, demos).counterfactual({"x": 0.0}, initial=START),
+    "counterfactual model": lambda mdp, demos: by_label(mdp, demos).counterfactual(mdp=rv.MDP(MOVES, 0.8)),
+    "a model by position": lambda mdp, demos: by_label(rv.MDP(MOVES, 0.8), demos),
+    "decisions by position": lambda mdp, demos: by_label(mdp, rv.Demonstrations.from_counts(np.ones((S, A)))),
+    "nll": lambda mdp, demos: rv.metrics.nll(POLICY, demos),
+    "evaluate": lambda mdp, demos: rv.evaluate(by_label(mdp, demos), mdp, TABLE),
+    "epic": lambda mdp, demos: rv.metrics.epic(mdp, FRAME, TABLE),
+    "starc": lambda mdp, demos: rv.metrics.starc(mdp, FRAME, np.zeros((S, A, S))),
+    "evd": lambda mdp, demos: rv.metrics.evd(mdp, TABLE, FRAME),
+    "stochastic evd": lambda mdp, demos: rv.metrics.stochastic_evd(mdp, FRAME, POLICY),
+    "population nll": lambda mdp, demos: rv.metrics.population_nll(mdp, FRAME * 0 + 1 / A, POLICY),
+    "coordinates": lambda mdp, demos: rv.estimate_transitions(demos, coordinates=np.arange(3.0), bandwidth=1.0),
+    "landing": lambda mdp, demos: rv.estimate_transitions(demos, landing=np.zeros((S, A, 1), dtype=int)),
+    "map": lambda mdp, demos: rv.build_fit_report(by_label(mdp, demos), coordinates=np.eye(3)[:, :2]),
+    "grid": lambda mdp, demos: rv.plots.plot_grid(Figure().subplots(), by_label(mdp, demos).value, (1, 3)),
+}  # fmt: skip
+
+
+def by_frame() -> rv.LinearReward:
+    return rv.LinearReward.from_frame(pairs_frame(), state="state", action="action")
+
+
+def by_step(step: Any, mdp: rv.MDP, demos: rv.Demonstrations) -> rv.Fit:
+    return rv.CCP(by_frame(), first_step=step).fit(mdp, demos)
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_positions_are_refused_at_every_door_where_the_order_was_derived(door):
+    with pytest.raises(InvalidInput, match=r"sorted from .* not declared; .*0 = (mid|buy).*Declare the order of the"):
+        DOORS[door](derived_model(), derived())
+
+
+@pytest.mark.parametrize("door", [d for d in DOORS if d not in ("map", "grid", "landing", "labels")])
+def test_the_same_doors_are_open_where_the_order_was_declared(door):
+    demos = derived(**ORDERS)
+    DOORS[door](rv.MDP(rv.estimate_transitions(demos, smoothing=1.0), 0.8), demos)
+
+
+@pytest.mark.torch
+def test_torch_rewards_are_by_position_too():
+    import torch
+
+    reward = rv.TorchReward(torch.nn.Linear(2, 1), FEATURES)
+    with pytest.raises(InvalidInput, match="not declared"):
+        rv.NFXP(reward).fit(derived_model(), derived())
+
+
+def test_the_remedy_is_one_keyword_and_gives_the_estimate_that_was_meant():
+    """Text actions are sorted, and features in the user's own order were silently those of other actions."""
+    demos = derived(**ORDERS)
+    fit = rv.NFXP(rv.LinearReward(FEATURES, ["x", "y"])).fit(named(), demos)
+    np.testing.assert_allclose(fit.theta, by_label().theta, rtol=1e-8)
+    np.testing.assert_allclose(fit.theta, THETA, atol=4 * fit.bse.max())
+
+
+# -- what has labels goes in, in any order ----------------------------------------------------------------------------
+
+
+def test_frames_series_and_arrays_of_a_fit_are_matched_by_label():
+    mdp, fit = derived_model(), by_label(derived_model())
+    mixed = FRAME.sample(frac=1.0, random_state=1).sample(frac=1.0, axis=1, random_state=2)
+    best = rv.solve(mdp, mixed)
+    here = pd.DataFrame(best.policy, mdp.state_labels, mdp.action_labels).loc[list(STATES), list(ACTIONS)]
+    there = rv.solve(named().replace(transitions=_in_user_order(mdp)), FEATURES @ THETA).policy
+    np.testing.assert_allclose(here, there, atol=1e-10)
+    assert rv.metrics.nll(fit.policy, derived(**ORDERS)) == pytest.approx(rv.metrics.nll(fit, derived()), rel=1e-12)
+    assert rv.metrics.nll(fit.table().iloc[::-1], derived()) == pytest.approx(rv.metrics.nll(fit, derived()), rel=1e-12)
+    start = pd.Series([0.1, 0.7, 0.2], ["old", "new", "mid"])
+    np.testing.assert_allclose(mdp.start(start), [0.2, 0.7, 0.1], rtol=1e-15)
+    np.testing.assert_array_equal(mdp.start(dict(start)), mdp.start(start))
+    assert mdp.replace(terminal=pd.Series([True, False, False], ["old", "new", "mid"])).terminal.tolist() == [0, 0, 1]
+    offered = pd.DataFrame(True, STATES, ACTIONS)
+    offered.loc["new", "buy"] = False
+    assert not mdp.replace(feasible=offered).feasible[1, 0]
+    given = rv.CCP(by_frame(), first_step=fit.table().iloc[::-1, ::-1]).fit(mdp, derived())
+    np.testing.assert_array_equal(given.pi_tilde, fit.policy)
+    cheap = fit.counterfactual(reward=fit.table("reward").iloc[::-1], bands=None)
+    np.testing.assert_allclose(cheap.change.value, 0.0, atol=1e-9)
+
+
+def _in_user_order(mdp: rv.MDP) -> np.ndarray:
+    assert mdp.state_labels is not None
+    assert mdp.action_labels is not None
+    s, a = [mdp.state_labels.index(x) for x in STATES], [mdp.action_labels.index(x) for x in ACTIONS]
+    return mdp.transitions.matrix.toarray().reshape(S, A, S)[np.ix_(s, a, s)]
+
+
+def test_rows_that_are_missing_unknown_or_twice_are_named():
+    for wrong, message in (
+        (FRAME.drop(index="mid"), "a number for every state; got nothing for 1 of 3 .*'mid'"),
+        (FRAME.rename(index={"mid": "mdi"}), "got 'mdi'.*Did you mean mid"),
+        (FRAME.loc[["new", "mid", "mid"]], "every state once; got 'mid' twice"),
+        (FRAME.drop(columns="use"), "a number for every action; got nothing"),
+    ):
+        with pytest.raises(InvalidInput, match=message):
+            rv.solve(named(), wrong)
+    mdp = named(terminal=[False, False, True])
+    reward = FRAME.drop(index="old")  # nothing is earned where everything ends
+    np.testing.assert_array_equal(rv.solve(mdp, reward).policy, rv.solve(mdp, FRAME).policy)
+
+
+def test_labelled_arrays_are_arrays_and_forget_their_labels_in_every_operation(tmp_path):
+    policy = by_label().policy
+    assert isinstance(policy, np.ndarray)
+    assert isinstance(policy, LabelledArray)
+    assert policy.state_labels == STATES
+    for other in (policy[:], policy.copy(), policy.T, policy + 0.0, policy.reshape(-1), np.asarray(policy), policy[0]):
+        assert getattr(other, "state_labels", None) is None
+    assert type(policy + 0.0) is np.ndarray
+    assert isinstance(policy.sum(), float)
+    assert repr(policy).startswith("array(")
+    np.savez(tmp_path / "x.npz", policy=policy)
+    assert type(np.load(tmp_path / "x.npz")["policy"]) is np.ndarray
+    again = pickle.loads(pickle.dumps(policy))
+    assert again.state_labels == STATES
+    np.testing.assert_array_equal(again, np.asarray(policy))
+    assert labelled(policy, rv.MDP(MOVES)) is policy
+
+
+def test_an_array_of_one_model_is_brought_into_the_order_of_another():
+    fit, other = by_label(), derived_model()
+    there = in_order(other, fit.policy, "policy")
+    assert pd.DataFrame(there, other.state_labels, other.action_labels).loc["old", "use"] == fit.policy[2, 0]
+    with pytest.raises(InvalidInput, match="not declared"):
+        in_order(rv.MDP(MOVES), by_label(derived_model()).policy, "policy")
+    assert in_order(rv.MDP(MOVES), fit.policy, "policy") is not None  # declared: positions are meant
+
+
+# -- whole numbers that are labels ------------------------------------------------------------------------------------
+
+YEARS = (30, 10, 20)
+
+
+def aged(**more: Any) -> rv.MDP:
+    return rv.MDP(MOVES, 0.8, state_labels=YEARS, **more)
+
+
+@pytest.mark.parametrize("initial", [{10: 0.5, 20: 0.5}, pd.Series({20: 0.5, 10: 0.5}), {"10": 0.5, np.int64(20): 0.5}])
+def test_numbers_that_are_labels_are_starts_by_label(initial):
+    options: Any = {"state": "state", "action": "action", "next_state": "next_state", "probability": "probability"}
+    table = rv.MDP.from_frame(aged().to_frame(), **options, discount=0.8, states=YEARS, terminal=[30], initial=initial)
+    for start in (aged(initial=initial).initial, aged().start(initial), table.initial):
+        np.testing.assert_array_equal(start, [0.0, 0.5, 0.5])
+    fit = rv.NFXP(rv.LinearReward(FEATURES)).fit(aged(), rv.simulate(aged(), POLICY, 40, 9, seed=0))
+    assert set(fit.simulate(50, 1, seed=0, initial=initial).to_frame()["state"]) == {10, 20}
+    np.testing.assert_array_equal(fit.counterfactual(bands=None, params=fit.theta, initial=initial).after.start[0], 0.0)
+
+
+def test_numbers_that_are_no_label_are_refused_and_never_indices():
+    for wrong in ({1: 0.5, 2: 0.5}, 1, {0: 1.0}):
+        with pytest.raises(InvalidInput, match=r"one of 30, 10, 20; got [01]"):
+            aged().start(wrong)
+    fractions = rv.MDP(MOVES, 0.8, state_labels=[0.5, 1.0, 1.5])
+    with pytest.raises(InvalidInput, match=r"one of 0.5, 1.0, 1.5; got 2"):
+        fractions.start(2)
+    assert named().start(2).tolist() == [0.0, 0.0, 1.0]  # no label is a number, and the order was declared
+
+
+def test_whole_numbers_in_a_table_are_labels_where_the_model_has_numbers_as_labels():
+    for years in (YEARS, (2, 0, 1)):
+        mdp = rv.MDP(MOVES, 0.8, state_labels=years)
+        demos = rv.simulate(mdp, rv.solve(mdp, FEATURES @ THETA).policy, 80, 9, seed=1)
+        read = rv.Demonstrations.from_frame(demos.to_frame(), **COLUMNS)
+        fits = [rv.NFXP(rv.LinearReward(FEATURES)).fit(mdp, each) for each in (demos, read)]
+        np.testing.assert_allclose(fits[1].theta, fits[0].theta, rtol=1e-9)
+        options: Any = {"state": "state", "action": "action", "next_state": "next_state", "probability": "probability"}
+    table = rv.MDP.from_frame(
+        mdp.to_frame(), **options, discount=0.8
+    )  # states 0, 1, 2; the decisions' order is 2, 0, 1
+    fit = rv.NFXP(rv.TabularReward(S), l2=1e-3).fit(table, demos)
+    own = rv.NFXP(rv.TabularReward(S), l2=1e-3).fit(mdp, demos)
+    np.testing.assert_allclose(fit.theta, own.params[["0", "1", "2"]], rtol=1e-7)
+
+
+def test_an_index_that_counts_rows_is_one_of_labels_where_labels_are_such_numbers():
+    mdp = rv.MDP(MOVES, 0.8, state_labels=[2, 0, 1])
+    np.testing.assert_array_equal(mdp.start(pd.Series([0.5, 0.3, 0.2])), [0.2, 0.5, 0.3])
+    np.testing.assert_array_equal(aged().start(pd.Series([0.5, 0.3, 0.2])), [0.5, 0.3, 0.2])  # rows, in declared order
+    with pytest.raises(InvalidInput, match="got 0"):
+        rv.MDP(MOVES, 0.8, state_labels=[1, 2, 3]).start(pd.Series([0.5, 0.3, 0.2]))
+    frame = pd.DataFrame({"x": [1.0, 5.0, 9.0]})
+    demos = rv.simulate(mdp, POLICY, 30, 5, seed=0)
+    matrix: Any = rv.NFXP(rv.LinearReward(frame)).fit(mdp, demos).reward_model
+    np.testing.assert_array_equal(matrix.matrix[:, 0], [9.0, 1.0, 5.0])
+
+
+# -- other models -----------------------------------------------------------------------------------------------------
+
+
+def shuffled(s: list[int], a: list[int], **more: Any) -> rv.MDP:
+    labels: Any = {"state_labels": [STATES[k] for k in s], "action_labels": [ACTIONS[k] for k in a]}
+    return rv.MDP(MOVES[np.ix_(s, a, s)], 0.8, **labels, **more)
+
+
+@pytest.mark.parametrize("horizon", [None, 12])
+@pytest.mark.parametrize("reward", [lambda: rv.LinearReward(FEATURES), by_frame, lambda: rv.TabularReward(S)])
+def test_a_counterfactual_on_the_same_model_in_another_order_changes_nothing(reward, horizon):
+    model, other = named(), shuffled([2, 0, 1], [1, 2, 0])
+    if horizon:
+        model, other = model.unroll(horizon), other.unroll(horizon)
+    fit = rv.NFXP(reward(), l2=1e-3).fit(model, derived())
+    answer = fit.counterfactual(mdp=other, bands=None)
+    assert answer.words == "the same model"
+    for what in ("policy", "value", "q", "occupancy", "long_run", "frequencies", "welfare"):
+        change = getattr(answer.change, what)
+        np.testing.assert_allclose(np.where(np.isnan(change), 0.0, change), 0.0, atol=1e-9)
+    assert answer.after.welfare == pytest.approx(answer.before.welfare, abs=1e-9)
+    later = fit.counterfactual(mdp=other.replace(discount=0.5) if not horizon else other, bands=None)
+    same = fit.counterfactual(mdp=model.replace(discount=0.5) if not horizon else model, bands=None)
+    pd.testing.assert_frame_equal(later.table(), same.table(), atol=1e-9)
+    assert later.words == same.words
+
+
+def test_models_are_compared_by_what_they_say(tmp_path):
+    demos = derived(**ORDERS)
+    estimated = rv.MDP(rv.estimate_transitions(demos, smoothing=0.0, unseen="stay"), 0.8)
+    fit = rv.NFXP(rv.LinearReward(FEATURES)).fit(estimated, demos)
+    loaded = rv.load(fit.save(tmp_path / "fit.zip"))
+    again = rv.MDP(rv.estimate_transitions(derived(**ORDERS), unseen="stay"), 0.8)
+    for one in (fit, loaded):
+        for mdp in (fit.mdp, loaded.mdp, again):
+            answer = one.counterfactual(mdp=mdp, bands="bootstrap", reps=3, jobs=1)
+            assert answer.words == "the same model"
+            assert answer.change.se.welfare == pytest.approx(0.0, abs=1e-12)  # T follows in every draw
+        assert one.counterfactual(mdp=again.replace(discount=0.5), bands=None).words == "discount 0.8 → 0.5"
+        moved = one.counterfactual(mdp=again.replace(initial={"new": 1.0}), bands=None)
+        assert moved.words == "another start distribution"
+    other = MOVES[:, ::-1]
+    assert fit.counterfactual(mdp=named().replace(transitions=other), bands=None).words == "another model"
+
+
+def test_positions_beside_two_orders_and_states_that_are_others_are_refused():
+    fit, other = rv.NFXP(rv.LinearReward(FEATURES)).fit(named(), derived()), shuffled([2, 0, 1], [0, 1, 2])
+    orders = r"different orders \(new, mid, old and old, new, mid\); got positions"
+    for given in ({"reward": FEATURES @ THETA}, {"initial": START}, {"reward": rv.LinearReward(FEATURES)}):
+        with pytest.raises(InvalidInput, match=orders):
+            fit.counterfactual(mdp=other, bands=None, **given)  # pyright: ignore[reportArgumentType]
+    good = fit.counterfactual(mdp=other, reward=FRAME, initial={"new": 1.0}, bands=None)
+    here = fit.counterfactual(reward=FRAME, initial={"new": 1.0}, bands=None)
+    assert good.after.welfare == pytest.approx(here.after.welfare)
+    renamed = rv.MDP(MOVES, 0.8, state_labels=["a", "b", "c"], action_labels=ACTIONS)
+    with pytest.raises(InvalidInput, match=r"the states of the fit's model \(new, mid, old\); got others.*come along"):
+        fit.counterfactual(mdp=renamed)
+    apart = fit.counterfactual(mdp=renamed, reward=rv.LinearReward(FEATURES), bands=None)
+    assert np.isnan(apart.change.policy).all()  # states that have nothing to do with each other
+    assert apart.after.begins == "all states alike"
+
+
+# -- permuting whatever is labelled -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_answer_depends_on_the_order_of_anything_that_is_labelled(seed):
+    """Rows of panels, of transitions and of features, orders that are declared or left to us: all answers are one."""
+    rng = np.random.default_rng(seed)
+    s, a = list(rng.permutation(S)), list(rng.permutation(A))
+    orders: Any = {"states": [STATES[k] for k in s], "actions": [ACTIONS[k] for k in a]} if seed % 2 else {}
+    options: Any = {"state": "state", "action": "action", "next_state": "next_state", "probability": "probability"}
+
+    def mix(frame: pd.DataFrame) -> pd.DataFrame:
+        return frame.sample(frac=1.0, random_state=int(rng.integers(99)))
+
+    mdp = rv.MDP.from_frame(mix(named().to_frame()), **options, discount=0.8, **orders)
+    demos = rv.Demonstrations.from_frame(mix(panel()), **COLUMNS, **({} if seed < 2 else orders))
+    reward = rv.LinearReward.from_frame(mix(pairs_frame()), state="state", action="action")
+    found, expected = rv.NFXP(reward).fit(mdp, demos), by_label()
+    assert _answers(found, mix) == pytest.approx(_answers(expected, lambda frame: frame), rel=1e-6, abs=1e-9)
+
+
+def _answers(fit: rv.Fit, mix: Callable[[pd.DataFrame], pd.DataFrame]) -> dict[str, float]:
+    """Parameters, errors, welfare, metrics and tables of a fit, by name."""
+    cells = [(s, a) for s in STATES for a in ACTIONS]
+    truth, other = mix(FRAME), fit.mdp.replace(discount=0.6)
+    found = {f"theta {k}": v for k, v in fit.params.items()} | {f"se {k}": v for k, v in fit.bse.items()}
+    found |= {f"{what} {c}": fit.table(what).loc[c] for what in ("policy", "reward", "q", "visits") for c in cells}
+    answer = fit.counterfactual({"x": 0.0}, mdp=other, initial=dict(zip(STATES, START, strict=True)))
+    found |= {f"share {a}": answer.table().loc[a, "change"] for a in ACTIONS}
+    found |= {"welfare": answer.change.welfare, "se of welfare": answer.change.se.welfare, "llf": fit.llf}
+    found |= {f"value {s}": answer.frame("value").loc[s, "after"] for s in STATES}
+    held_out = rv.Demonstrations.from_frame(mix(panel(20)), **COLUMNS, states=STATES[::-1], actions=ACTIONS[::-1])
+    found |= {f"metric {k}": v for k, v in rv.evaluate(fit, fit.mdp, truth, held_out).items()}
+    found["epic to itself"] = rv.metrics.epic(fit.mdp, fit.table("reward"), fit.reward)
+    found["nll"] = rv.metrics.nll(fit.policy, held_out)
+    found["stochastic evd"] = rv.metrics.stochastic_evd(named(), truth, fit.policy)
+    expert = rv.solve(named(), truth).policy
+    found["population nll"] = rv.metrics.population_nll(fit.mdp, expert, fit.policy)
+    found |= {f"predict {s}": ACTIONS.index(fit.predict(s, deterministic=True)[0]) for s in STATES}
+    return {name: float(value) for name, value in found.items()}
