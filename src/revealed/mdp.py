@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from revealed.checks import Bools, Floats, is_count, pass_instead
+from revealed.checks import Bools, Floats, is_count, pass_instead, require_array
 from revealed.errors import InvalidInput
 from revealed.gates import require_memory, require_place
 from revealed.labels import require_declared, spell
@@ -467,10 +467,12 @@ class MDP(Placed):
         """Values per base state (first axis) as values per state of this unrolled MDP; of a plain MDP, as they are."""
         if self.base_state is None or self.base is None:
             return values
-        if np.ndim(values) == 0 or np.shape(values)[0] != self.base.n_states:
-            expected = f"an array with {self.base.n_states} rows, one per state before unrolling"
-            raise InvalidInput("values", expected, type(values).__name__ if np.ndim(values) == 0 else np.shape(values))
-        return np.asarray(values)[self.base_state]
+        expected = f"an array with {self.base.n_states} rows, one per state before unrolling"
+        array = require_array("values", values, expected)
+        if array.ndim == 0 or array.shape[0] != self.base.n_states:
+            got = f"shape {array.shape}" if array.ndim else type(values).__name__
+            raise InvalidInput("values", expected, got)
+        return array[self.base_state]
 
 
 def _permuted(matrix: sp.csr_array, rows: npt.NDArray[np.intp], columns: npt.NDArray[np.intp]) -> sp.csr_array:

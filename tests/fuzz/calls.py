@@ -10,7 +10,7 @@ import numpy as np
 
 from fuzz import things
 from fuzz.recipes import EXTRAS, RECIPES, Several
-from fuzz.things import thing
+from fuzz.things import WITH_TORCH, thing
 
 # Doors that are not tried, each with its reason.
 INNER: dict[str, str] = {
@@ -18,6 +18,8 @@ INNER: dict[str, str] = {
     "GoalLogit.estimate": "refuses: trips with goals come by another way",
     "BusData.panel": "needs files that do not ship",
 }
+if not WITH_TORCH:
+    INNER["TorchReward"] = "needs PyTorch"
 # Doors that do much work unless told otherwise: on these things only.
 ONLY: dict[str, tuple[str, ...]] = {"Uncertain.drawn": ("fit.drawn",)}
 

@@ -6,6 +6,7 @@ the kind; one object of each class is enough for coverage, more show how doors b
 
 from __future__ import annotations
 
+import importlib.util
 import os
 from collections.abc import Callable
 from functools import cache
@@ -22,6 +23,7 @@ import trips as files
 from networks import random_trips
 
 THINGS: dict[str, Callable[[], Any]] = {}
+WITH_TORCH = importlib.util.find_spec("torch") is not None
 STATES, ACTIONS, FEATURES = ("a", "b", "c", "d"), ("go", "stay"), ("x", "y")
 
 
@@ -181,12 +183,14 @@ def _jax() -> Any:
     return rv.JaxReward(lambda params, X: X @ params["w"], {"w": np.ones(2)}, np.eye(4)[:, :2])
 
 
-@made("reward.torch")
-def _torch() -> Any:
-    import torch
+if WITH_TORCH:
 
-    torch.manual_seed(0)
-    return rv.TorchReward(torch.nn.Linear(2, 1), np.eye(4)[:, :2])
+    @made("reward.torch")
+    def _torch() -> Any:
+        import torch
+
+        torch.manual_seed(0)
+        return rv.TorchReward(torch.nn.Linear(2, 1), np.eye(4)[:, :2])
 
 
 @made("reward.goals")

@@ -6,7 +6,6 @@ making the machine swap; a call that computes for longer than allowed ends the p
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import faulthandler
 import json
@@ -45,11 +44,10 @@ def _be_quiet() -> None:
 
 def _load() -> None:
     """What takes long at first use: it should not count as part of a call."""
-    from fuzz.things import thing
+    from fuzz.things import THINGS, thing
 
-    for name in ("reward.torch", "fit.neural", "fit.device"):
-        with contextlib.suppress(ImportError):
-            thing(name)
+    for name in {"reward.torch", "fit.neural", "fit.device"} & set(THINGS):
+        thing(name)
 
 
 def _limit_memory() -> None:
