@@ -43,7 +43,7 @@ from revealed.objective import Case, Evaluation, Objective, require_known
 from revealed.optimize import OPTIMIZERS, Iterate, Search, Settings, Trace, maximise
 from revealed.pi_tilde import GivenPolicy, OwnPolicy
 from revealed.progress import Progress
-from revealed.rewards.base import Reward, align_reward, lift_reward
+from revealed.rewards.base import Reward, align_reward, lift_reward, start_of
 
 AT_REST, SETTLED = 1e-9, 1e-7  # changes of choice probabilities: at which NPL stops, and which count as settled
 HELD = 1e-6  # nats, in the whole log likelihood: a penalty that costs less holds nothing
@@ -405,7 +405,7 @@ def _require_types(mdp: Any, demos: Any) -> None:
 
 def _as_start(start: Any, reward: Reward) -> Floats:
     if start is None:
-        return np.asarray(reward.init(), dtype=np.float64)
+        return start_of(reward)
     expected = f'a sequence of {reward.n_params} finite numbers, or "ccp"'
     theta = require_floats("start", start, expected, InvalidOption)
     if theta.shape != (reward.n_params,) or not np.isfinite(theta).all():

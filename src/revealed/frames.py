@@ -322,8 +322,8 @@ def _of_one_kind(argument: str, values: Column, error: type[InvalidInput]) -> Co
     if values.dtype != object:
         return values
     for kind, dtype in _KINDS:
-        truth = kind == bool | np.bool_
-        if all(isinstance(v, kind) and (truth or not isinstance(v, bool | np.complexfloating)) for v in values):
+        truth, none = kind == bool | np.bool_, bool | np.complexfloating | np.timedelta64
+        if all(isinstance(v, kind) and (truth or not isinstance(v, none)) for v in values):
             try:
                 return _without_nul(argument, values, error) if kind is str else values.astype(dtype)
             except OverflowError as problem:
