@@ -495,9 +495,12 @@ def _of_one_kind(argument: str, values: Column, error: type[InvalidInput], label
     if values.dtype != object:
         return _of_plain_type(values, label)
     for kind, dtype in _KINDS:
-        truth = kind == bool | np.bool_
-        if all(isinstance(v, kind) and (truth or not isinstance(v, bool | np.complexfloating)) for v in values):
-            return _without_nul(argument, values, error) if kind is str else _converted(values, kind, dtype, label)
+        truth, none = kind == bool | np.bool_, bool | np.complexfloating | np.timedelta64
+        if all(isinstance(v, kind) and (truth or not isinstance(v, none)) for v in values):
+            try:
+                return _without_nul(argument, values, error) if kind is str else _converted(values, kind, dtype, label)
+            except OverflowError as problem:
+                raise error(argument, "numbers of moderate size", str(problem)) from problem
     odd = next((i for i, v in enumerate(values) if type(v) is not type(values[0])), 0)
     got = f"{type(values[0]).__name__} and {type(values[odd]).__name__}" if odd else type(values[0]).__name__
     raise error(argument, "one kind of values: numbers, dates or text", got, f"row {odd}")
