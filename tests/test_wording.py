@@ -18,7 +18,7 @@ from revealed.commands.wording import FIT, PANEL, in_flags
         ('smoothing=1.0, or unseen="stay".', "--smoothing 1.0, or --unseen stay."),
         (
             "smooth (smoothing=1.0, or a kernel over coordinates=)",
-            "smooth (--smoothing 1.0, or a kernel over --coordinates)",
+            "smooth (--smoothing 1.0, or a kernel (--kernel 1.0, with --coordinates x,y unless states are bins))",
         ),
         ("They are whole: .astype(int) will do.", "They are whole: write them without a decimal point."),
         ("labels (rv.discretize makes bins).", "labels (--bins COLUMN=20 makes bins)."),

@@ -126,11 +126,13 @@ def require_seen(unseen: Ints, feasible: Bools, names: Names) -> None:
 _UNSEEN = (
     'Mark them with feasible= or terminal=, offer only what was seen (unseen="infeasible"), let them stay '
     'where they are (unseen="stay"), smooth (smoothing=1.0, or a kernel over coordinates=), or share outcomes '
-    "between pairs (landing=). Where a last decision led comes from next_state=."
+    "between pairs (landing=). Where a last decision led comes from next_state=, an argument of from_frame and "
+    "from_trajectories."
 )
 _NEVER_LEFT = (
-    'Let such pairs stay where they are (unseen="stay"), tell where last decisions led (next_state=), take a kernel '
-    "over coordinates=, or share outcomes between pairs (landing=). States in which nobody decided may be ends: "
+    'Let such pairs stay where they are (unseen="stay"), tell where last decisions led (next_state=, an '
+    "argument of from_frame and from_trajectories), take a kernel over coordinates=, or share outcomes between "
+    "pairs (landing=). States in which nobody decided may be ends: "
     'terminal=, or unseen="infeasible".'
 )
 

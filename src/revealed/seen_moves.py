@@ -157,14 +157,17 @@ class SeenMoves:
         """What can be done for pairs of these states: of one that was never left, smoothing has nothing to go by."""
         never = np.setdiff1d(states, self.pair // self.n_actions)
         if never.size == 0:
-            return 'Tell where last decisions led (next_state=), or fill the pairs: smoothing=1.0, or unseen="stay".'
+            return (
+                "Tell where last decisions led (next_state=, an argument of from_frame and from_trajectories), or fill "
+                'the pairs: smoothing=1.0, or unseen="stay".'
+            )
         return f"{never_left(self, never)} {_NEVER_LEFT}"
 
 
 _NEVER_LEFT = (
-    'Let them stay there (unseen="stay"), tell where last decisions led (next_state=, with a state of its own for '
-    "the end), average over nearby states (coordinates=), or leave the decisions out: trajectories may end with a "
-    "state that has none."
+    'Let them stay there (unseen="stay"), tell where last decisions led (next_state=, an argument of from_frame and '
+    "from_trajectories, with a state of its own for the end), take a kernel over coordinates=, or leave the decisions "
+    "out: trajectories may end with a state that has none."
 )
 
 

@@ -91,7 +91,10 @@ class KernelAverages(WithoutParameters):
         return (self.taken_as_known("kernel estimates of transitions"),)
 
     def _remedy(self, states: Ints) -> str:
-        return 'Tell where last decisions led (next_state=), or let such pairs stay where they are (unseen="stay").'
+        return (
+            "Tell where last decisions led (next_state=, an argument of from_frame and from_trajectories), or let such "
+            'pairs stay where they are (unseen="stay").'
+        )
 
     def filled(self, pairs: Ints) -> str:
         far = int(np.isin(pairs, self._found[1]).sum())

@@ -50,6 +50,8 @@ _PHRASES = {
     r"[Pp]ass n_states= when building the demonstrations": "list all states in --features or --transitions",
     r"Numbers that are names go in with their list: (state|action)s=": r"List the names of \1s as text",
     r"Pass keep_steps=True to read (?:it|the frame) into memory": "Make the panel smaller",
+    r", an argument of from_frame and from_trajectories": "",
+    r"a kernel over coordinates=": "a kernel (--kernel 1.0, with --coordinates x,y unless states are bins)",
     r"loosen tol\b": "loosen --tol",
     r"`?\bmax_iter\b`?=?": "--max-iter",
     r"start= with (?:such|smaller|more negative) parameters(, or )?": lambda m: "" if m[1] else "--start ccp",
