@@ -20,6 +20,7 @@ from revealed.fit import AnyFit, Fit
 from revealed.frames import read_table
 from revealed.labels import find, near, plain, spell
 from revealed.mdp import MDP
+from revealed.positions import labelled
 from revealed.scenario import find_parameter
 from revealed.typed import as_labels, read_model
 
@@ -119,7 +120,7 @@ def choices_frame(
 def start_at(fit: Fit, label: str) -> Floats:
     """All agents in one state; on a horizon in its first period."""
     at = int(named_states(fit, "--initial", [label])[0])
-    return np.eye(1, fit.mdp.n_states, at).reshape(-1)
+    return labelled(np.eye(1, fit.mdp.n_states, at).reshape(-1), fit.mdp)
 
 
 # counterfactuals
