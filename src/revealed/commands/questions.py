@@ -243,7 +243,7 @@ def write_answer(answer: Counterfactual, fit: Fit, names: Names, folder: Path, h
     own = state_columns(fit, names, states)
     parts = []
     for a in range(fit.mdp.n_actions):
-        numbers = answer.frame("policy", a).reset_index(drop=True)
+        numbers = answer.frame("policy", fit.action_labels[a]).reset_index(drop=True)
         both = pd.concat([own, action_columns(fit, names, np.full(states.size, a)), numbers], axis=1)
         parts.append(both[fit.mdp.feasible[:, a] | answer.after.mdp.feasible[:, a]])
     write_frame(folder / "table.csv", answer_table(answer))
@@ -296,7 +296,7 @@ def _pictures(answer: Counterfactual) -> list[Any]:
         told = f"{shown.size} of {mdp.n_actions} actions, those whose shares change most; policy.csv has all."
         out.append(paragraph(told))
     for a in shown:
-        drawn = answer.plot(action=int(a), title="")
+        drawn = answer.plot(action=mdp.action_labels[a] if mdp.action_labels else int(a), title="")
         make_drawable(drawn)
         label = spell(mdp.action_labels[a]) if mdp.action_labels else f"action {a}"
         words = f"Probability of {label} by state, before and after, with bands"
