@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from revealed.checks import as_floats, is_index, pass_instead
+from revealed.checks import as_floats, pass_instead
 from revealed.errors import InvalidDistribution, InvalidInput, SolverFailed, ValueDoesNotExist
 from revealed.krylov import KrylovSolver
 from revealed.labels import how_many
@@ -33,7 +33,7 @@ from revealed.linear_solvers import (
     refine,
 )
 from revealed.mdp import MDP, Floats
-from revealed.naming import pair_in_words, state_in_words
+from revealed.naming import pair_in_words, places, state_in_words
 from revealed.positions import in_order
 from revealed.transitions import can_reach, way_to
 
@@ -241,11 +241,11 @@ class Chain:
             raise InvalidInput("initial", "a start distribution", "None", remedy="The MDP has none: pass initial=.")
         return self.solve_transpose(self.mdp.initial)
 
-    def occupancy_from(self, state: int, action: int) -> Floats:
+    def occupancy_from(self, state: Any, action: Any) -> Floats:
         """Expected discounted visits when (state, action) comes first and π after (theory C3), the first included."""
-        whole = is_index(state) and is_index(action)
-        if not whole or not 0 <= state < self.mdp.n_states or not 0 <= action < self.mdp.n_actions:
-            raise InvalidInput("state, action", "indices of the MDP", f"({state!r}, {action!r})")
+        mdp = self.mdp
+        state = int(places("state", [state], mdp.state_labels, mdp.n_states)[0])
+        action = int(places("action", [action], mdp.action_labels, mdp.n_actions, role="action")[0])
         if not self.mdp.feasible[state, action]:
             raise InvalidInput("state, action", "a feasible pair", f"({state}, {action})")
         row = self.mdp.transitions.matrix[[state * self.mdp.n_actions + action]].toarray().reshape(-1)

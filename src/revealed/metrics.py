@@ -235,12 +235,12 @@ def _within(mdp: MDP, coverage: Any) -> Any:
     """An (S, A) table of weights on what is left to those who head for a goal."""
     if coverage is None:
         return None
-    table = as_floats(coverage)
+    table = as_floats(in_order(mdp, coverage, "coverage", error=InvalidDistribution))
     if table is None or table.shape != mdp.feasible.shape:
         expected = f"None or weights of shape {mdp.feasible.shape} where trips have goals"
         got = type(coverage).__name__ if table is None else f"shape {table.shape}"
         raise InvalidDistribution("coverage", expected, got)
-    return np.where(mdp.feasible, table, 0.0)
+    return labelled(np.where(mdp.feasible, table, 0.0), mdp)
 
 
 def population_nll(mdp: MDP, expert: Any, policy: Any, initial: Any = None) -> float:

@@ -151,6 +151,7 @@ def as_coverage(mdp: MDP, coverage: Any) -> Coverage:
     S, A = mdp.feasible.shape
     if coverage is None:
         return Coverage(~mdp.terminal / (~mdp.terminal).sum(), mdp.uniform_policy())
+    coverage = in_order(mdp, coverage, "coverage", ("state", "action", "state"), InvalidDistribution)
     moves = _as_moves(coverage, S, A)
     pairs = as_floats(coverage) if moves is None else np.asarray(moves.sum(axis=1)).reshape(S, A)
     if pairs is None or pairs.shape != (S, A):
