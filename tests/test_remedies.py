@@ -20,6 +20,15 @@ LINE = ("--id", "i", "--time", "t", "--state", "s", "--action", "a", "--goal", "
 BUSES = ("buses.csv", "--id", "bus", "--time", "month", "--action", "decision", "--constants", "--discount", "0.9")
 
 
+def by_mistake(thing: Any) -> Any:
+    """What stands in the place of another."""
+    return thing
+
+
+def swapped() -> Any:
+    return rv.Demonstrations.from_trajectories(PAIRS, 3, 2), TWO
+
+
 def line() -> pd.DataFrame:
     """Walks along four places to a fifth, in which nobody decides."""
     rng, rows = np.random.default_rng(0), []
@@ -258,12 +267,12 @@ LIBRARY: dict[str, tuple[Any, str, Any]] = {
         lambda: TWO.replace(terminal=np.isin(np.arange(3), [2])),
     ),
     "a model and data swapped": (
-        lambda: rv.NFXP(rv.TabularReward(3), l2=0.1).fit(rv.Demonstrations.from_trajectories(PAIRS, 3, 2), TWO),
+        lambda: rv.NFXP(rv.TabularReward(3), l2=0.1).fit(*swapped()),
         r"They are swapped: fit\(mdp, demonstrations\)",
         lambda: rv.NFXP(rv.TabularReward(3), l2=0.1).fit(TWO, rv.Demonstrations.from_trajectories(PAIRS, 3, 2)),
     ),
     "features for a reward": (
-        lambda: rv.NFXP(np.eye(3)),
+        lambda: rv.NFXP(by_mistake(np.eye(3))),
         r"rv\.LinearReward\(features\)",
         lambda: rv.NFXP(rv.LinearReward(np.eye(3))),
     ),
