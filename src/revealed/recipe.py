@@ -242,9 +242,14 @@ class Recipe(Description):
             return linear
         from revealed.rewards.neural import NeuralReward
 
-        labels = {"state_labels": self.state_labels, "action_labels": self.action_labels}
-        options = {"hidden": self.hidden, "seed": self.seed, "activation": self.activation}
-        return NeuralReward(self._as_features(linear), **options, **labels)
+        return NeuralReward(
+            self._as_features(linear),
+            hidden=self.hidden,
+            seed=self.seed,
+            activation=self.activation,
+            state_labels=self.state_labels,
+            action_labels=self.action_labels,
+        )
 
     def _linear(self) -> LinearReward:
         """The features of the file, or the centres of the bins; constants alone where there is neither."""
