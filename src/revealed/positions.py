@@ -69,7 +69,7 @@ def label_tables(holder: Any, named: Any, tables: Sequence[str]) -> Any:
 
 def reordering(labels: Labels, wanted: Labels) -> Ints | None:
     """Where each of the wanted labels stands among `labels`, if these are the same but for their order; else None."""
-    if labels is None or wanted is None or len(labels) != len(wanted):
+    if labels is None or wanted is None or len(labels) != len(wanted) or labels == wanted:
         return None
     place = {spell(label): k for k, label in enumerate(labels)}
     index = np.array([place.get(spell(label), -1) for label in wanted], dtype=np.intp)
@@ -85,7 +85,9 @@ def picked(labels: Labels, index: Ints) -> Labels:
 
 def same_labels(one: Labels, other: Labels) -> bool:
     """Whether positions mean the same: labels are the same, in the same order, or one side has none."""
-    return one is None or other is None or tuple(map(spell, one)) == tuple(map(spell, other))
+    if one is None or other is None or one is other or one == other:
+        return True
+    return len(one) == len(other) and all(spell(a) == spell(b) for a, b in zip(one, other, strict=True))
 
 
 def in_order(
@@ -115,7 +117,7 @@ def in_order(
             _require_positions(named, array.shape, argument, (role,), error, axis)
             if labels is not None:
                 require_declared(argument, role, labels, "a model that knows them by position", error)
-        elif tuple(map(spell, labels)) != tuple(map(spell, wanted)):
+        elif not same_labels(labels, wanted):
             array = _taken(named, array, axis, role, labels, wanted, argument, error)
     return array
 
@@ -137,7 +139,7 @@ def by_position(value: Any) -> bool:
 def _wanted(named: Any, role: str, labels: Labels) -> Labels:
     """The labels of the model on an axis; those before unrolling where the labels are such."""
     own, base = getattr(named, f"{role}_labels"), getattr(named, "base", None)
-    if base is None or role != "state" or labels is None or base.state_labels is None:
+    if base is None or role != "state" or labels is None or labels is own or base.state_labels is None:
         return own
     known = set(map(spell, base.state_labels))
     return base.state_labels if any(spell(label) in known for label in labels) else own

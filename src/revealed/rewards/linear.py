@@ -37,8 +37,8 @@ class LinearReward:
 
     Rows with labels may come in any order: a fit brings them into the order of the model's labels (or of the data's
     where the model has none), asks for a row of every state, and notes how many rows it left out. Rows without labels
-    are states in the order of the model; where states are text that order is the sorted one, unless `states=` of
-    `from_frame`, or the MDP, gave another. Nothing can be checked then: prefer labels.
+    are states in the order of the model, which somebody must have declared: `states=` of `from_frame`, or the MDP's
+    labels. Where it was sorted from data, such rows are refused.
     """
 
     linear = True
