@@ -13,7 +13,8 @@ import os
 import tempfile
 import uuid
 from base64 import b64decode
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal
 from glob import escape, glob, has_magic
@@ -260,10 +261,12 @@ def labelled(name: str) -> str:
 
 @dataclass(frozen=True)
 class Stored:
-    """A relation of DuckDB; `text` where its cells are text without types, as those of CSV files are."""
+    """A relation of DuckDB; `text` where its cells are text without types, as those of CSV files are; `files` are those
+    that it reads."""
 
     relation: Any
     text: bool = False
+    files: tuple[str, ...] = ()
 
     @property
     def columns(self) -> list[str]:
@@ -279,7 +282,7 @@ class Stored:
     def read(self, values: Sequence[str], labels: Sequence[str] = (), apart: bool = False, keep: bool = False) -> Any:
         """The relation of these columns: values under their names; labels under `labelled` ones, where they differ from
         values, or `apart` always. With `keep` cells of text are read from the file once."""
-        try:
+        with self._told():
             found = self.readings([*dict.fromkeys((*values, *labels))])
             columns = {name: found[name].value for name in values}
             for name in labels:
@@ -287,8 +290,19 @@ class Stored:
                     columns[labelled(name)] = found[name].label
             wanted = self.relation.project(", ".join(f"{sql} AS {quoted(name)}" for name, sql in columns.items()))
             return _kept(wanted) if keep and self.text else wanted
+
+    @property
+    def n_rows(self) -> int:
+        with self._told():
+            return int(self.relation.aggregate("count(*)").fetchall()[0][0])
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """Complaints of DuckDB as ours, with the names of the files."""
+        try:
+            yield
         except _duckdb().Error as error:
-            raise unreadable("path", [getattr(self.relation, "alias", "")], error) from error
+            raise unreadable("path", self.files or ("the relation",), error) from error
 
 
 def _kept(relation: Any) -> Any:
@@ -351,7 +365,7 @@ def _relation_over(paths: Any, argument: str) -> Stored:
         else:
             found = connection.read_csv(files, union_by_name=len(files) > 1, **_AS_TEXT)
         _require_header(connection, files, kind, found.columns, argument)
-        return Stored(found, text=kind == "csv")
+        return Stored(found, kind == "csv", tuple(files))
     except duckdb.Error as error:
         raise unreadable(argument, files, error) from error
 

@@ -171,7 +171,7 @@ def _id_column(table: Table, argument: str, name: Any) -> Column:
     raw = table.raw(argument, name)
     if raw.dtype == object and raw.size and all(isinstance(value, tuple) for value in raw):
         return raw
-    values = table.label_column(argument, name)
+    values = raw if raw.dtype.kind == "b" else table.label_column(argument, name)
     if values.dtype.kind == "f":
         whole = np.isfinite(values) & (values == np.rint(values))
         if not whole.all():
