@@ -133,7 +133,7 @@ def test_values_that_cannot_be_meant():
     expected = "`values`: expected a number, 7 finite numbers (one per turn), or a dict by link or by pair of links; "
     with raises(expected + "got shape (6,)."):
         network.with_attribute("toll", np.ones(6))
-    with raises(expected + "got 'free'."):
+    with raises(expected + "got str 'free'."):
         network.with_attribute("toll", "free")
     with raises("`values`: expected one of ab, ba, bc, cd, da, ce; got 'bcc'. Did you mean bc?"):
         network.with_attribute("toll", {"bcc": 1.0})

@@ -2,6 +2,7 @@
 
 import pickle
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,8 @@ import revealed as rv
 from models import random_mdp, random_reward
 from revealed.errors import InvalidReward, RevealedError
 from revealed.rewards.base import lift_reward
-from revealed.rewards.holes import shown_value, undefined
+from revealed.rewards.holes import shown_value
+from revealed.rewards.holes import undefined as find_undefined
 
 S, A, K = 12, 3, 2
 MODEL = random_mdp(S, A, 0.9, seed=3, terminal=2, masked=True)
@@ -29,7 +31,11 @@ def demos(horizon=None):
     return rv.simulate(mdp, policy, 80, 12 if horizon is None else horizon, seed=1)
 
 
-def of_pairs(fill=np.nan, part=slice(None)):
+def undefined(reward: Any) -> Any:
+    return find_undefined(reward)
+
+
+def of_pairs(fill=np.nan, part: Any = slice(None)):
     """Features of pairs, with holes at infeasible ones, in all features or in some."""
     X = PAIRS.copy()
     X[..., part] = np.where(OUT[..., None], fill, X[..., part])

@@ -453,7 +453,7 @@ def edited(index: tuple[int, int], value: float) -> Floats:
 BAD_POLICIES = {
     "shape": (np.full((4, 3), 1 / 3), r"shape \(4, 3\)"),
     "text": ("policy", "str"),
-    "nothing": (None, "NoneType"),
+    "nothing": (None, "got None"),
     "nan": (edited((1, 0), np.nan), "state 1, action 0"),
     "negative": (edited((1, 0), -0.5), "state 1, action 0"),
     "row sum": (edited((2, 1), 0.4), r"sum 0\.9 \(first at state 2"),
@@ -500,7 +500,7 @@ def test_policies_of_a_model_are_zero_where_it_forbids_and_nowhere_else_througho
         (np.full(SHAPE, np.nan), "state 0, action 0"),
         (np.full((4, 2, 4), np.inf), "state 0, action 0"),
         ("reward", "str"),
-        (None, "NoneType"),
+        (None, "got None"),
     ],
 )
 def test_bad_rewards_are_named(reward, match):

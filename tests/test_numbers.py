@@ -5,6 +5,7 @@ import datetime as dt
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,9 +14,10 @@ from matplotlib.figure import Figure
 
 import revealed as rv
 from models import random_mdp
-from revealed.checks import as_floats, as_number, is_count, is_index, require_floats
+from revealed import checks
+from revealed.checks import as_number, is_count, is_index, require_floats
 from revealed.errors import InvalidInput, RevealedError
-from revealed.fit_report.places import find_places
+from revealed.fit_report import places
 from roads import town, trip_table
 
 S, A, K = 6, 2, 2
@@ -25,6 +27,10 @@ COUNTS = np.random.default_rng(1).integers(1, 9, size=(S, A)).astype(float)
 POLICY = np.full((S, A), 0.5)
 REWARD = np.random.default_rng(2).integers(-2, 3, size=(S, A)).astype(float)
 EVEN = np.full(S, 1.0 / S)
+
+
+def as_floats(values: Any) -> Any:
+    return checks.as_floats(values)
 
 
 @lru_cache
@@ -381,7 +387,7 @@ ARRAYS = {
         np.arange(7.0),
     ),
     "left_turn": (lambda x: town(left_turn=x).attribute("left_turn").tolist(), np.array([40.0, 170.0])),
-    "report": (lambda x: find_places(fit(), x).xy.tolist(), np.arange(12.0).reshape(6, 2)),
+    "report": (lambda x: places._given(x, S).xy.tolist(), np.arange(12.0).reshape(6, 2)),
 }
 INDICES = np.array([0, 1, 2, 0])
 WHOLE_ARRAYS = {
@@ -507,7 +513,7 @@ def test_the_first_offender_is_named_with_a_remedy():
     with pytest.raises(InvalidInput, match=r"durations.*timedelta64"):
         require_floats("x", np.array([1, 2], dtype="m8[D]"), "numbers")
     with pytest.raises(InvalidInput, match=r"discount.*Pass float\(x\)"):
-        rv.MDP(np.full((2, 2, 2), 0.5), discount=Decimal("0.9"))
+        MODEL.replace(discount=Decimal("0.9"))
 
 
 def test_large_whole_numbers_are_rounded_and_small_numbers_are_kept():
@@ -560,3 +566,64 @@ def test_trips_of_a_network_are_counted():
     trips = network().trips(trip_table(("T1", "ab bc cd"), ("T2", "da ab bc ce")))
     with pytest.raises(RevealedError, match="at most"):
         trips.reweighted(np.full(2, HUGE))
+
+
+# -------------------------------------------------------------------------------- rewards of one's own, episodes
+
+
+class Own:
+    """A reward whose answers pass through `change`."""
+
+    names, n_params = ("x", "y"), K
+
+    def __init__(self, **changes):
+        self.changes = changes
+
+    def answer(self, name, found):
+        return self.changes.get(name, lambda x: x)(found)
+
+    def init(self, seed=None):
+        return self.answer("init", np.zeros(K))
+
+    def value(self, theta):
+        return self.answer("value", FEATURES @ theta)
+
+    def vjp(self, theta, cotangent):
+        return self.answer("vjp", np.einsum("sak,sa->k", FEATURES, cotangent))
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("kind", ODD)
+@pytest.mark.parametrize("answer", ["value", "vjp"])
+def test_rewards_of_ones_own_answer_in_numbers(answer, kind):
+    with pytest.raises(RevealedError):
+        rv.NFXP(Own(**{answer: ODD[kind]}), start=np.zeros(K)).fit(MODEL, demos())
+
+
+def test_a_start_of_ones_own_is_checked():
+    for odd in (np.ma.zeros(K), np.zeros(K, dtype=complex), np.zeros(K + 1), np.full(K, np.nan)):
+        with pytest.raises(RevealedError):
+            rv.NFXP(Own(init=lambda x, odd=odd: odd)).fit(MODEL, demos())
+    assert rv.NFXP(Own()).fit(MODEL, demos()).converged
+
+
+def test_steps_that_are_masked_are_refused():
+    plain = {"observations": np.array([0, 1, 2]), "actions": np.array([0, 1]), "rewards": np.zeros(2)}
+    sizes: dict[str, Any] = {"n_states": 3, "n_actions": 2}
+    assert rv.Demonstrations.from_episodes([plain], **sizes).n_decisions == 2
+    for name, odd in (
+        ("observations", np.ma.array([0, 1, 2], mask=[False, True, False])),
+        ("observations", [0, np.ma.masked, 2]),
+        ("actions", np.ma.array([0, 1])),
+        ("actions", np.array([0, 1], dtype="m8[s]")),
+        ("actions", [True, False]),
+    ):
+        with pytest.raises(RevealedError):
+            rv.Demonstrations.from_episodes([plain | {name: odd}], **sizes)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in HOSTILE if kind != "0-d object"])
+def test_options_of_a_recipe_are_numbers(kind):
+    for name in ("l2", "discount", "max_iter"):
+        with pytest.raises(RevealedError):
+            rv.Recipe(panel=("p.csv",), id="i", time="t", state=("s",), action=("a",), **{name: HOSTILE[kind](2)})

@@ -155,6 +155,8 @@ DOORS: dict[str, Callable[[rv.MDP, rv.Demonstrations], Any]] = {
     "evaluate": lambda mdp, demos: rv.evaluate(by_label(mdp, demos), mdp, TABLE),
     "epic": lambda mdp, demos: rv.metrics.epic(mdp, FRAME, TABLE),
     "starc": lambda mdp, demos: rv.metrics.starc(mdp, FRAME, np.zeros((S, A, S))),
+    "coverage": lambda mdp, demos: rv.metrics.epic(mdp, FRAME, FRAME, np.ones((S, A))),
+    "occupancy": lambda mdp, demos: rv.Chain(mdp, FRAME * 0 + 1 / A).occupancy_from(0, 0),
     "evd": lambda mdp, demos: rv.metrics.evd(mdp, TABLE, FRAME),
     "stochastic evd": lambda mdp, demos: rv.metrics.stochastic_evd(mdp, FRAME, POLICY),
     "population nll": lambda mdp, demos: rv.metrics.population_nll(mdp, FRAME * 0 + 1 / A, POLICY),
@@ -264,6 +266,15 @@ def test_labelled_arrays_are_arrays_and_forget_their_labels_in_every_operation(t
     assert again.state_labels == STATES
     np.testing.assert_array_equal(again, np.asarray(policy))
     assert labelled(policy, rv.MDP(MOVES)) is policy
+
+
+def test_what_a_model_hands_out_it_takes_back():
+    mdp = derived_model().replace(initial={"new": 1.0})
+    demos = rv.simulate(mdp, mdp.uniform_policy(), 3, 3, seed=0, initial=mdp.start())
+    assert demos.n_decisions == 9
+    assert rv.Chain(mdp, mdp.uniform_policy()).occupancy() == pytest.approx(
+        rv.Chain(mdp, mdp.uniform_policy()).occupancy(mdp.start())
+    )
 
 
 def test_an_array_of_one_model_is_brought_into_the_order_of_another():

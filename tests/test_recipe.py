@@ -32,7 +32,9 @@ def trips_recipe(**options) -> Recipe:
 
 
 def by_hand(unseen: str = "infeasible", **options) -> tuple[rv.MDP, rv.Demonstrations]:
-    demos = rv.Demonstrations.from_frame("trips.csv", **files.NAMES)
+    panel = pd.read_csv("trips.csv")
+    orders = {"states": sorted(panel["station"].unique()), "actions": sorted(panel["choice"].unique())}
+    demos = rv.Demonstrations.from_frame("trips.csv", **files.NAMES, **orders)
     return rv.MDP(rv.estimate_transitions(demos, unseen=unseen, **options), discount=0.9), demos
 
 

@@ -286,7 +286,7 @@ def test_parameters_come_in_any_form(city):
         ({"travel_tim": -1.0}, "got 'travel_tim'. Did you mean travel_time?"),
         ([1.0, 2.0], "`params`: expected 3 numbers (travel_time, toll, constant), a dict or Series by name, or a fit"),
         ([1.0, np.nan, 1.0], "got [1.0, nan, 1.0]."),
-        ("fast", "got str."),
+        ("fast", "got str 'fast'."),
     ],
 )
 def test_parameters_that_do_not_fit_are_refused(city, params, message):

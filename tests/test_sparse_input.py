@@ -6,6 +6,7 @@ What could end the interpreter runs in another process.
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -75,7 +76,7 @@ def broken():
     out["dia: offsets twice"] = mutant("dia", offsets=lambda x: np.zeros_like(x))
     out["dia: fewer offsets than rows"] = mutant("dia", offsets=lambda x: x[:1].copy())
     out["dia: offsets of floats"] = mutant("dia", offsets=lambda x: x.astype(float))
-    lil = sp.lil_array(T)
+    lil: Any = sp.lil_array(T)
     lil.rows[2] = [4_000_000]
     out["lil: column beyond the shape"] = lil
     lil = sp.lil_array(T)
@@ -87,7 +88,7 @@ def broken():
     lil = sp.lil_array(T)
     lil.rows = lil.rows[:3]
     out["lil: fewer rows"] = lil
-    dok = sp.dok_array(T)
+    dok: Any = sp.dok_array(T)
     dok._dict[(700_000_000, 1)] = 1.0
     out["dok: row beyond the shape"] = dok
     dok = sp.dok_array(T)
@@ -206,7 +207,8 @@ def test_duplicates_add_up_and_order_does_not_matter():
 
 
 def test_explicit_zeros_small_types_and_spare_room_are_fine():
-    matrix = sp.csr_array((np.array([1, 0, 1], dtype=np.int8), np.array([0, 1, 1]), np.array([0, 2, 3])), shape=(2, 2))
+    parts = np.array([1, 0, 1], dtype=np.int8), np.array([0, 1, 1]), np.array([0, 2, 3])
+    matrix: Any = sp.csr_array(parts, shape=(2, 2))
     assert dense_of(rv.MDP(matrix)).tolist() == [[1, 0], [0, 1]]
     matrix.indices = matrix.indices.astype(np.int16)
     assert dense_of(rv.MDP(matrix)).tolist() == [[1, 0], [0, 1]]
@@ -246,5 +248,6 @@ def test_arrays_of_three_axes_and_of_one():
 
 
 def test_diagonals_outside_the_shape_hold_nothing():
-    matrix = sp.dia_array((np.array([[1.0, 1.0], [5.0, 5.0], [7.0, 7.0]]), [0, 9, -9]), shape=(2, 2))
+    rows, offsets = np.array([[1.0, 1.0], [5.0, 5.0], [7.0, 7.0]]), np.array([0, 9, -9])
+    matrix = sp.dia_array((rows, offsets), shape=(2, 2))
     assert as_dense(matrix).tolist() == [[1, 0], [0, 1]]

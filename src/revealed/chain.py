@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from revealed.checks import is_index, pass_instead, require_flag, require_floats, require_number
+from revealed.checks import pass_instead, require_flag, require_floats, require_number
 from revealed.errors import InvalidDistribution, InvalidInput, SolverFailed, ValueDoesNotExist
 from revealed.gates import floats_of, require_instance
 from revealed.krylov import KrylovSolver
@@ -34,7 +34,7 @@ from revealed.linear_solvers import (
     refine,
 )
 from revealed.mdp import MDP, Floats, require_mdp
-from revealed.naming import pair_in_words, state_in_words
+from revealed.naming import pair_in_words, places, state_in_words
 from revealed.positions import in_order
 from revealed.transitions import can_reach, way_to
 from revealed.voices import arg, either
@@ -268,11 +268,11 @@ class Chain:
             )
         return self.solve_transpose(self.mdp.initial)
 
-    def occupancy_from(self, state: int, action: int) -> Floats:
+    def occupancy_from(self, state: Any, action: Any) -> Floats:
         """Expected discounted visits when (state, action) comes first and π after (theory C3), the first included."""
-        whole = is_index(state) and is_index(action)
-        if not whole or not 0 <= state < self.mdp.n_states or not 0 <= action < self.mdp.n_actions:
-            raise InvalidInput("state, action", "indices of the MDP", f"({state!r}, {action!r})")
+        mdp = self.mdp
+        state = int(places("state", [state], mdp.state_labels, mdp.n_states)[0])
+        action = int(places("action", [action], mdp.action_labels, mdp.n_actions, role="action")[0])
         if not self.mdp.feasible[state, action]:
             raise InvalidInput("state, action", "a feasible pair", f"({state}, {action})")
         row = self.mdp.transitions.matrix[[state * self.mdp.n_actions + action]].toarray().reshape(-1)

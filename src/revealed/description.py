@@ -383,11 +383,21 @@ def _as_time(name: str, value: Any, where: str) -> int | str:
 
 
 def _is_whole(value: Any) -> bool:
-    return isinstance(value, Integral) and not isinstance(value, bool)
+    return isinstance(value, Integral) and not isinstance(value, bool) and _is_plain(value)
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool) and isfinite(value)
+    if not isinstance(value, Real) or isinstance(value, bool) or not _is_plain(value):
+        return False
+    try:
+        return isfinite(value)
+    except OverflowError:  # a whole number beyond all floats
+        return False
+
+
+def _is_plain(value: Any) -> bool:
+    """Python's own int or float, or NumPy's: no fraction, and no duration, which NumPy counts among whole numbers."""
+    return isinstance(value, int | float) or getattr(getattr(value, "dtype", None), "kind", "") in ("i", "u", "f")
 
 
 _EXPECTED = {

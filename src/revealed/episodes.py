@@ -304,6 +304,9 @@ class _Coder:
         self.widths = set() if n is None else {n, n - hidden} - {0, 1}  # of one-hot vectors
 
     def code(self, episode: int, values: Any) -> Ints:
+        if isinstance(values, np.ma.MaskedArray):
+            remedy = "Leave out steps that are masked, or fill them: x.filled(value)."
+            raise InvalidDemonstrations(self.what, "plain arrays", "a masked array", f"episode {episode}", remedy)
         array = values if isinstance(values, np.ndarray) and self.function is None else None
         if array is not None and array.dtype.kind in "iu" and array.size == len(array) and not self.numbered:
             self._require_positions()
@@ -328,7 +331,8 @@ class _Coder:
             return self._index(next(iter(value.values()))) if len(value) == 1 else None
         if isinstance(value, str | tuple) and spell(value) in self.labels:
             return self.labels[spell(value)]
-        array = np.asarray(value) if not isinstance(value, str) else np.zeros(0)
+        plain = not isinstance(value, str | np.ma.MaskedArray)
+        array = np.asarray(value) if plain else np.zeros(0)
         if array.dtype.kind not in "iuf" or array.size == 0 or not np.isfinite(array).all():
             return None
         if array.size == 1 and self.numbered:

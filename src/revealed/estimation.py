@@ -44,7 +44,7 @@ from revealed.optimize import OPTIMIZERS, Iterate, Search, Settings, Trace, is_n
 from revealed.pi_tilde import GivenPolicy, OwnPolicy
 from revealed.positions import labelled
 from revealed.progress import Progress
-from revealed.rewards.base import Reward, align_reward, lift_reward, reward_table
+from revealed.rewards.base import Reward, align_reward, lift_reward, reward_table, start_of
 from revealed.voices import Written, arg, either, named, words
 
 AT_REST, SETTLED = 1e-9, 1e-7  # changes of choice probabilities: at which NPL stops, and which count as settled
@@ -429,7 +429,7 @@ def _require_types(mdp: Any, demos: Any) -> None:
 
 def _as_start(start: Any, reward: Reward) -> Floats:
     if start is None:
-        return np.asarray(reward.init(), dtype=np.float64)
+        return start_of(reward)
     expected = f'a sequence of {reward.n_params} finite numbers, or "ccp"'
     theta = require_floats("start", start, expected, InvalidOption)
     if theta.shape != (reward.n_params,) or not np.isfinite(theta).all():

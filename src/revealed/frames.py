@@ -126,6 +126,8 @@ def to_numpy(column: Any, name: str) -> Column:
     """A column of narwhals as what it holds, to the last digit: whole numbers (objects where some are missing, and
     others too large for floats), floats, truth values, times in UTC, or text as objects, since NumPy's own text would
     lose a NUL at the end."""
+    import narwhals as nw
+
     kind = column.dtype
     try:
         if getattr(kind, "time_zone", None):
@@ -133,8 +135,8 @@ def to_numpy(column: Any, name: str) -> Column:
         if kind.is_integer() and column.null_count() and _beyond(column, EXACT):
             return np.array(column.to_list(), dtype=object)
         found = column.to_numpy()
-        if found.dtype.kind in "UST":
-            return np.array(column.to_list(), dtype=object)
+        if found.dtype.kind in "UST" or (kind in (nw.Categorical, nw.Enum) and column.null_count()):
+            return np.array(column.to_list(), dtype=object)  # Arrow's categories would have labels for missing ones
     except Exception as error:  # a type that NumPy lacks; every library says so in its own way
         raise InvalidInput(f"column {name!r}", "numbers, dates or text", str(column.dtype)) from error
     return found.astype(np.float64) if found.dtype.kind == "f" else found
@@ -221,7 +223,7 @@ def _order_in_parquet(file: str, name: str) -> list[Any] | None:
     except (ArrowException, OSError):  # whoever reads the file will say so
         return None
     schema = one.schema_arrow
-    kind = schema.field(name).type if name in schema.names else None
+    kind = schema.field(name).type if schema.names.count(name) == 1 else None
     if getattr(kind, "ordered", False):
         return _order_in_arrow(one.read_row_group(0, columns=[name]).column(name)) if one.num_row_groups else None
     if kind is not None and _ordered_by_pandas((schema.metadata or {}).get(b"pandas", b"{}"), name):
@@ -329,11 +331,12 @@ def _require_different(argument: str, names: Sequence[str], where: str = "") -> 
     """No column has the name of another; DuckDB takes no notice of small and capital letters."""
     met: dict[str, str] = {}
     for name in filter(None, names):
-        other = met.setdefault(name.lower(), name)
-        if other is not name:
+        other = met.get(name.lower())
+        if other is not None:
             got = f"{name!r} twice" if other == name else f"{other!r} and {name!r}"
             expected = "columns whose names differ, in more than capital letters"
             raise InvalidInput(argument, expected, got + where, remedy="Rename one of them.")
+        met[name.lower()] = name
 
 
 def _relation_over(paths: Any, argument: str) -> Stored:
@@ -492,12 +495,17 @@ _KINDS: tuple[tuple[Any, Any], ...] = (
 
 
 def _of_one_kind(argument: str, values: Column, error: type[InvalidInput], label: bool = False) -> Column:
-    if values.dtype != object:
+    if values.dtype != object and values.dtype.kind in "biufUTM":
         return _of_plain_type(values, label)
+    if values.dtype != object:
+        raise error(argument, "numbers, dates or text", f"values such as {values[0]!s}")
     for kind, dtype in _KINDS:
-        truth = kind == bool | np.bool_
-        if all(isinstance(v, kind) and (truth or not isinstance(v, bool | np.complexfloating)) for v in values):
-            return _without_nul(argument, values, error) if kind is str else _converted(values, kind, dtype, label)
+        truth, none = kind == bool | np.bool_, bool | np.complexfloating | np.timedelta64
+        if all(isinstance(v, kind) and (truth or not isinstance(v, none)) for v in values):
+            try:
+                return _without_nul(argument, values, error) if kind is str else _converted(values, kind, dtype, label)
+            except OverflowError as problem:
+                raise error(argument, "numbers of moderate size", str(problem)) from problem
     odd = next((i for i, v in enumerate(values) if type(v) is not type(values[0])), 0)
     got = f"{type(values[0]).__name__} and {type(values[odd]).__name__}" if odd else type(values[0]).__name__
     raise error(argument, "one kind of values: numbers, dates or text", got, f"row {odd}")

@@ -34,7 +34,9 @@ def require_named_goals(demos: Demonstrations, known: tuple[Any, ...]) -> None:
     if lost:
         i = first_met(steps, np.flatnonzero(np.isin(steps.goal, lost)))
         label = plain(labels[steps.goal[i]])
-        where, remedy = whose(steps, demos.ids, i), near(label, known)
+        used = set(map(spell, labels))
+        where, remedy = whose(steps, demos.ids, i), near(label, [one for one in known if spell(one) not in used])
+        remedy = remedy or "A goal is a state, although nobody decides there: the model must have it."
         raise InvalidDemonstrations("goal", f"a state of the model, one of {listed(known)}", repr(label), where, remedy)
 
 

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from revealed.checks import Bools, Floats, as_floats, as_number, is_count, is_index, require_flag
+from revealed.checks import TRUTH, Bools, Floats, as_floats, as_number, is_count, is_index, require_flag
 from revealed.errors import InvalidInput
 from revealed.gymnasium_trial import Step, try_out
 
@@ -294,7 +294,9 @@ def _read_masks(base: Any, n_states: int, n_actions: int) -> Bools | None:
             answer = ask(s)
         except Exception as problem:
             raise _bad_mask(f"{type(problem).__name__}: {problem}", n_actions, s) from problem
-        row = as_floats(answer)
+        # environments may mix True and 1, which mean the same in a mask
+        listed = isinstance(answer, list | tuple)
+        row = as_floats([int(x) if isinstance(x, TRUTH) else x for x in answer] if listed else answer)
         if row is None or row.shape != (n_actions,) or not np.isin(row, (0.0, 1.0)).all():
             raise _bad_mask(repr(answer), n_actions, s)
         mask[s] = row == 1.0

@@ -297,7 +297,7 @@ class MDP(Placed):
 
     def uniform_policy(self) -> Floats:
         """(S, A): every feasible action alike; zero rows in terminal states."""
-        return self.feasible / np.maximum(self.feasible.sum(axis=1, keepdims=True), 1)
+        return labelled(self.feasible / np.maximum(self.feasible.sum(axis=1, keepdims=True), 1), self)
 
     def start(self, initial: Any = None) -> Floats:
         """(S,) where trajectories begin: `initial` if given, else the MDP's own start distribution, else evenly over

@@ -404,10 +404,11 @@ def _within(mdp: MDP, coverage: Any) -> Any:
     if coverage is None:
         return None
     expected = f"None or weights of shape {mdp.feasible.shape} where trips have goals"
-    table = require_floats("coverage", coverage, expected, InvalidDistribution)
+    given = in_order(mdp, coverage, "coverage", error=InvalidDistribution)
+    table = require_floats("coverage", given, expected, InvalidDistribution)
     if table.shape != mdp.feasible.shape:
         raise InvalidDistribution("coverage", expected, f"shape {table.shape}")
-    return np.where(mdp.feasible, table, 0.0)
+    return labelled(np.where(mdp.feasible, table, 0.0), mdp)
 
 
 def population_nll(mdp: MDP, expert: Any, policy: Any, initial: Any = None) -> float:

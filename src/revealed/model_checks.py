@@ -14,7 +14,7 @@ from revealed.checks import Bools, Floats, Ints, as_list, as_number, remedy_for,
 from revealed.errors import InvalidDiscount, InvalidDistribution, InvalidInput, InvalidMask, InvalidTransitions
 from revealed.gates import is_hashable
 from revealed.labels import Order, columns_of, how_many, is_derived, spell
-from revealed.naming import Names, in_words, never_left, pair_in_words, state_in_words, weights_by_name
+from revealed.naming import A_KERNEL, LED, Names, in_words, never_left, pair_in_words, state_in_words, weights_by_name
 from revealed.positions import in_order
 from revealed.voices import arg, either
 
@@ -133,12 +133,12 @@ _SHARED = either(", or share outcomes between pairs (landing=)", "")
 _UNSEEN = (
     f"Mark them with {either('feasible= or terminal=', '--terminal')}, offer only what was seen "
     f"({arg('unseen', 'infeasible')}), let them stay where they are ({arg('unseen', 'stay')}), smooth "
-    f"({arg('smoothing', 1.0)}, or a kernel over {arg('coordinates')}){_SHARED}. Where a last decision led comes from "
-    f"{arg('next_state')}."
+    f"({arg('smoothing', 1.0)}, or {A_KERNEL}){_SHARED}. Where a last decision led comes from "
+    f"{LED}."
 )
 _NEVER_LEFT = (
     f"Let such pairs stay where they are ({arg('unseen', 'stay')}), tell where last decisions led "
-    f"({arg('next_state')}), take a kernel over {arg('coordinates')}{_SHARED}. States in which nobody decided may be "
+    f"({LED}), take {A_KERNEL}{_SHARED}. States in which nobody decided may be "
     f"ends: {arg('terminal')}, or {arg('unseen', 'infeasible')}."
 )
 

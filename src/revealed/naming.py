@@ -18,11 +18,18 @@ import numpy as np
 from revealed.checks import Ints, as_number, is_index
 from revealed.errors import InvalidDistribution, InvalidInput
 from revealed.labels import Order, columns_of, find, holds_numbers, is_derived, listed, plain, require_declared, spell
+from revealed.voices import arg, either
 
 if TYPE_CHECKING:
     import pandas as pd
 
 Labels = tuple[Any, ...] | None
+
+# where a decision led, and a kernel estimate of transitions: as remedies name them
+LED = f"{arg('next_state')}{either(', an argument of from_frame and from_trajectories', '')}"
+A_KERNEL = either(
+    "a kernel over coordinates=", "a kernel (--kernel 1.0, with --coordinates x,y unless states are bins)"
+)
 
 
 @dataclass(frozen=True)

@@ -247,7 +247,9 @@ class Recipe(Description):
             return linear
         from revealed.rewards.neural import NeuralReward
 
-        return NeuralReward(self._as_features(linear), hidden=self.hidden, seed=self.seed, activation=self.activation)
+        labels = {"state_labels": self.state_labels, "action_labels": self.action_labels}
+        options = {"hidden": self.hidden, "seed": self.seed, "activation": self.activation}
+        return NeuralReward(self._as_features(linear), **options, **labels)
 
     def _linear(self) -> LinearReward:
         """The features of the file, or the centres of the bins; constants alone where there is neither."""
@@ -338,6 +340,7 @@ class Recipe(Description):
             known = demos.state_labels or range(demos.n_states)
             terminal = np.zeros(demos.n_states, dtype=bool)
             terminal[find("--terminal", as_labels(self.terminal, known), known, "--terminal")] = True
+            terminal = labelled(terminal, Names(demos.state_labels, None))
         return MDP(found, discount=self.discount, terminal=terminal)
 
     @property

@@ -148,6 +148,7 @@ def as_coverage(mdp: MDP, coverage: Any) -> Coverage:
     S, A = mdp.feasible.shape
     if coverage is None:
         return Coverage(~mdp.terminal / (~mdp.terminal).sum(), mdp.uniform_policy())
+    coverage = in_order(mdp, coverage, "coverage", ("state", "action", "state"), InvalidDistribution)
     moves = _as_moves(coverage, S, A, "coverage", InvalidDistribution)
     expected = f"weights of shape {(S, A)}, {(S, A, S)}, or sparse {(S * A, S)}"
     if moves is None:

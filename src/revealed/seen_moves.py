@@ -18,7 +18,7 @@ import scipy.sparse as sp
 from revealed.checks import Floats, Ints
 from revealed.demonstrations import Demonstrations
 from revealed.errors import InvalidDemonstrations
-from revealed.naming import never_left, pair_in_words
+from revealed.naming import A_KERNEL, LED, never_left, pair_in_words
 from revealed.tables import sparse_table
 from revealed.transitions import EstimatedTransitions, TransitionSlopes
 from revealed.voices import arg, marked
@@ -159,13 +159,13 @@ class SeenMoves:
         never = np.setdiff1d(states, self.pair // self.n_actions)
         if never.size == 0:
             fill = f"{arg('smoothing', 1.0)}, or {arg('unseen', 'stay')}"
-            return f"Tell where last decisions led ({arg('next_state')}), or fill the pairs: {fill}."
+            return f"Tell where last decisions led ({LED}), or fill the pairs: {fill}."
         return f"{never_left(self, never)} {_NEVER_LEFT}"
 
 
 _NEVER_LEFT = (
-    f"Let them stay there ({arg('unseen', 'stay')}), tell where last decisions led ({arg('next_state')}, with a state "
-    f"of its own for the end), average over nearby states ({arg('coordinates')}), or leave the decisions out: "
+    f"Let them stay there ({arg('unseen', 'stay')}), tell where last decisions led ({LED}, with a state "
+    f"of its own for the end), take {A_KERNEL}, or leave the decisions out: "
     "trajectories may end with a state that has none."
 )
 

@@ -21,6 +21,7 @@ from revealed.kernels import (
     scaled_rows,
 )
 from revealed.labels import find
+from revealed.naming import LED
 from revealed.positions import in_order
 from revealed.seen_moves import Moves, WithoutParameters
 from revealed.transitions.estimated import NO_PAIRS
@@ -94,7 +95,7 @@ class KernelAverages(WithoutParameters):
 
     def _remedy(self, states: Ints) -> str:
         stay = f"let such pairs stay where they are ({arg('unseen', 'stay')})"
-        return f"Tell where last decisions led ({arg('next_state')}), or {stay}."
+        return f"Tell where last decisions led ({LED}), or {stay}."
 
     def filled(self, pairs: Ints) -> str:
         far = int(np.isin(pairs, self._found[1]).sum())

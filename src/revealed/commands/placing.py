@@ -7,6 +7,7 @@ before. A folder or a file that holds something else is not written to unless on
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -58,7 +59,7 @@ def placed(folder: Path, ours: Iterable[str]) -> Iterator[Path]:
     beside = hidden(folder.absolute())
     prepare_folder(beside, "--out")
     try:
-        with as_out():
+        with as_out(beside, folder):
             yield beside
             _put(beside, folder, set(ours))
     except BaseException:
@@ -71,12 +72,13 @@ def placed(folder: Path, ours: Iterable[str]) -> Iterator[Path]:
 
 
 @contextmanager
-def as_out() -> Iterator[None]:
-    """What cannot be written here is what --out names, whatever a function below calls it."""
+def as_out(beside: Path | None = None, folder: Path | None = None) -> Iterator[None]:
+    """What cannot be written here is what --out names, whatever a function below calls it, and where it will be."""
     try:
         yield
     except CannotWrite as error:
-        raise CannotWrite("--out", error.expected, error.got, error.offender, error.remedy) from error
+        got = str(error.got) if beside is None else str(error.got).replace(str(beside), str(folder))
+        raise CannotWrite("--out", error.expected, got, error.offender, error.remedy) from error
     except OSError as error:
         raise CannotWrite("--out", "a folder that can be written", error.strerror or str(error)) from error
 
@@ -175,7 +177,9 @@ def _as_parquet(frame: pd.DataFrame, path: Path) -> bytes:
             connection.from_df(frame.astype(dict.fromkeys(texts, object))).write_parquet(str(beside))
         return beside.read_bytes()
     except duckdb.IOException as error:
-        raise CannotWrite("--out", "a folder that can be written", str(error).splitlines()[0]) from error
+        number = re.search(r'"errno":"(\d+)"', str(error))
+        why = os.strerror(int(number[1])) if number else str(error).splitlines()[0]
+        raise CannotWrite("--out", "a folder that can be written", f"{path}: {why}") from error
     finally:
         beside.unlink(missing_ok=True)
 

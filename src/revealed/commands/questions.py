@@ -20,6 +20,7 @@ from revealed.fit import AnyFit, Fit
 from revealed.frames import read_table
 from revealed.labels import find, near, plain, spell
 from revealed.mdp import MDP
+from revealed.positions import labelled
 from revealed.scenario import find_parameter
 from revealed.typed import as_labels, read_model
 
@@ -119,7 +120,7 @@ def choices_frame(
 def start_at(fit: Fit, label: str) -> Floats:
     """All agents in one state; on a horizon in its first period."""
     at = int(named_states(fit, "--initial", [label])[0])
-    return np.eye(1, fit.mdp.n_states, at).reshape(-1)
+    return labelled(np.eye(1, fit.mdp.n_states, at).reshape(-1), fit.mdp)
 
 
 # counterfactuals
@@ -242,7 +243,7 @@ def write_answer(answer: Counterfactual, fit: Fit, names: Names, folder: Path, h
     own = state_columns(fit, names, states)
     parts = []
     for a in range(fit.mdp.n_actions):
-        numbers = answer.frame("policy", a).reset_index(drop=True)
+        numbers = answer.frame("policy", fit.action_labels[a]).reset_index(drop=True)
         both = pd.concat([own, action_columns(fit, names, np.full(states.size, a)), numbers], axis=1)
         parts.append(both[fit.mdp.feasible[:, a] | answer.after.mdp.feasible[:, a]])
     write_frame(folder / "table.csv", answer_table(answer))
@@ -295,7 +296,7 @@ def _pictures(answer: Counterfactual) -> list[Any]:
         told = f"{shown.size} of {mdp.n_actions} actions, those whose shares change most; policy.csv has all."
         out.append(paragraph(told))
     for a in shown:
-        drawn = answer.plot(action=int(a), title="")
+        drawn = answer.plot(action=mdp.action_labels[a] if mdp.action_labels else int(a), title="")
         make_drawable(drawn)
         label = spell(mdp.action_labels[a]) if mdp.action_labels else f"action {a}"
         words = f"Probability of {label} by state, before and after, with bands"

@@ -42,6 +42,13 @@ class Commands(TyperGroup):
         except typer.Abort:
             say("stopped.")
             sys.exit(INTERRUPTED)
+        except (OSError, MemoryError) as error:  # while help was printed, say
+            line = _about_machine(error)
+            if line is None:
+                raise
+            if line:
+                say(line)
+            sys.exit(MISTAKE)
         sys.exit(status if isinstance(status, int) else WELL)
 
 
@@ -68,8 +75,12 @@ def one_line(arguments: Mapping[str, str] = PANEL) -> Iterator[None]:
     `arguments` are what the command calls arguments of the library that are no flags.
     """
     try:
+        require_memory()
         yield
     except RevealedError as error:
+        if _lacks_memory(error.__cause__ or error.__context__):
+            say(NO_MEMORY)
+            raise typer.Exit(MISTAKE) from None
         say(" ".join(in_flags(error, arguments).split()))
         raise typer.Exit(MISTAKE) from None
     except KeyboardInterrupt:
@@ -91,8 +102,8 @@ def _about_machine(error: Exception) -> str | None:
     if isinstance(error, OSError) and error.errno == errno.EPIPE:
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115
         return ""
-    if isinstance(error, MemoryError) or any(word in text for word in _NO_MEMORY):
-        return "memory ran out. Use a smaller model, fewer bins or fewer --jobs, or a machine with more memory."
+    if _lacks_memory(error):
+        return NO_MEMORY
     if isinstance(error, OSError) and error.errno in (errno.EAGAIN, errno.ENFILE, errno.EMFILE):
         return f"the system has no more processes or files for this program ({error.strerror})."
     if isinstance(error, OSError) and error.errno is not None:
@@ -102,15 +113,42 @@ def _about_machine(error: Exception) -> str | None:
     return None
 
 
+def require_memory() -> None:
+    """Say so where a limit (ulimit -v) leaves no room for the libraries: some of them abort the process, or wait for
+    ever, where they cannot get their memory."""
+    try:
+        import resource
+
+        limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    except ImportError:  # Windows
+        return
+    if limit != resource.RLIM_INFINITY and limit < LEAST_MEMORY:
+        needed = f"{LEAST_MEMORY / 1e9:.1f} GB of address space"
+        say(f"memory is limited to {limit / 1e9:.2g} GB, and the libraries need {needed}: ulimit -v unlimited.")
+        raise typer.Exit(MISTAKE)
+
+
+def _lacks_memory(error: BaseException | None) -> bool:
+    """Whether an error, or one that it was raised from, is that memory ran out."""
+    while error is not None:
+        if isinstance(error, MemoryError) or any(word in str(error) for word in _SAID_OF_MEMORY):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+LEAST_MEMORY = 1_500_000_000  # bytes, measured: reading a small file, a fit and its report
+NO_MEMORY = "memory ran out. Use a smaller model, fewer bins, or a machine with more memory."
 # how libraries below say that there is no memory for another array, thread or module
-_NO_MEMORY = (
+_SAID_OF_MEMORY = (
     "can't start new thread",
-    "Cannot allocate memory",
+    "annot allocate memory",
     "failed to map segment",
     "RESOURCE_EXHAUSTED",
     "Out of Memory Error",
-    "out of memory",
     "Unable to allocate",
+    "bad allocation",
+    "std::bad_alloc",
 )
 
 

@@ -30,6 +30,7 @@ from revealed.goal_checks import have_ways
 from revealed.goal_fit import GoalFit
 from revealed.labels import in_short, spell
 from revealed.mdp import MDP
+from revealed.positions import labelled
 from revealed.rewards.feature_table import column_of, with_entries
 from revealed.rewards.linear import LinearReward
 from revealed.scenario import ANOTHER_MODEL, as_setting
@@ -178,7 +179,8 @@ def without_states(mdp: MDP, closed: Ints) -> MDP:
     shut = np.zeros(mdp.n_states)
     shut[closed] = 1.0
     feasible = mdp.feasible & ~(mdp.transitions.expect(shut) > 0.0)
-    return mdp.replace(feasible=feasible, terminal=mdp.terminal | ~feasible.any(axis=1))
+    terminal = mdp.terminal | ~feasible.any(axis=1)
+    return mdp.replace(feasible=labelled(feasible, mdp), terminal=labelled(terminal, mdp))
 
 
 def _with_attributes(fit: GoalFit, asked: Changes) -> tuple[LinearReward, str]:

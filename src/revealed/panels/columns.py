@@ -135,7 +135,11 @@ def as_times(argument: str, clock: Column) -> Column:
         if bad.size:
             raise not_finite(str(clock[bad[0]]), int(bad[0]), argument)
         require_exact(argument, clock, InvalidDemonstrations)
-    elif clock.dtype.kind not in "iuM":
+    elif clock.dtype.kind == "M":
+        bad = np.flatnonzero(np.abs(clock.astype("datetime64[us]").astype(np.int64)) == np.iinfo(np.int64).max)
+        if bad.size:  # as DuckDB has them
+            raise not_finite("an infinite one", int(bad[0]), argument)
+    elif clock.dtype.kind not in "iu":
         raise no_order(str(clock[0]), 0, argument)
     return clock
 
@@ -217,6 +221,10 @@ def _readings(text: str) -> list[dt.date]:
         with suppress(ValueError):
             found.append(dt.date(year + 2000 * (year < 100), month, day))
     return list(dict.fromkeys(found))
+
+
+def no_values(role: str, n: int, where: str | None) -> InvalidDemonstrations:
+    return InvalidDemonstrations(role, "no missing values", f"{n} missing", where, MISSING_REMEDY)
 
 
 def not_finite(text: str, row: int, argument: str = "time") -> InvalidDemonstrations:
@@ -318,7 +326,10 @@ def index_of_ranks(
     lost = np.flatnonzero(codes < 0)
     if lost.size:
         rank, role, where = first(lost)
-        label, remedy = seen[rank], near(seen[rank], labels)
+        label, used = seen[rank], set(map(spell, seen))
+        remedy = near(label, [one for one in labels if spell(one) not in used])  # not one that the data have, too
+        if remedy is None and role == "goal":
+            remedy = "A goal is a state, although nobody decides there: list it in states=, too."
         raise InvalidDemonstrations(role, f"one of {listed(labels)}", repr(label), where, remedy)
     return labels, codes
 

@@ -17,7 +17,6 @@ from revealed.errors import InvalidDemonstrations, InvalidInput, RevealedError
 from revealed.frames import EXACT, Column, as_label_values, as_plain, require_exact, to_numpy
 from revealed.panels.columns import (
     GAPS_REMEDY,
-    MISSING_REMEDY,
     MONTHS,
     SECONDS,
     Roles,
@@ -27,6 +26,7 @@ from revealed.panels.columns import (
     distinct_rows,
     index_of_ranks,
     no_dates,
+    no_values,
     note_gaps,
     note_only_gaps,
     note_singles,
@@ -130,6 +130,7 @@ class _Count:
         import narwhals as nw
 
         self.roles, self.schema = roles, frame.collect_schema()
+        self._require_numbers()
         width = 1 if roles.bins is not None else len(roles.state)
         self.state = [f"s{j}" for j in range(width)]
         self.action = [f"a{j}" for j in range(len(roles.action))]
@@ -144,6 +145,17 @@ class _Count:
         columns += [] if roles.weight is None else [nw.col(roles.weight).cast(nw.Float64).alias("w")]
         self.base = frame.select(*columns)
 
+    def _require_numbers(self) -> None:
+        """Weights and what bins are made of are numbers."""
+        import narwhals as nw
+
+        names = [] if self.roles.weight is None else [("weight", self.roles.weight)]
+        names += [] if self.roles.bins is None else [("state", n) for n in (*self.roles.state, *self.roles.next_state)]
+        for role, name in names:
+            kind = self.schema[name]
+            if not kind.is_numeric() and kind != nw.Boolean:
+                raise InvalidDemonstrations(role, f"numbers in column {name!r}", f"a column of {kind}")
+
     def _states(self, names: Any, shorts: list[str]) -> list[Any]:
         import narwhals as nw
 
@@ -157,6 +169,9 @@ class _Count:
 
         name, period = self.roles.time, self.roles.period
         t, kind = nw.col(name), self.schema[name]
+        absent = collect(frame.select(_missing(t, kind).sum().alias("n")))["n"][0]
+        if absent:
+            raise no_values("time", int(absent), None)
         if kind.is_float() and self._all(frame, t.is_null() | t.is_nan() | (t.abs() <= EXACT) & (t == t.round())):
             t, kind = nw.when(~t.is_nan()).then(t).cast(nw.Int64), nw.Int64()
         if kind.is_integer():
@@ -208,9 +223,7 @@ class _Count:
             raise InvalidDemonstrations("frame", "at least one row", "no rows")
         for short, role in roles.items():
             if counts[f"no {short}"][0]:
-                where = self._first(tests[short])
-                got = f"{int(counts[f'no {short}'][0])} missing"
-                raise InvalidDemonstrations(role, "no missing values", got, where, MISSING_REMEDY)
+                raise no_values(role, int(counts[f"no {short}"][0]), self._first(tests[short]))
         if self.roles.weight is not None:
             self._require_weights()
         if self.roles.bins is not None:

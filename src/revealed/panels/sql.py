@@ -10,18 +10,16 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from revealed.errors import InvalidDemonstrations
 from revealed.frames import Column, Stored, as_plain, fetch, kind_of, labelled
 from revealed.panels.columns import (
-    MISSING_REMEDY,
     MONTHS,
     SECONDS,
     Roles,
     no_dates,
     no_id,
     no_order,
+    no_values,
     not_finite,
     too_large,
 )
@@ -124,6 +122,7 @@ class Source:
         """Times as `in_periods` makes them."""
         name, period = self.roles.time, self.roles.period
         t, kind = quoted(name), self.types[name]
+        self._require_present(f"{t} IS NULL" + (f" OR isnan({t})" if kind in REAL else ""))
         if kind == "varchar":
             t, kind = self._dates(name), "timestamp"
         elif kind in REAL or kind == "timestamp":
@@ -177,6 +176,12 @@ class Source:
         for bad, complaint in tests:
             self._refuse_first(t, bad, complaint)
 
+    def _require_present(self, missing: str) -> None:
+        """No time is missing: asked before it is asked what they are."""
+        n = int(self.fetch(f"SELECT count(*) AS n {FROM} WHERE {missing}")["n"][0])
+        if n:
+            self._refuse_first("1", missing, lambda _, row: no_values("time", n, f"row {row}"))
+
     def _refuse_first(self, x: str, bad: str, complaint: Callable[[str, int], InvalidDemonstrations]) -> None:
         """Complain about the first row, if there is one, for which a test holds."""
         rows = f"SELECT row_number() OVER () - 1 AS r, {x} AS x, {bad} AS bad {FROM}"
@@ -226,8 +231,7 @@ class Source:
         found = self.fetch(f"SELECT {counts} FROM {self.base}")
         for short, test in absent.items():
             if found[short][0]:
-                got, where = f"{int(found[short][0])} missing", f"row {self.first_row(test)}"
-                raise InvalidDemonstrations(self.role_of(short), "no missing values", got, where, MISSING_REMEDY)
+                raise no_values(self.role_of(short), int(found[short][0]), f"row {self.first_row(test)}")
         if self.roles.weight is not None:
             self._require_weights()
 
@@ -252,4 +256,4 @@ def label(name: str) -> str:
 
 def as_ids(values: Column) -> Column:
     """Ids as they are kept, in order."""
-    return as_plain("id", values, InvalidDemonstrations) if values.dtype == object else np.asarray(values)
+    return as_plain("id", values, InvalidDemonstrations) if values.size else values

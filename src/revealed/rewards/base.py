@@ -13,7 +13,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from revealed.checks import Bools, as_list, require_floats
+from revealed.checks import Bools, as_list, require_floats, shown
 from revealed.errors import InvalidReward
 from revealed.gates import floats_of
 from revealed.labels import is_derived, require_declared, spell
@@ -204,8 +204,8 @@ def lift_reward(reward: Reward, mdp: MDP) -> Reward:
     The fit is judged from the table at the reward's own start, whose shape says everything. Features that are not
     finite are an error where something can be chosen.
     """
-    start = reward.init()
-    shape = np.shape(reward.value(start))
+    start = start_of(reward)
+    shape = _shape_of(reward.value(start))
     if shape in ((mdp.n_states, 1), (mdp.n_states, mdp.n_actions)):
         _require_vjp(reward, start, mdp.n_states, mdp.n_actions)
         require_defined(reward, mdp)
@@ -227,13 +227,32 @@ def lift_reward(reward: Reward, mdp: MDP) -> Reward:
     )
 
 
+def start_of(reward: Reward) -> Floats:
+    """The reward's own start (K,), checked."""
+    given, expected = reward.init(), f"{reward.n_params} finite numbers, one per parameter"
+    theta = require_floats("reward.init", given, expected, InvalidReward)
+    if theta.shape != (reward.n_params,) or not np.isfinite(theta).all():
+        raise InvalidReward("reward.init", expected, shown(given))
+    return theta
+
+
+def _shape_of(table: Any) -> tuple[int, ...]:
+    """The shape of a table of numbers; it may lie on a device, from which it is not fetched."""
+    kind = getattr(getattr(table, "dtype", None), "kind", "")
+    if kind in ("i", "u", "f") and not isinstance(table, np.ma.MaskedArray):
+        return np.shape(table)
+    return require_floats("reward.value", table, "an (S, 1) or (S, A) array of numbers", InvalidReward).shape
+
+
 def _require_vjp(reward: Reward, start: Floats, n_states: int, n_actions: int) -> None:
     """A vjp of the wrong shape, or of NaN at pairs that nobody is offered, would surface deep in a search: ask once."""
-    pulled = np.asarray(reward.vjp(start, np.zeros((n_states, n_actions))))
+    expected = f"{reward.n_params} numbers, one per parameter"
+    given = reward.vjp(start, np.zeros((n_states, n_actions)))
+    pulled = require_floats("reward.vjp", given, expected, InvalidReward)
     if pulled.shape != (reward.n_params,):
         got = f"shape {pulled.shape}"
         raise InvalidReward("reward.vjp", f"shape ({reward.n_params},), one number per parameter", got)
-    if pulled.dtype.kind == "f" and not np.isfinite(pulled).all():
+    if not np.isfinite(pulled).all():
         remedy = "Put zeros where features are NaN, at infeasible pairs and in terminal states."
         raise InvalidReward(
             "reward.vjp", "zeros for a cotangent of zeros", pulled[~np.isfinite(pulled)][0], None, remedy

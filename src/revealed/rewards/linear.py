@@ -240,9 +240,9 @@ def labels_of_rows(features: Any) -> Labels | None:
     return None if index is None or callable(index) or not hasattr(features, "columns") else keys_of(index, None)
 
 
-def as_row_labels(labels: Any, n: int) -> Labels:
+def as_row_labels(labels: Any, n: int, what: str = "state") -> Labels:
     """Labels that differ, one for each row of features."""
-    return _as_labels(labels, n)
+    return _as_labels(labels, n, what)
 
 
 def aligned_rows(features: Any, own: Labels, wanted: Sequence[Any], feasible: Bools | None = None) -> tuple[Any, str]:
@@ -297,11 +297,11 @@ def _as_matrix(features: Any, n_actions: int | None) -> tuple[Any, int, int]:
     return _csr(features), features.shape[0] // int(n_actions), int(n_actions)
 
 
-def _as_labels(labels: Any, n: int) -> Labels:
+def _as_labels(labels: Any, n: int, what: str = "state") -> Labels:
     given = None if isinstance(labels, str) else as_list(labels)
     if given is None or len(given) != n:
-        raise InvalidReward("state_labels", f"{n} labels, one per state", repr(labels)[:60])
-    require_once("state_labels", "state", given)
+        raise InvalidReward(f"{what}_labels", f"{n} labels, one per {what}", repr(labels)[:60])
+    require_once(f"{what}_labels", what, given)
     return tuple(plain(label) for label in given)
 
 

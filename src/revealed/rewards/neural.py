@@ -24,6 +24,7 @@ from revealed.checks import (
 )
 from revealed.errors import InvalidOption, InvalidReward
 from revealed.gates import require_function, require_memory
+from revealed.labels import find
 from revealed.mdp import Floats
 from revealed.rewards.base import as_cotangent, as_features, as_theta, check_names, sum_actions
 from revealed.rewards.holes import Holes, find_holes, holes_at, holes_in, mask_holes
@@ -167,7 +168,8 @@ class NeuralReward(JaxReward):
     offsets of features matter. `standardize=False` takes them as they are, a pair (center, scale) those numbers
     instead; `center` and `scale` say what was done. `with_features` is the same network elsewhere.
 
-    The index of a data frame, or `state_labels`, names the states of the rows, which are then matched by label.
+    The index of a data frame, or `state_labels`, names the states of the rows, which are then matched by label; so do
+    `action_labels` for features of pairs.
 
     Unless `l2` is set, weights are estimated with the penalty `usual_l2(n)` for n decisions: without one the likelihood
     of a network has no maximum worth the name, and weights run away.
@@ -184,6 +186,7 @@ class NeuralReward(JaxReward):
         activation: str = "tanh",
         standardize: Any = True,
         state_labels: Sequence[Any] | None = None,
+        action_labels: Sequence[Any] | None = None,
     ) -> None:
         import jax
 
@@ -193,6 +196,8 @@ class NeuralReward(JaxReward):
         labels = labels_of_rows(features) if state_labels is None else state_labels
         X = as_features(features)
         self.state_labels = None if labels is None else as_row_labels(labels, len(X))
+        paired = action_labels is not None and X.ndim == 3
+        self.action_labels = as_row_labels(action_labels, X.shape[1], "action") if paired else None
         layers = as_list(hidden)
         if layers is None or not all(is_count(n) for n in layers):
             raise InvalidReward("hidden", "layer sizes that are whole numbers, at least 1", repr(hidden))
@@ -248,10 +253,14 @@ class NeuralReward(JaxReward):
         self, state_labels: Sequence[Any], action_labels: Sequence[Any] | None = None, feasible: Any = None
     ) -> NeuralReward:
         """The same network on the rows of these states, in this order, where rows have labels."""
-        if self.state_labels is None or self.state_labels == tuple(state_labels):
+        actions = self.action_labels if self.action_labels is None else tuple(action_labels or self.action_labels)
+        if self.state_labels is None or (self.state_labels, self.action_labels) == (tuple(state_labels), actions):
             return self
         rows, left_out = aligned_rows(self.features, self.state_labels, state_labels, feasible)
-        other = NeuralReward(rows, self.hidden, self.seed, self.activation, self.standardize, tuple(state_labels))
+        if self.action_labels is not None and actions is not None:
+            rows = rows[:, find("action_labels", actions, self.action_labels, "action", InvalidReward)]
+        options = self.hidden, self.seed, self.activation, self.standardize
+        other = NeuralReward(rows, *options, tuple(state_labels), actions)
         other.left_out = left_out
         return other
 
@@ -261,8 +270,8 @@ class NeuralReward(JaxReward):
         self._gone = mask_holes(self.holes, (len(scaled), self._columns))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        made_of = (self.features, self.hidden, self.seed, self.activation, self.standardize, self.state_labels)
-        return NeuralReward, made_of
+        options = self.hidden, self.seed, self.activation, self.standardize
+        return NeuralReward, (self.features, *options, self.state_labels, self.action_labels)
 
     def init(self, seed: int | None = None) -> Floats:
         if not is_seed(seed):

@@ -1,0 +1,317 @@
+"""A remedy that a message names works: the mistake is made, the message read, its remedy followed to the letter."""
+
+import re
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import revealed as rv
+import trips as files
+from models import random_mdp
+from revealed.errors import RevealedError
+from shell import here, one_line
+
+TRIPS = ("trips.csv", *files.FLAGS, "--discount", "0.9")
+SHOPS = (*TRIPS, "--features", "stations.csv", "--columns", "shops")
+THIN = ("thin.csv", *files.FLAGS, "--discount", "0.9", "--features", "stations.csv", "--columns", "shops")
+LINE = ("--id", "i", "--time", "t", "--state", "s", "--action", "a", "--goal", "g", "--discount", "0.9")
+BUSES = ("buses.csv", "--id", "bus", "--time", "month", "--action", "decision", "--constants", "--discount", "0.9")
+
+
+def line() -> pd.DataFrame:
+    """Walks along four places to a fifth, in which nobody decides."""
+    rng, rows = np.random.default_rng(0), []
+    for i in range(30):
+        s, t = int(rng.integers(0, 4)), 0
+        while s < 4:
+            step = 1 if rng.random() < 0.8 or s == 0 else -1
+            rows.append((i, t, f"place{s}", "on" if step > 0 else "back", f"place{s + step}", "place4"))
+            s, t = s + step, t + 1
+    return pd.DataFrame(rows, columns=["i", "t", "s", "a", "s2", "g"])
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    folder = files.write(tmp_path_factory.mktemp("remedies"))
+    trips = files.trips()
+    thin = trips[(trips["station"] != "zoo") | (trips["choice"] != "stay")]
+    thin = thin[(thin["station"] != "zoo") | (thin["choice"] != "on")]
+    thin.to_csv(folder / "thin.csv", index=False)
+    trips[trips["t"] != 5].to_csv(folder / "gaps.csv", index=False)
+    files.stations().iloc[:-1].to_csv(folder / "five.csv", index=False)
+    files.stations().rename(columns={"station": "place"}).to_csv(folder / "places.csv", index=False)
+    line().to_csv(folder / "line.csv", index=False)
+    numbers = line().replace({f"place{k}": k for k in range(5)}).astype({"s": int, "g": int, "s2": int})
+    (numbers.assign(**{name: numbers[name] * 10 for name in ("s", "s2", "g")})).to_csv(folder / "tens.csv", index=False)
+    pd.DataFrame({"s": [0, 10, 20, 30], "x": [0.0, 1.0, 0.5, 2.0]}).to_csv(folder / "four.csv", index=False)
+    pd.DataFrame({"s": [0, 10, 20, 30, 40], "x": [0.0, 1.0, 0.5, 2.0, 0.0]}).to_csv(
+        folder / "five_tens.csv", index=False
+    )
+    features = pd.DataFrame({"s": [f"place{k}" for k in range(4)], "x": [0.0, 1.0, 0.5, 2.0]})
+    features.to_csv(folder / "line_features.csv", index=False)
+    (folder / "mine").mkdir()
+    (folder / "mine" / "thesis.txt").write_text("years")
+    (folder / "there.csv").write_text("years")
+    (folder / "no_id.toml").write_text('panel = "trips.csv"\ntime = "t"\nstate = "station"\naction = "choice"\n')
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def inside(data, monkeypatch):
+    monkeypatch.chdir(data)
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setattr("revealed.fit_report.write_fit_report", lambda fit, path, **_: path.write_text(fit.method))
+
+
+@pytest.fixture(scope="module")
+def fitted(data):
+    """Fits to be asked, made by the command."""
+    import os
+
+    before = os.getcwd()
+    os.chdir(data)
+    try:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("revealed.fit_report.write_fit_report", lambda fit, path, **_: path.write_text(fit.method))
+            assert here("fit", *SHOPS, "--out", "shops").exit_code == 0
+            to = ("--next-state", "s2", "--features", "line_features.csv", "--out", "to")
+            assert here("fit", "line.csv", *LINE, *to).exit_code == 0
+    finally:
+        os.chdir(before)
+
+
+# what is typed, what the message says, and what is typed in its place
+CASES: dict[str, tuple[tuple[Any, ...], str, tuple[Any, ...]]] = {
+    "gaps": (("fit", "gaps.csv", *SHOPS[1:], "--gaps", "error"), "let --gaps break", ("fit", "gaps.csv", *SHOPS[1:])),
+    "unseen: only what was seen": (
+        ("fit", *THIN, "--unseen", "error"),
+        "--unseen infeasible",
+        ("fit", *THIN, "--unseen", "infeasible"),
+    ),
+    "unseen: stay": (("fit", *THIN, "--unseen", "error"), "--unseen stay", ("fit", *THIN, "--unseen", "stay")),
+    "unseen: smoothing": (
+        ("fit", *THIN, "--unseen", "error"),
+        "--smoothing 1.0",
+        ("fit", *THIN, "--unseen", "error", "--smoothing", "1.0"),
+    ),
+    "unseen: a kernel": (
+        ("fit", *THIN, "--unseen", "error"),
+        "--kernel 1.0, with --coordinates x,y",
+        ("fit", *THIN, "--unseen", "error", "--kernel", "1.0", "--coordinates", "x,y"),
+    ),
+    "unseen: an end": (
+        ("fit", "line.csv", *LINE[:-4], "--discount", "0.9", "--constants", "--unseen", "error", "--next-state", "s2"),
+        "--terminal",
+        ("fit", "line.csv", *LINE[:-4], "--discount", "0.9", "--constants", "--terminal", "place4")
+        + ("--next-state", "s2", "--unseen", "infeasible"),
+    ),
+    "a kernel without places": (
+        ("fit", *SHOPS, "--kernel", "1"),
+        "Name the columns of the features file with --coordinates x,y",
+        ("fit", *SHOPS, "--kernel", "1", "--coordinates", "x,y"),
+    ),
+    "a state without features": (
+        ("fit", *TRIPS, "--features", "five.csv", "--columns", "shops"),
+        "Add a row",
+        ("fit", *SHOPS),
+    ),
+    "a goal without features": (
+        ("fit", "tens.csv", *LINE, "--next-state", "s2", "--features", "four.csv"),
+        "Add a row",
+        ("fit", "tens.csv", *LINE, "--next-state", "s2", "--features", "five_tens.csv"),
+    ),
+    "states called otherwise": (
+        ("fit", *TRIPS, "--features", "places.csv", "--columns", "shops"),
+        "--feature-state place",
+        ("fit", *TRIPS, "--features", "places.csv", "--columns", "shops", "--feature-state", "place"),
+    ),
+    "no features": (("fit", *TRIPS), "--reward tabular", ("fit", *TRIPS, "--reward", "tabular", "--l2", "0.1")),
+    "no features but a file": (("fit", *TRIPS), "Give --features FILE", ("fit", *SHOPS)),
+    "bins of another column": (
+        ("fit", *BUSES, "--state", "bus", "--bins", "miles=3"),
+        "Name it as --state, too",
+        ("fit", *BUSES, "--state", "miles", "--bins", "miles=3", "--unseen", "stay", "--period", "month"),
+    ),
+    "smoothed transitions of a table": (
+        ("fit", *SHOPS, "--transitions", "moves.csv", "--smoothing", "1"),
+        "Leave --transitions out",
+        ("fit", *SHOPS, "--smoothing", "1"),
+    ),
+    "a slip of a flag": (("fit", *TRIPS, "--featurs", "stations.csv"), "--features", ("fit", *SHOPS)),
+    "a slip of a column": (
+        ("fit", *TRIPS, "--features", "stations.csv", "--columns", "shop"),
+        "Did you mean shops",
+        ("fit", *SHOPS),
+    ),
+    "replications of no bootstrap": (
+        ("fit", *SHOPS, "--reps", "3"),
+        "--errors bootstrap",
+        ("fit", *SHOPS, "--reps", "3", "--errors", "bootstrap"),
+    ),
+    "updates of no NPL": (
+        ("fit", *SHOPS, "--updates", "3"),
+        "--method npl",
+        ("fit", *SHOPS, "--updates", "3", "--method", "npl"),
+    ),
+    "a folder of other things": (
+        ("fit", *SHOPS, "--out", "mine"),
+        "Or add --force",
+        ("fit", *SHOPS, "--out", "mine", "--force"),
+    ),
+    "a file that is there": (
+        ("predict", "shops", "--out", "there.csv"),
+        "Or add --force",
+        ("predict", "shops", "--out", "there.csv", "--force"),
+    ),
+    "no id": (
+        ("fit", "--config", "no_id.toml"),
+        "--id",
+        ("fit", "--config", "no_id.toml", "--id", "rider", *SHOPS[-6:]),
+    ),
+    "a state that nobody knows": (
+        ("predict", "shops", "--state", "parc"),
+        "Did you mean park",
+        ("predict", "shops", "--state", "park"),
+    ),
+    "nothing changes": (
+        ("counterfactual", "shops"),
+        "As in --set RC=12, --discount 0.9",
+        ("counterfactual", "shops", "--discount", "0.8", "--bands", "none"),
+    ),
+    "no goal": (("predict", "to"), "As in --goal place4", ("predict", "to", "--goal", "place4")),
+    "a parameter that nobody knows": (
+        ("counterfactual", "shops", "--set", "shop=1"),
+        "Did you mean shops",
+        ("counterfactual", "shops", "--set", "shops=1", "--bands", "none"),
+    ),
+}
+
+
+@pytest.mark.usefixtures("fitted")
+@pytest.mark.parametrize("name", CASES)
+def test_a_remedy_of_the_command_line_works(name):
+    typed, said, instead = CASES[name]
+    done = here(*typed)
+    assert done.exit_code == 1
+    assert said in one_line(done)
+    again = here(*instead)
+    assert again.exit_code == 0, again.stderr
+    assert again.stdout
+
+
+TWO = random_mdp(3, 2, seed=0)
+PANEL = pd.DataFrame({"i": [0, 0, 1, 1], "t": [0, 1, 0, 1], "s": ["a", "b", "a", "b"], "d": ["x", "y", "x", "x"]})
+GOALS = line().drop(columns="s2")
+ROLES: dict[str, Any] = {"id": "i", "time": "t", "state": "s", "action": "d"}
+PAIRS: list[Any] = [([0, 1, 2], [0, 1, 1]), ([2, 0], [0, 1])]
+
+
+def read(**more: Any) -> rv.Demonstrations:
+    return rv.Demonstrations.from_frame(PANEL, **ROLES, **more)
+
+
+def heading(**more: Any) -> rv.Demonstrations:
+    return rv.Demonstrations.from_frame(GOALS, id="i", time="t", state="s", action="a", goal="g", **more)
+
+
+def led_to(**more: Any) -> Any:
+    demos = rv.Demonstrations.from_trajectories([([0, 1], [0, 1]), ([1, 0], [0, 1])], 2, 2, **more)
+    return rv.MDP(rv.estimate_transitions(demos))
+
+
+LIBRARY: dict[str, tuple[Any, str, Any]] = {
+    "a goal that states= does not list": (
+        lambda: heading(states=["place0", "place1", "place2", "place3"]),
+        r"A goal is a state, although nobody decides there: list it in states=, too",
+        lambda: heading(states=["place0", "place1", "place2", "place3", "place4"]),
+    ),
+    "a label with a slip": (
+        lambda: read(states=["a", "bb"]),
+        "Did you mean bb",
+        lambda: read(states=["a", "b"]),
+    ),
+    "last decisions whose end was not seen": (
+        led_to,
+        r"next_state=, an argument of from_frame and from_trajectories",
+        lambda: led_to(next_state=[0, 1]),
+    ),
+    "single steps": (
+        lambda: rv.Demonstrations.from_trajectories([[(0, 0), (1, 1), (2, 0)]], 3, 2),
+        r"tuple\(zip\(\*steps\)\)",
+        lambda: rv.Demonstrations.from_trajectories([tuple(zip((0, 0), (1, 1), (2, 0), strict=True))], 3, 2),
+    ),
+    "rows that do not sum to one": (
+        lambda: rv.MDP(np.full((2, 1, 2), 0.50001)),
+        "Divide the rows by their sums",
+        lambda: rv.MDP(np.full((2, 1, 2), 0.50001) / 1.00002),
+    ),
+    "a start that does not sum to one": (
+        lambda: TWO.replace(initial=[1.0, 1.0, 1.0]),
+        "Divide by the sum",
+        lambda: TWO.replace(initial=np.ones(3) / 3),
+    ),
+    "indices for a mask": (
+        lambda: TWO.replace(terminal=[2]),
+        r"np\.isin\(np\.arange\(3\), indices\)",
+        lambda: TWO.replace(terminal=np.isin(np.arange(3), [2])),
+    ),
+    "a model and data swapped": (
+        lambda: rv.NFXP(rv.TabularReward(3), l2=0.1).fit(rv.Demonstrations.from_trajectories(PAIRS, 3, 2), TWO),
+        r"They are swapped: fit\(mdp, demonstrations\)",
+        lambda: rv.NFXP(rv.TabularReward(3), l2=0.1).fit(TWO, rv.Demonstrations.from_trajectories(PAIRS, 3, 2)),
+    ),
+    "features for a reward": (
+        lambda: rv.NFXP(np.eye(3)),
+        r"rv\.LinearReward\(features\)",
+        lambda: rv.NFXP(rv.LinearReward(np.eye(3))),
+    ),
+    "a horizon that is too short": (
+        lambda: rv.NFXP(rv.TabularReward(3), l2=0.1).fit(
+            TWO.unroll(2), rv.Demonstrations.from_trajectories(PAIRS, 3, 2)
+        ),
+        r"mdp\.base\.unroll\(3\)",
+        lambda: rv.NFXP(rv.TabularReward(3), l2=0.1).fit(
+            TWO.unroll(3), rv.Demonstrations.from_trajectories(PAIRS, 3, 2)
+        ),
+    ),
+    "an option with a slip": (
+        lambda: rv.NFXP(rv.TabularReward(3), max_itr=5),
+        "Did you mean max_iter",
+        lambda: rv.NFXP(rv.TabularReward(3), max_iter=5),
+    ),
+    "too few states": (
+        lambda: rv.CCP(rv.TabularReward(3), l2=0.1).fit(
+            TWO, rv.Demonstrations.from_trajectories([([0, 1], [0, 1])], 2, 2)
+        ),
+        "n_states=",
+        lambda: rv.CCP(rv.TabularReward(3), l2=0.1).fit(
+            TWO, rv.Demonstrations.from_trajectories([([0, 1], [0, 1])], 3, 2)
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LIBRARY)
+def test_a_remedy_of_the_library_works(name):
+    mistake, said, instead = LIBRARY[name]
+    with pytest.raises(RevealedError) as told:
+        mistake()
+    assert re.search(said, str(told.value)), str(told.value)
+    assert instead() is not None
+
+
+def test_no_label_that_the_data_have_themselves_is_proposed_for_another():
+    """A goal in which nobody decides looks like its neighbours: none of them is meant."""
+    with pytest.raises(RevealedError) as told:
+        heading(states=["place0", "place1", "place2", "place3"])
+    assert "Did you mean" not in str(told.value)
+    demos = heading()
+    states = ["place0", "place1", "place2", "place3", "plaza4"]
+    mdp = rv.MDP(np.full((5, 2, 5), 0.2), state_labels=states, action_labels=["on", "back"])
+    with pytest.raises(RevealedError, match="Did you mean plaza4"):
+        rv.CCP(rv.TabularReward(5), l2=0.1).fit(mdp, demos)
+    few = rv.MDP(np.full((4, 2, 4), 0.25), state_labels=states[:4], action_labels=["on", "back"])
+    with pytest.raises(RevealedError, match="A goal is a state, although nobody decides there"):
+        rv.CCP(rv.TabularReward(4), l2=0.1).fit(few, demos)
