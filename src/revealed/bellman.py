@@ -415,7 +415,7 @@ def as_reward(mdp: MDP, reward: Any, name: str = "reward", largest: float = sys.
 
 def whole_reward(mdp: MDP, reward: Any, name: str = "reward", largest: float = sys.float_info.max) -> Floats:
     """(S, A): the same with what was given for infeasible pairs, which another model may offer."""
-    if hasattr(reward, "reward_on") and not isinstance(reward, type):
+    if callable(getattr(reward, "reward_on", None)) and not isinstance(reward, type):
         reward = reward.reward_on(mdp)
     remedy = pass_instead(reward, "reward", "true_reward")
     reward = in_order(mdp, reward, name, error=InvalidReward)

@@ -18,7 +18,7 @@ import numpy as np
 from revealed.checks import Floats, Ints, as_list, is_index, require_count, require_floats, require_option
 from revealed.errors import InvalidInput, InvalidOption
 from revealed.frames import require_column
-from revealed.gates import require_instance, require_list
+from revealed.gates import require_instance, require_list, require_text
 from revealed.labels import find
 from revealed.numeric_columns import NumericColumn, numeric_columns, sql_count, sql_float, sql_number
 from revealed.voices import either
@@ -122,6 +122,7 @@ class Bins:
 
     def sql_of_labels(self, name: str) -> str:
         """As `sql`, of a column that holds labels of these bins."""
+        require_text("name", name, "the name of a column")
         known = ", ".join(map(sql_text, self.labels))
         return (
             f"CASE WHEN {quoted(name)} IS NOT NULL THEN coalesce(list_position([{known}], {quoted(name)}), 0) - 1 END"

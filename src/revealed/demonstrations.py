@@ -16,6 +16,7 @@ import scipy.sparse as sp
 
 from revealed.checks import as_number, remedy_for, require_floats, shown
 from revealed.errors import InvalidDemonstrations, InvalidInput
+from revealed.gates import require_instance
 from revealed.goal_steps import Trips, n_goals, require_arrival
 from revealed.labels import with_columns
 from revealed.mdp import MDP, Floats, require_mdp
@@ -61,6 +62,9 @@ class Demonstrations(Trips):
     numbered: tuple[str, ...] = field(repr=False, default=())  # roles of columns of whole numbers, which may be labels
 
     def __post_init__(self) -> None:
+        made_by = "Use from_frame, from_trajectories, from_episodes or from_counts."
+        require_instance("by_agent", self.by_agent, sp.csr_array, "a sparse array (N, S*A)", made_by)
+        require_instance("starts", self.starts, np.ndarray, "an array (S,)", made_by)
         require_countable("counts", self.by_agent.data)
         require_countable("starts", self.starts)
 

@@ -99,7 +99,8 @@ class Kernel:
             return f"bandwidth={self._given(1.0):g}"
         if self.features is None and borrow_features(reward) is None:
             return "Scott's bandwidth"
-        return f"Scott's bandwidth={self._width(self._scaled(mdp, reward), _counts(mdp, counts)):.3g}"
+        visits = _counts(mdp, counts)
+        return f"Scott's bandwidth={self._width(self._scaled(mdp, reward), visits):.3g}"
 
     def _scaled(self, mdp: MDP, reward: Reward | None) -> Floats:
         """(S, K): features of states in units of their spread, less those that are constant. What has none, where

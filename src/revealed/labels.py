@@ -134,10 +134,9 @@ def _spelled(value: Any) -> str:
 
 
 def _text(value: Any) -> str:
-    try:
-        return str(value)
-    except (TypeError, ValueError, IndexError):  # a matrix in pieces cannot be printed, and is no label
+    if hasattr(value, "toarray"):  # a sparse matrix is no label, and to print one whose parts do not fit may crash
         return object.__repr__(value)
+    return str(value)
 
 
 def listed(known: Sequence[Any]) -> str:

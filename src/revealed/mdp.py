@@ -430,6 +430,7 @@ class MDP(Placed):
         """The same model with states and actions in the order of another, where both have labels and these are the
         same but for their order; the model as it is where they stand in that order, or one of the two has no labels.
         Transitions that were estimated are then T as it is."""
+        require_mdp(other, "other")
         model, known = self.base or self, other.base or other
         s = reordering(model.state_labels, known.state_labels)
         a = reordering(model.action_labels, known.action_labels)

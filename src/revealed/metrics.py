@@ -26,6 +26,7 @@ from revealed.checks import as_floats, pass_instead, require_floats, require_opt
 from revealed.demonstrations import Demonstrations
 from revealed.errors import InvalidDemonstrations, InvalidDistribution, InvalidInput
 from revealed.fit import AnyFit
+from revealed.gates import require_instance, require_list
 from revealed.goal_fit import GoalFit
 from revealed.goal_values import GoalValues
 from revealed.hard_bellman import HardOptimum, solve_hard
@@ -56,6 +57,8 @@ class Scores(dict[str, float], Printed):
     def __init__(
         self, scores: dict[str, float], starts: str, initial: Floats | None = None, notes: Sequence[str] = ()
     ) -> None:
+        require_instance("scores", scores, dict, "a dict from names to numbers")
+        notes = require_list("notes", notes, "a list of texts")
         super().__init__(scores)
         self.starts, self.initial, self.notes = starts, initial, tuple(notes)
 

@@ -89,12 +89,11 @@ def indices(
     argument: str, wanted: Sequence[Any], n: int, error: type[InvalidInput] = InvalidInput, labels: Labels = None
 ) -> Ints:
     """Whole numbers that are positions, whatever labels there are."""
-    index = np.array(wanted, dtype=np.intp) if len(wanted) else np.zeros(0, dtype=np.intp)
-    bad = np.flatnonzero((index < 0) | (index >= n))
-    if bad.size:
+    bad = next((one for one in wanted if not 0 <= one < n), None)  # before NumPy: it may be beyond its numbers
+    if bad is not None:
         known = "" if labels is None else f"one of {listed(labels)}, or "
-        raise error(argument, f"{known}indices in 0…{n - 1}", wanted[int(bad[0])])
-    return index
+        raise error(argument, f"{known}indices in 0…{n - 1}", bad)
+    return np.array(wanted, dtype=np.intp)
 
 
 def indices_or_labels(argument: str, wanted: Sequence[Any], labels: Labels, n: int) -> Ints:
@@ -147,7 +146,7 @@ def _as_named(argument: str, given: Any, labels: Labels, n: int) -> dict[Any, An
     if isinstance(given, Mapping):
         return dict(given)
     own = getattr(given, "state_labels", None)
-    if own is not None and np.shape(given) == (len(own),):  # an array of a fit or solution
+    if isinstance(own, tuple) and np.shape(given) == (len(own),):  # an array of a fit or solution
         return dict(zip(map(plain, own), given.tolist(), strict=True))
     index: Any = getattr(given, "index", None)
     if index is None or callable(index) or not hasattr(given, "to_numpy") or np.ndim(given) != 1:

@@ -40,6 +40,8 @@ def as_counts(counts: Any) -> Floats:
 
 def require_countable(argument: str, numbers: Floats) -> None:
     """Numbers >= 0 that may be added up and multiplied with log-probabilities without leaving float64."""
+    if numbers.dtype.kind not in "biuf":
+        raise InvalidDemonstrations(argument, "numbers >= 0", f"dtype {numbers.dtype}")
     if np.max(numbers, initial=0.0) > MOST or np.sum(numbers) > MOST:
         got = f"numbers up to {np.max(numbers):g}"
         raise InvalidDemonstrations(argument, f"numbers that sum to at most {MOST:g}", got, remedy="Rescale them.")

@@ -99,7 +99,7 @@ def from_parts(parts: Any) -> str:
 def speak(text: str, flags: Flags | None = None) -> str:
     """The text in Python's voice or, given its `flags`, in the command line's; arguments without a flag are said as in
     Python."""
-    text, found = marked(text), 1
+    text, found = marked(text if isinstance(text, str) else str(text)), 1
     while found:
         text, found = _INNERMOST.subn(lambda mark: _spoken(mark[1].split(_NEXT), flags), text)
     return _STRAY.sub("", text)

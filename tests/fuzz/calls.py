@@ -89,7 +89,7 @@ def perform(door: Any, given: dict[str, Any]) -> Any:
     """Call it, with its positional arguments in their places; iterators and contexts are gone through."""
     several = [n for n, p in door.parameters.items() if p.kind == inspect.Parameter.VAR_POSITIONAL]
     given = dict(given)
-    spread = _spread(given.pop(several[0], ())) if several else ()
+    spread = _spread(given.pop(several[0], Several())) if several else ()
     ahead = [given.pop(n) for n, p in door.parameters.items() if n in given and _is_ahead(p, bool(several))]
     result = door.function(*ahead, *spread, **given)
     if hasattr(result, "__enter__") and door.key == "on_cluster":

@@ -59,7 +59,10 @@ def value_named(name: str) -> Any:
 def play(case: Case) -> Outcome:
     """Call the door; only errors of the library may come out, and those of hostile objects themselves."""
     door = door_named(case.door)
-    given = arguments(door) | {name: value_named(value) for name, value in case.values}
+    try:
+        given = arguments(door) | {name: value_named(value) for name, value in case.values}
+    except LookupError as missing:
+        return Outcome(str(case), ESCAPED, f"no valid call is known: {missing}")
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")
         how, said, where = _judged(door, given)

@@ -88,9 +88,11 @@ def _named(name: str, key: str, value: Any) -> Iterator[Door]:
 
 
 def public_attributes(kind: type) -> list[str]:
-    """Methods and properties; not the fields of a data class, which hold what they were given."""
+    """Methods and properties of the library's own; not the fields of a data class, which hold what they were given."""
     found = []
     for name in sorted(dir(kind)):
+        if not owner_of(kind, name).__module__.startswith("revealed"):
+            continue  # of a dict, a tuple or an array that knows more
         value = inspect.getattr_static(kind, name)
         if (not name.startswith("_") and (callable(value) or isinstance(value, property | cached_property))) or (
             isinstance(value, classmethod | staticmethod) and not name.startswith("_")
@@ -114,8 +116,11 @@ def thing_doors(name: str) -> tuple[Door, ...]:
 
 def key_of(kind: type, part: str) -> str:
     """`Fit.bootstrap`: the class that defines it, so that what is inherited has one recipe."""
-    owner = next((base for base in kind.__mro__ if part in vars(base)), kind)
-    return f"{owner.__name__}.{part}"
+    return f"{owner_of(kind, part).__name__}.{part}"
+
+
+def owner_of(kind: type, part: str) -> type:
+    return next((base for base in kind.__mro__ if part in vars(base)), kind)
 
 
 def all_doors() -> list[Door]:

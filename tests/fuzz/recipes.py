@@ -142,6 +142,7 @@ MODELS: dict[str, Call] = {
     "MDP.state_named": lambda own: {"name": 1 if own.state_labels is None else own.state_labels[1]},
     "MDP.toward": lambda own: {"goal": 1 if own.state_labels is None else own.state_labels[1]},
     "MDP.toward_state": lambda own: {"g": 1},
+    "MDP.in_order_of": lambda own: {"other": own},
     "MDP.unroll": lambda own: {"horizon": 2},
     "MDP.replace": lambda own: {"discount": 0.5},
     "MDP.with_labels": lambda own: {"state_labels": [f"s{s}" for s in range(own.n_states)]},
@@ -186,6 +187,7 @@ DATA: dict[str, Call] = {
     "Demonstrations.toward": lambda own: {"goal": 1 if own.goal_states is None else own.goals[0]},
     "Bins": lambda own: {"columns": ["x"], "edges": [[0.0, 1.0, 2.0]]},
     "Bins.from_description": lambda own: {"description": thing("bins").describe()},
+    "Bins.sql_of_labels": lambda own: {"name": "bin"},
     "Bins.code": lambda own: {"values": Several([0.5, 1.5], [1, 2])},
     "discretize": lambda own: {"frame": pd.DataFrame({"x": [0.0, 1.0, 2.0]}), "column": "x", "bins": 2},
     "simulate": lambda own: {"n": 5, "length": 4, "seed": 0},
@@ -207,6 +209,8 @@ REWARDS: dict[str, Call] = {
     },
     "TabularReward.named": lambda own: {"state_labels": STATES},
     "NeuralReward": lambda own: {"features": np.eye(4)[:, :2], "hidden": (2,)},
+    "NeuralReward.aligned": lambda own: {"state_labels": STATES},
+    "LinkSizeReward.require_model": lambda own: {"mdp": own.sizes.network.mdp},
     "NeuralReward.usual_l2": lambda own: {"decisions": 100.0},
     "NeuralReward.with_features": lambda own: {"features": np.eye(4)[:, :3]},
     "JaxReward": lambda own: {
@@ -286,6 +290,10 @@ def _action(own: Any) -> Any:
 
 
 WORLDS: dict[str, Call] = {
+    "metrics.Scores": lambda own: {"scores": {"nll": 0.5}, "starts": "uniform"},
+    "evaluate": lambda own: {"fit": thing("fit"), "mdp": thing("mdp"), "true_reward": things.table()},
+    "metrics.evaluate": lambda own: {"fit": thing("fit"), "mdp": thing("mdp"), "true_reward": things.table()},
+    "Truth.evaluate": lambda own: {"fit": thing("fit")},
     "metrics.Truth": lambda own: fields("truth"),
     "metrics.epic": lambda own: {"reward_a": things.table(), "reward_b": -things.table()},
     "metrics.starc": lambda own: {"reward_a": things.table(), "reward_b": -things.table()},

@@ -384,6 +384,11 @@ def _truth() -> Any:
     return rv.metrics.Truth(thing("mdp"), table(), thing("mdp").uniform_policy())
 
 
+@made("scores")
+def _scores() -> Any:
+    return rv.evaluate(thing("fit"), thing("mdp"), table())
+
+
 @made("bins")
 def _bins() -> Any:
     return rv.discretize(pd.DataFrame({"miles": [0.0, 1.0, 2.0, 5.0], "age": [1, 2, 3, 4]}), ["miles", "age"], 2)

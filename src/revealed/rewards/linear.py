@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from revealed.checks import Bools, Ints, as_list, is_count
+from revealed.checks import Bools, Ints, as_list, is_count, require_whole
 from revealed.errors import InvalidReward
 from revealed.gates import require_list
 from revealed.labels import listed, near, plain, spell
@@ -142,9 +142,12 @@ class LinearReward:
         if self.state_labels is None or self.leads is None:
             return self
         n = len(state_labels)
-        if np.shape(targets) != np.shape(feasible) or np.ndim(targets) != 2 or len(targets) != n:
-            got = f"shapes {np.shape(targets)} and {np.shape(feasible)}"
-            raise InvalidReward("targets, feasible", f"tables with {n} rows, one per state", got)
+        expected = f"whole numbers of shape ({n}, A), a row per state"
+        targets = require_whole("targets", targets, expected, InvalidReward)
+        if targets.ndim != 2 or len(targets) != n:
+            raise InvalidReward("targets", expected, f"shape {targets.shape}")
+        if not _is_mask(feasible, n) or feasible.shape != targets.shape:
+            raise InvalidReward("feasible", f"bools of shape {targets.shape}", type(feasible).__name__)
         wanted = np.where(feasible, targets, -1)
         same = self.state_labels == tuple(state_labels) and wanted.shape == self.leads.shape
         if same and np.array_equal(self.leads[feasible], wanted[feasible]):

@@ -15,6 +15,7 @@ import numpy as np
 from revealed.checks import Floats, as_number, require_count, require_flag, require_option
 from revealed.demonstrations import Demonstrations
 from revealed.errors import InvalidInput
+from revealed.gates import require_memory
 from revealed.goal_fit import goal_cases
 from revealed.goal_likelihood import by_trip, trip_names
 from revealed.goal_values import Toward
@@ -277,6 +278,7 @@ def _require_extent(n: Any, coverage: Any, most: Any) -> None:
     """How many paths are asked for."""
     if n is not None:
         require_count("n", n)
+        require_memory("n", n, 64 * int(n))
     if coverage is not None and not 0.0 < as_number(coverage) < 1.0:
         raise InvalidInput("coverage", "a share between 0 and 1", repr(coverage))
     require_count("most", most)

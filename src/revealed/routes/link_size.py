@@ -20,7 +20,7 @@ from revealed.checks import Floats, Ints, require_flag, require_option
 from revealed.errors import InvalidInput, InvalidReward
 from revealed.gates import require_instance, require_place
 from revealed.labels import listed, plain
-from revealed.mdp import MDP
+from revealed.mdp import MDP, require_mdp
 from revealed.naming import label_index
 from revealed.paths import BLOCK
 from revealed.positions import same_labels
@@ -209,6 +209,7 @@ class LinkSizeReward:
     def require_model(self, mdp: MDP) -> None:
         """Sizes and features are those of the links and turns of one network, in its order: another model is refused,
         also one of the same links in another order."""
+        require_mdp(mdp)
         network = self.sizes.network
         if mdp.state_labels is not None and not same_labels(network.links, mdp.state_labels):
             expected = f"link sizes of the model's links in their order ({listed(mdp.state_labels)})"

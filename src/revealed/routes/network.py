@@ -257,14 +257,14 @@ class RoadNetwork:
 
     def turns_between(self, source: Ints, target: Ints) -> Ints:
         """The turn from each link to another, by their indices; −1 where there is none."""
-        shape = np.shape(source)
+        shape = getattr(source, "shape", None)
         source = require_places("source", source, self.n_links, "links")
         target = require_places("target", target, self.n_links, "links")
         if source.shape != target.shape:
             raise InvalidInput("target", f"as many links as in source ({source.size})", f"{target.size}")
         wanted = source * self.n_links + target
         k = np.minimum(np.searchsorted(self._keys, wanted), self.n_turns - 1)
-        return np.where(self._keys[k] == wanted, k, -1).reshape(shape)
+        return np.where(self._keys[k] == wanted, k, -1).reshape(source.shape if shape is None else shape)
 
     @cached_property
     def _keys(self) -> Ints:
