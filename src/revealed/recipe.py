@@ -299,7 +299,9 @@ class Recipe(Description):
         """The complaint about a state of the panel that the features file does not list."""
         expected = "a row for every state" + (" that --next-state leads to" if role == "next_state" else "")
         got = f"no features for {label} in {self.features}"
-        remedy = remedy if remedy is not None and remedy.startswith("Did") else "Add a row."
+        if role == "goal":
+            remedy = "Add a row: a goal is a state, even if nobody decides there."
+        remedy = remedy if remedy is not None and remedy.startswith(("Did", "Add")) else "Add a row."
         return InvalidReward("--features", expected, got, row, remedy)
 
     def _as_features(self, linear: LinearReward) -> Floats:

@@ -326,10 +326,9 @@ def index_of_ranks(
     lost = np.flatnonzero(codes < 0)
     if lost.size:
         rank, role, where = first(lost)
-        label, used = seen[rank], set(map(spell, seen))
-        remedy = near(label, [one for one in labels if spell(one) not in used])  # not one that the data have, too
-        if remedy is None and role == "goal":
-            remedy = "A goal is a state, although nobody decides there: list it in states=, too."
+        label, remedy = seen[rank], near(seen[rank], labels)
+        if role == "goal":  # which may look like its neighbours
+            remedy = f"{remedy or ''} A goal is a state, even if nobody decides there: list it in states=.".strip()
         raise InvalidDemonstrations(role, f"one of {listed(labels)}", repr(label), where, remedy)
     return labels, codes
 
