@@ -19,7 +19,7 @@ import revealed as rv
 import trips as files
 from revealed.commands import terminal
 from revealed.commands.placing import placed, write_frame
-from revealed.errors import CannotWrite
+from revealed.errors import CannotWrite, InvalidInput
 from revealed.files import hidden, prepare_folder, require_place, sweep, write_atomically
 from shell import here, one_line, well
 
@@ -122,7 +122,7 @@ def test_a_place_is_asked_without_making_it(tmp_path):
     for path in (tmp_path / ("x" * 300), tmp_path / "a\0b", tmp_path / ("d/" * 2000)):
         with pytest.raises(CannotWrite, match="`there`"):
             require_place(path, "there")
-    with pytest.raises(CannotWrite):
+    with pytest.raises(InvalidInput, match="NUL"):
         prepare_folder(tmp_path / "a\0b")
 
 

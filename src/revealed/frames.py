@@ -27,6 +27,7 @@ import numpy.typing as npt
 from revealed.checks import Floats
 from revealed.errors import InvalidInput, MissingDependency
 from revealed.labels import near, plain
+from revealed.voices import either
 from revealed.written import EXACT, Reading, quoted, text_readings, typed_reading
 
 Column = npt.NDArray[Any]
@@ -107,6 +108,9 @@ def read_table(
     if stored is not None:
         names = list(dict.fromkeys(needed(stored.columns)))
         found = fetch(stored.read(names, names if labels is None else labels), argument)
+        lost = next((name for name in names if name not in found), None)
+        if lost is not None:  # DuckDB gives columns back whose names end at a NUL
+            raise error(argument, "columns whose names are text without NUL", repr(lost)[:40])
         others = {name: found[labelled(name)] for name in names if labelled(name) in found}
         return Table({name: found[name] for name in names}, error, others)
     table = as_narwhals(frame, argument)
@@ -245,7 +249,7 @@ def _refuse_unseen_order(file: str, name: str) -> None:
     enums = b"_PL_ENUM" in b64decode(notes.get("ARROW:schema", b""))
     if enums or _ordered_by_pandas(notes.get("pandas", b"{}"), name):
         what = f"the order of the categories in {Path(file).name} is read by pyarrow: pip install pyarrow"
-        raise MissingDependency(f"{what}. Or give states= and actions=.")
+        raise MissingDependency(f"{what}. Or give {either('states= and actions=', 'the labels as text')}.")
 
 
 def _ordered_by_pandas(notes: bytes, name: str) -> bool:

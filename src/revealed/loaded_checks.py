@@ -175,7 +175,7 @@ def _require_steps(demos: Demonstrations) -> None:
     arrays = {name: part for name, part in vars(demos.steps).items() if part is not None}
     for name, array in arrays.items():
         _require_shape(f"steps.{name}", array, demos.steps.state.shape)
-    kinds = {"first": "b", "weight": "f"}
+    kinds = {"first": "b", "weight": "f", "entry": "iufMU"}
     if any(array.dtype.kind not in kinds.get(name, "iu") for name, array in arrays.items()):
         raise TypeError("steps hold what are no indices")
     if demos.steps.first.size and not demos.steps.first[0]:

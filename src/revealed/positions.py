@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from revealed.checks import Ints
+from revealed.checks import Ints, as_list
 from revealed.errors import InvalidInput
 from revealed.labels import Order, columns_of, find, is_derived, near, plain, require_declared, spell
 from revealed.naming import Labels, are_row_numbers
@@ -105,7 +105,7 @@ def in_order(
     """
     own = _labels_in(named, value, argument, axes, error)
     if own is None:
-        _require_positions(named, _shape(value), argument, axes, error)
+        _require_positions(named, shape_of(value), argument, axes, error)
         return value
     array = np.asarray(value)
     for axis, labels in enumerate(own):
@@ -133,7 +133,7 @@ def by_position(value: Any) -> bool:
     index = getattr(value, "index", None)
     if index is not None and not callable(index) and hasattr(value, "to_numpy"):
         return keys_of(index, None) is None
-    return len(_shape(value)) > 0
+    return len(shape_of(value)) > 0
 
 
 def _wanted(named: Any, role: str, labels: Labels) -> Labels:
@@ -196,7 +196,7 @@ def _labels_in(
 
 def keys_of(index: Any, known: Labels) -> Labels:
     """The labels of an index of pandas; None where it is 0, 1, 2, … and says nothing but the order of the rows."""
-    keys = tuple(plain(key) for key in index)
+    keys = tuple(plain(key) for key in as_list(index) or ())
     if known and _nested(known[0]) and all(isinstance(key, tuple) and len(key) == 1 + len(known[0][1]) for key in keys):
         keys = tuple((key[0], key[1:]) for key in keys)  # time and the parts of a label, as tables show them
     return None if are_row_numbers(keys, known) else keys
@@ -221,7 +221,8 @@ def _require_positions(
             require_declared(argument, role, labels, "an array by position", error)
 
 
-def _shape(value: Any) -> tuple[int, ...]:
+def shape_of(value: Any) -> tuple[int, ...]:
+    """The shape of an array or nested sequence; () where it has none, as of a ragged one."""
     try:
         return tuple(getattr(value, "shape", None) or np.shape(value))
     except (ValueError, TypeError):
