@@ -144,7 +144,7 @@ class Bins:
         require_instance("description", description, Mapping, "what Bins.describe() gives: a dict")
         try:
             return cls(**{name: tuple(description[name]) for name in ("columns", "edges", "how", "notes")})
-        except (KeyError, TypeError) as error:
+        except (KeyError, TypeError, IndexError) as error:
             expected = "what Bins.describe() gives: columns, edges, how, notes"
             raise InvalidInput("description", expected, repr(description)[:60]) from error
 
