@@ -36,7 +36,7 @@ HOSTILE = [
         "miles=-3",
         "miles=edges:1",
     ),
-    *("miles=edges:nan,1", "shops*", "shops=*2", "*", "?", "[", "../..", "/", ".", "~", "no_such_file.csv"),
+    *("miles=edges:nan,1", "shops*", "shops=*2", "*", "?", "[", "a_folder/..", ".", "~", "no_such_file.csv"),
     *(
         "a_folder",
         "empty.csv",

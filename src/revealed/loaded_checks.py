@@ -37,6 +37,7 @@ Shape = tuple[int, ...]
 
 SAME = 1e-6  # relative difference that is rounding, on any machine
 OPTIONS = ("weighting", "first_step", "l2", "tol", "solver")  # without which a fit cannot be asked anything
+MOST_REPS = 10**7  # of a bootstrap that anybody would wait for
 HISTORY = {"update", "objective", "gradient_norm", "step", "seconds", "linear_solves"}
 TABLES = ("policy", "log_policy", "q", "pi_tilde")
 
@@ -223,7 +224,7 @@ def _require_bootstrap(found: Bootstrap, names: tuple[str, ...]) -> None:
     failed = Counter(each.failure for each in found.done.values() if each.failure)
     if not same or failed != found.failures or tuple(found.names) != names or not np.isfinite(found.theta).all():
         raise ValueError("the replications of its bootstrap are not those that were drawn")
-    if not set(found.done) <= set(range(found.asked)):
+    if not all(0 <= r < found.asked for r in found.done):
         raise ValueError(f"its bootstrap has replications beyond {found.asked}")
 
 
@@ -297,6 +298,8 @@ def _require_chosen(fit: AnyFit) -> None:
     if joint and fit.mdp.estimated is None:
         raise ValueError("joint errors were chosen of transitions that were not estimated")
     check_options(**drawn)
+    if drawn.get("reps", 2) > MOST_REPS:
+        raise ValueError(f"{drawn['reps']} replications were chosen")
 
 
 def _require_counts(name: str, values: Any) -> None:
