@@ -18,7 +18,7 @@ import numpy as np
 from revealed.checks import Floats, Ints, as_list, is_index, require_count, require_floats, require_option
 from revealed.errors import InvalidInput, InvalidOption
 from revealed.frames import require_column
-from revealed.gates import require_instance, require_list, require_text
+from revealed.gates import require_instance, require_list, require_memory, require_text
 from revealed.labels import find
 from revealed.numeric_columns import NumericColumn, numeric_columns, sql_count, sql_float, sql_number
 from revealed.voices import either
@@ -143,7 +143,7 @@ class Bins:
         require_instance("description", description, Mapping, "what Bins.describe() gives: a dict")
         try:
             return cls(**{name: tuple(description[name]) for name in ("columns", "edges", "how", "notes")})
-        except (KeyError, TypeError) as error:
+        except (KeyError, TypeError, IndexError) as error:
             expected = "what Bins.describe() gives: columns, edges, how, notes"
             raise InvalidInput("description", expected, repr(description)[:60]) from error
 
@@ -287,6 +287,7 @@ def _as_numbers_of_bins(bins: Any, names: tuple[str, ...]) -> list[int]:
         raise InvalidOption("bins", f"a whole number, or {len(names)} of them, one per column", repr(bins)[:60])
     for n in listed:
         require_count("bins", n, error=InvalidOption)
+        require_memory("bins", n, 4 * int(n), InvalidOption)
     return [int(n) for n in listed]
 
 
