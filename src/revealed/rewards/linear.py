@@ -57,7 +57,8 @@ class LinearReward:
         state_labels: Sequence[Any] | None = None,
     ) -> None:
         self.state_labels: Labels | None = None
-        if hasattr(features, "columns") and isinstance(getattr(features, "shape", None), tuple):
+        shaped = isinstance(getattr(features, "shape", None), tuple)
+        if shaped and hasattr(features, "columns") and hasattr(features, "index"):
             table = indexed_features(features)
             names = table.names if names is None else names
             features, self.state_labels = table.matrix, table.state_labels
