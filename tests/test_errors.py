@@ -291,7 +291,7 @@ def test_bad_starts_of_an_occupancy(initial):
 @pytest.mark.parametrize("pair", [(0.5, 0), ("a", 0), (None, 0), (0, 9)])
 def test_bad_pairs_of_an_occupancy(pair):
     mdp = rv.MDP(GOOD)
-    with pytest.raises(InvalidInput, match="state, action"):
+    with pytest.raises(InvalidInput, match=r"`(state|action)`"):
         rv.Chain(mdp, mdp.uniform_policy()).occupancy_from(*pair)
 
 

@@ -80,7 +80,7 @@ def test_a_goal_that_the_model_does_not_have_is_named_with_the_trip():
     named = replace(trips(GOOD, ([3, 0], [0], 6), n_states=7), state_labels=(*LINKS, "quai"))
     assert complaint(network(), named) == (
         "`goal`: expected a state of the model, one of quay, arch, gate, mill, yard, dead end; got 'quai' "
-        "(first at trip 'b', time 0). Did you mean quay?"
+        "(first at trip 'b', time 0). Did you mean quay? A goal is a state of the model, even if nobody decides there."
     )
     assert "got goal 'quai' (first at trip 'b', time 0)" in complaint(network(labels=None), named)
 

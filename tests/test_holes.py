@@ -171,7 +171,7 @@ def test_a_network_is_fitted_saved_and_loaded(tmp_path):
     assert np.allclose(fit.policy, other.policy, atol=1e-8)
     again = rv.load(fit.save(tmp_path / "fit"))
     assert np.array_equal(undefined(again.reward_model), OUT)
-    assert np.array_equal(again.reward, fit.reward)
+    assert np.array_equal(again.reward, fit.reward, equal_nan=True)
     bad = PAIRS.copy()
     bad[0, A - 1, 1] = np.nan
     with pytest.raises(InvalidReward, match=f"state 0, action {A - 1}, feature 1"):

@@ -328,7 +328,7 @@ def test_bands_that_take_estimated_transitions_as_known_say_so():
     ]
     for answer in answers:
         assert all(KNOWN in text for text in said(answer))
-        assert 'with_errors("hessian", joint=True)' in answer.notes[0]
+        assert 'with_errors("hessian", joint=True)' in answer.notes[-1]
     for frame in (answers[0].table(), answers[0].frame("policy", 1), answers[2].to_frame()):
         assert KNOWN in frame.attrs["notes"][0]
     for none in (fit.counterfactual(params={"RC": 4.0}, bands=None), fit.demand_curve("RC", [4.0], 1, bands=None)):

@@ -228,7 +228,7 @@ def test_many_constants_are_kept_sparse():
     frame = pd.DataFrame([{"s": s, "c": c, "x": 1.0 + k} for s in "pq" for k, c in enumerate(many)])
     reward = rv.LinearReward.from_frame(frame.sample(frac=1, random_state=0), "s", "c", constants=True)
     assert sp.issparse(reward.matrix)
-    found = reward.aligned("qp", many[::-1]).matrix.toarray().reshape(2, 30, 30)
+    found = reward.aligned(["q", "p"], many[::-1]).matrix.toarray().reshape(2, 30, 30)
     expected = np.concatenate([1.0 + np.arange(30)[:, None], np.eye(30)[:, 1:]], axis=1)[::-1]
     np.testing.assert_array_equal(found, np.stack([expected, expected]))
 

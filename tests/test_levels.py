@@ -13,7 +13,7 @@ from revealed.bellman import SoftBellman
 from revealed.environments import grid_transitions
 from revealed.errors import SolverFailed
 from revealed.levels import typical
-from revealed.metrics import Truth, epic, evd, starc, stochastic_evd
+from revealed.metrics import Truth, epic, evd, expected_return, starc, stochastic_evd
 from revealed.pi_tilde import GivenPolicy
 
 TOLERANCE = 1e-6
@@ -345,7 +345,8 @@ def test_value_differences_and_distances_do_not_depend_on_the_level(near, level)
 def test_value_differences_are_those_of_the_returns():
     mdp = random_mdp(20, 3, discount=0.95, seed=2, masked=True, terminal=2)
     truth, policy = Truth(mdp, random_reward(mdp)), random_policy(mdp)
-    assert truth.stochastic_evd(policy) == pytest.approx(truth.best - truth._return(policy), rel=1e-11)
+    expected = truth.best - expected_return(mdp, truth.reward, policy)
+    assert truth.stochastic_evd(policy) == pytest.approx(expected, rel=1e-11)
 
 
 def test_with_masks_actions_that_are_not_tied_are_not_split():

@@ -1,6 +1,7 @@
 """What a description makes is what the library's own calls make, number for number."""
 
 import os
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -33,7 +34,7 @@ def trips_recipe(**options) -> Recipe:
 
 def by_hand(unseen: str = "infeasible", **options) -> tuple[rv.MDP, rv.Demonstrations]:
     panel = pd.read_csv("trips.csv")
-    orders = {"states": sorted(panel["station"].unique()), "actions": sorted(panel["choice"].unique())}
+    orders: dict[str, Any] = {"states": sorted(panel["station"].unique()), "actions": sorted(panel["choice"].unique())}
     demos = rv.Demonstrations.from_frame("trips.csv", **files.NAMES, **orders)
     return rv.MDP(rv.estimate_transitions(demos, unseen=unseen, **options), discount=0.9), demos
 

@@ -157,8 +157,8 @@ def test_the_network_is_the_composition_of_its_layers():
     theta = np.random.default_rng(0).normal(size=K * 3 + 7)
     W, b, w, c = np.split(theta, [K * 3, K * 3 + 3, K * 3 + 6])
     scaled = (STATE - STATE.mean(axis=0)) / STATE.std(axis=0)
-    for inputs, options in ((scaled, {}), (STATE, {"standardize": False})):
-        reward = rv.NeuralReward(STATE, hidden=(3,), activation="tanh", **options)
+    for inputs, standardize in ((scaled, True), (STATE, False)):
+        reward = rv.NeuralReward(STATE, hidden=(3,), activation="tanh", standardize=standardize)
         expected = np.tanh(inputs @ W.reshape(K, 3) + b) @ w + c
         np.testing.assert_allclose(reward.value(theta)[:, 0], expected, rtol=1e-12)
 

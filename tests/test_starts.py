@@ -86,6 +86,7 @@ def test_starts_are_matched_by_label(fit):
     T = np.random.default_rng(0).dirichlet(np.ones(S), size=(S, A))
     there = rv.MDP(T, 0.9, state_labels=[LABELS[k] for k in order], action_labels=["a", "b", "c"])
     scores = evaluate(here, there, TRUE[order])
+    assert scores.initial is not None
     np.testing.assert_allclose(scores.initial, (fit.demonstrations.starts / fit.demonstrations.starts.sum())[order])
     fewer = rv.MDP(T[:4, :, :4] / T[:4, :, :4].sum(axis=2, keepdims=True), 0.9, state_labels=LABELS[1:5])
     elsewhere = starts_of(fewer, None, fit.demonstrations, here.mdp)

@@ -60,7 +60,8 @@ def first_rows(frame: pd.DataFrame, weight: str | None = None) -> np.ndarray:
 
 
 def read(frame: Any, **options: Any) -> rv.Demonstrations:
-    return rv.Demonstrations.from_frame(frame, **NAMES, **({"n_states": S, "n_actions": 2} | options))
+    given: dict[str, Any] = {"n_states": S, "n_actions": 2} | options
+    return rv.Demonstrations.from_frame(frame, **NAMES, **given)
 
 
 ROUTES: dict[str, Any] = {
@@ -99,7 +100,7 @@ def test_starts_are_the_first_rows_by_every_route(holed, route, weight, tmp_path
 
 
 def test_starts_of_single_agents_do_not_count_gaps_either(holed, tmp_path):
-    twice = np.arange(AGENTS) % 2.0
+    twice = np.arange(AGENTS, dtype=np.float64) % 2.0
     kept = read(holed).reweighted(twice).starts
     for route in ("counts of memory", "duckdb", "polars"):
         source, _ = ROUTES[route](holed, tmp_path)

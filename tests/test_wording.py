@@ -149,6 +149,7 @@ def test_names_of_parameters_that_look_like_arguments_stay():
 PYTHON_ONLY = ("commands/", "experiments/", "datasets/", "environments/", "fit_report/whole.py", "loading.py")
 PYTHON_ONLY += (
     "gymnasium_table.py",
+    "metrics.py",
     "montecarlo.py",
     "first_step.py",
 )  # the latter describes settings, as in "l2=0.1, standardised"

@@ -152,8 +152,10 @@ def _require_one_archive(archive: zipfile.ZipFile, path: Path) -> None:
                 if info.header_offset != at:
                     raise damaged(path, f"it has other bytes before {info.filename}")
                 at += _length(file, at) + info.compress_size
+    except UnreadableFit:
+        raise
     except DAMAGE as error:
-        raise error if isinstance(error, UnreadableFit) else damaged(path, error) from error
+        raise damaged(path, error) from error
     if at != begin or end != size or len(set(archive.namelist())) != len(archive.namelist()):
         raise damaged(path, "it is not one archive from its first byte to its last")
 

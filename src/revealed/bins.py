@@ -93,8 +93,9 @@ class Bins:
         if len(values) != len(self.columns):
             expected = f"{len(self.columns)} arrays of numbers, one for each of {', '.join(self.columns)}"
             raise InvalidInput("values", expected, f"{len(values)}")
-        if len(values) == 1 and np.asarray(values[0]).dtype.kind in "UT":
-            return find(f"column {self.columns[0]!r}", np.asarray(values[0]).tolist(), self.labels, "row")
+        texts = as_list(values[0]) if len(values) == 1 else None
+        if texts and all(isinstance(one, str) for one in texts):
+            return find(f"column {self.columns[0]!r}", texts, self.labels, "row")
         arrays = [_as_values(name, given) for name, given in zip(self.columns, values, strict=True)]
         if len({array.size for array in arrays}) > 1:
             raise InvalidInput("values", "arrays of one length", f"lengths {[array.size for array in arrays]}")
@@ -282,7 +283,8 @@ def _as_values(name: str, given: Any) -> Floats:
 
 
 def _as_numbers_of_bins(bins: Any, names: tuple[str, ...]) -> list[int]:
-    listed = [bins] * len(names) if isinstance(bins, str) or is_index(bins) else as_list(bins)
+    alone = isinstance(bins, str | bytes) or is_index(bins)
+    listed = [bins] * len(names) if alone else as_list(bins)
     if listed is None or len(listed) != len(names):
         raise InvalidOption("bins", f"a whole number, or {len(names)} of them, one per column", repr(bins)[:60])
     for n in listed:

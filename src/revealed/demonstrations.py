@@ -208,7 +208,8 @@ class Demonstrations(Trips):
             trip and whose values are labels as those of `state`. The trip ends on entering it.
         weight : how often a row counts.
         states, actions : labels in the order of the model. Without them whole numbers are indices from 0 and text
-            becomes sorted labels. An MDP with `state_labels` and `action_labels` matches labels by name.
+            becomes sorted labels. An MDP with `state_labels` and `action_labels` matches labels by name; arrays and
+            models without labels need an order that was declared here, not one that was sorted.
         n_states, n_actions : sizes, where the columns do not show all; by default what they hold.
         first_time : which time is period 0 of a finite horizon: one for all, such as 18 or "2020-01", where times are
             ages or dates; or "own", where everybody's clock begins with the first row. It must be said where ids enter

@@ -91,6 +91,8 @@ class InvalidInput(RevealedError, ValueError):
     ) -> None:
         argument = argument if isinstance(argument, str) else type(argument).__name__
         self.form: Form = form
+        if not isinstance(argument, str):  # handed over as the name of an argument
+            argument = type(argument).__name__
         self._fields = (argument, expected, got, offender, remedy)
         self.argument, self.expected, self.got, self.offender, self.remedy = map(_finished, self._fields)
         RevealedError.__init__(self, self._message())

@@ -75,8 +75,10 @@ def require_place(path: Path, argument: str = "out") -> None:
             raise CannotWrite(argument, "a path that can be written", f"{str(path)[:60]!r}…")
         if there.is_dir() or there != path:
             prepare_folder(there, argument)
+    except CannotWrite:
+        raise
     except (OSError, ValueError) as error:
-        raise error if isinstance(error, CannotWrite) else _unwritable(path, error, argument) from error
+        raise _unwritable(path, error, argument) from error
 
 
 def _limit(folder: Path, name: str) -> int:

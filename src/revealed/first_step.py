@@ -24,7 +24,7 @@ from revealed.naming import pair_in_words, state_in_words
 from revealed.objective import Case, Evaluation, Objective
 from revealed.optimize import Search, Settings, Trace, maximise
 from revealed.pi_tilde import GivenPolicy
-from revealed.positions import in_order, labelled
+from revealed.positions import AXES, in_order, labelled, shape_of
 from revealed.progress import Progress
 from revealed.rewards.base import Reward, as_features
 from revealed.rewards.linear import LinearReward
@@ -301,7 +301,7 @@ def _features(given: Any, reward: Reward | None, mdp: MDP, who: str) -> Floats:
     if given is None:
         given = borrow_features(reward)
     else:
-        given = in_order(mdp, given, "first_step features", ("state", "action")[: np.ndim(given) - 1])
+        given = in_order(mdp, given, "first_step features", AXES[: max(0, len(shape_of(given)) - 1)])
     if given is None:
         raise InvalidOption(
             "first_step",

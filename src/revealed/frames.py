@@ -13,7 +13,8 @@ import os
 import tempfile
 import uuid
 from base64 import b64decode
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal
 from glob import escape, glob, has_magic
@@ -26,6 +27,7 @@ import numpy.typing as npt
 from revealed.checks import Floats
 from revealed.errors import InvalidInput, MissingDependency
 from revealed.labels import near, plain
+from revealed.voices import either
 from revealed.written import EXACT, Reading, quoted, text_readings, typed_reading
 
 Column = npt.NDArray[Any]
@@ -106,6 +108,9 @@ def read_table(
     if stored is not None:
         names = list(dict.fromkeys(needed(stored.columns)))
         found = fetch(stored.read(names, names if labels is None else labels), argument)
+        lost = next((name for name in names if name not in found), None)
+        if lost is not None:  # DuckDB gives columns back whose names end at a NUL
+            raise error(argument, "columns whose names are text without NUL", repr(lost)[:40])
         others = {name: found[labelled(name)] for name in names if labelled(name) in found}
         return Table({name: found[name] for name in names}, error, others)
     table = as_narwhals(frame, argument)
@@ -244,7 +249,7 @@ def _refuse_unseen_order(file: str, name: str) -> None:
     enums = b"_PL_ENUM" in b64decode(notes.get("ARROW:schema", b""))
     if enums or _ordered_by_pandas(notes.get("pandas", b"{}"), name):
         what = f"the order of the categories in {Path(file).name} is read by pyarrow: pip install pyarrow"
-        raise MissingDependency(f"{what}. Or give states= and actions=.")
+        raise MissingDependency(f"{what}. Or give {either('states= and actions=', 'the labels as text')}.")
 
 
 def _ordered_by_pandas(notes: bytes, name: str) -> bool:
@@ -260,10 +265,12 @@ def labelled(name: str) -> str:
 
 @dataclass(frozen=True)
 class Stored:
-    """A relation of DuckDB; `text` where its cells are text without types, as those of CSV files are."""
+    """A relation of DuckDB; `text` where its cells are text without types, as those of CSV files are; `files` are those
+    that it reads."""
 
     relation: Any
     text: bool = False
+    files: tuple[str, ...] = ()
 
     @property
     def columns(self) -> list[str]:
@@ -279,7 +286,7 @@ class Stored:
     def read(self, values: Sequence[str], labels: Sequence[str] = (), apart: bool = False, keep: bool = False) -> Any:
         """The relation of these columns: values under their names; labels under `labelled` ones, where they differ from
         values, or `apart` always. With `keep` cells of text are read from the file once."""
-        try:
+        with self._told():
             found = self.readings([*dict.fromkeys((*values, *labels))])
             columns = {name: found[name].value for name in values}
             for name in labels:
@@ -287,8 +294,19 @@ class Stored:
                     columns[labelled(name)] = found[name].label
             wanted = self.relation.project(", ".join(f"{sql} AS {quoted(name)}" for name, sql in columns.items()))
             return _kept(wanted) if keep and self.text else wanted
+
+    @property
+    def n_rows(self) -> int:
+        with self._told():
+            return int(self.relation.aggregate("count(*)").fetchall()[0][0])
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """Complaints of DuckDB as ours, with the names of the files."""
+        try:
+            yield
         except _duckdb().Error as error:
-            raise unreadable("path", [getattr(self.relation, "alias", "")], error) from error
+            raise unreadable("path", self.files or ("the relation",), error) from error
 
 
 def _kept(relation: Any) -> Any:
@@ -351,7 +369,7 @@ def _relation_over(paths: Any, argument: str) -> Stored:
         else:
             found = connection.read_csv(files, union_by_name=len(files) > 1, **_AS_TEXT)
         _require_header(connection, files, kind, found.columns, argument)
-        return Stored(found, text=kind == "csv")
+        return Stored(found, kind == "csv", tuple(files))
     except duckdb.Error as error:
         raise unreadable(argument, files, error) from error
 

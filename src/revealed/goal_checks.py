@@ -34,9 +34,8 @@ def require_named_goals(demos: Demonstrations, known: tuple[Any, ...]) -> None:
     if lost:
         i = first_met(steps, np.flatnonzero(np.isin(steps.goal, lost)))
         label = plain(labels[steps.goal[i]])
-        used = set(map(spell, labels))
-        where, remedy = whose(steps, demos.ids, i), near(label, [one for one in known if spell(one) not in used])
-        remedy = remedy or "A goal is a state, although nobody decides there: the model must have it."
+        remedy = f"{near(label, known) or ''} A goal is a state of the model, even if nobody decides there.".strip()
+        where = whose(steps, demos.ids, i)
         raise InvalidDemonstrations("goal", f"a state of the model, one of {listed(known)}", repr(label), where, remedy)
 
 

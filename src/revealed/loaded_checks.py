@@ -175,7 +175,7 @@ def _require_steps(demos: Demonstrations) -> None:
     arrays = {name: part for name, part in vars(demos.steps).items() if part is not None}
     for name, array in arrays.items():
         _require_shape(f"steps.{name}", array, demos.steps.state.shape)
-    kinds = {"first": "b", "weight": "f"}
+    kinds = {"first": "b", "weight": "f", "entry": "iufMU"}
     if any(array.dtype.kind not in kinds.get(name, "iu") for name, array in arrays.items()):
         raise TypeError("steps hold what are no indices")
     if demos.steps.first.size and not demos.steps.first[0]:
@@ -212,13 +212,14 @@ def _require_same_table(name: str, found: Any, told: Any) -> None:
 
 def _require_bootstrap(found: Bootstrap, names: tuple[str, ...]) -> None:
     """The replications that are used are those that ended well, and the others are counted."""
-    if any(np.asarray(table).dtype != np.float64 for table in (found.theta, found.psi)):
-        raise TypeError("the replications of its bootstrap are no numbers")
+    for table in (found.theta, found.psi):
+        if not isinstance(table, np.ndarray) or table.dtype != np.float64 or table.ndim != 2:
+            raise TypeError("the replications of its bootstrap are no numbers")
     good = [r for r in sorted(found.done) if not found.done[r].failure]
     _require_shape("bootstrap", found.theta, (len(good), len(names)))
     used = [found.done[r].theta for r in good], [found.done[r].psi for r in good]
     same = np.array_equal(found.index, good) and np.array_equal(found.theta, used[0])
-    same = same and np.array_equal(found.psi, np.array(used[1]).reshape(np.shape(found.psi)))
+    same = same and np.array_equal(found.psi, np.array(used[1]).reshape(len(good), -1))
     failed = Counter(each.failure for each in found.done.values() if each.failure)
     if not same or failed != found.failures or tuple(found.names) != names or not np.isfinite(found.theta).all():
         raise ValueError("the replications of its bootstrap are not those that were drawn")
@@ -293,6 +294,8 @@ def _require_chosen(fit: AnyFit) -> None:
         or not set(drawn) <= {*BOOTSTRAP}
     ):
         raise ValueError("the errors that were chosen are of no kind")
+    if joint and fit.mdp.estimated is None:
+        raise ValueError("joint errors were chosen of transitions that were not estimated")
     check_options(**drawn)
 
 

@@ -90,7 +90,7 @@ class _Decoder:
         self.arrays, self.given = arrays, reward
         self._made: dict[str, Any] = {}
         self._tags: dict[str, Callable[[Any], Any]] = {
-            "$array": lambda node: self.arrays[node["$array"]],
+            "$array": lambda node: self._array(node["$array"]),
             "$date": lambda node: date.fromisoformat(node["$date"]),
             "$datetime": lambda node: _datetime(*node["$datetime"]),
             "$dict": lambda node: {self.decode(k): self.decode(v) for k, v in node["$dict"]},
@@ -137,10 +137,15 @@ class _Decoder:
             self._made[node["name"]] = made
         return made
 
+    def _array(self, name: str) -> Any:
+        if self.arrays[name].dtype.kind == "c":
+            raise ValueError(f"{name} holds complex numbers, which no part of a fit does")
+        return self.arrays[name]
+
     def _sparse(self, node: dict[str, Any]) -> sp.csr_array:
         name, (rows, columns) = node["$sparse"], node["shape"]
         if name not in self._made:
-            data, indices, indptr = (self.arrays[f"{name}/{part}"] for part in ("data", "indices", "indptr"))
+            data, indices, indptr = (self._array(f"{name}/{part}") for part in ("data", "indices", "indptr"))
             matrix = sp.csr_array((data, indices, indptr), shape=(int(rows), int(columns)))
             matrix.check_format(full_check=True)
             self._made[name] = matrix

@@ -165,7 +165,7 @@ class MDP(Placed):
         state, action, next_state, probability : names of columns. Of several, as in `state=["x", "y"]` with
             `next_state=["x2", "y2"]`, the labels are tuples.
         states, actions : labels in the order of the model. Without them whole numbers are indices from 0, as many as
-            the columns hold, and text becomes sorted labels.
+            the columns hold, and text becomes sorted labels, to which arrays cannot refer.
         terminal : labels (or indices) of states where decisions end, or a mask (S,); their rows are ignored.
         initial : (S,) start probabilities, or a dict from labels to probabilities.
 

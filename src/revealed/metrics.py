@@ -173,7 +173,7 @@ class Truth:
         if decisions is None:
             notes.append(_NO_DEMOS)
         else:
-            scores["nll"] = nll(judged, decisions)
+            scores["nll"] = nll(replace(judged, log_policy=labelled(judged.log_policy, self.mdp)), decisions)
         if judged.reward is None:
             notes.append(_NO_REWARD)
         else:

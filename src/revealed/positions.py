@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from revealed.checks import Ints
+from revealed.checks import Ints, as_list
 from revealed.errors import InvalidInput
 from revealed.labels import Order, columns_of, find, is_derived, near, plain, require_declared, spell
 from revealed.naming import Labels, are_row_numbers
@@ -69,7 +69,7 @@ def label_tables(holder: Any, named: Any, tables: Sequence[str]) -> Any:
 
 def reordering(labels: Labels, wanted: Labels) -> Ints | None:
     """Where each of the wanted labels stands among `labels`, if these are the same but for their order; else None."""
-    if labels is None or wanted is None or len(labels) != len(wanted):
+    if labels is None or wanted is None or len(labels) != len(wanted) or labels == wanted:
         return None
     place = {spell(label): k for k, label in enumerate(labels)}
     index = np.array([place.get(spell(label), -1) for label in wanted], dtype=np.intp)
@@ -85,7 +85,9 @@ def picked(labels: Labels, index: Ints) -> Labels:
 
 def same_labels(one: Labels, other: Labels) -> bool:
     """Whether positions mean the same: labels are the same, in the same order, or one side has none."""
-    return one is None or other is None or tuple(map(spell, one)) == tuple(map(spell, other))
+    if one is None or other is None or one is other or one == other:
+        return True
+    return len(one) == len(other) and all(spell(a) == spell(b) for a, b in zip(one, other, strict=True))
 
 
 def in_order(
@@ -103,7 +105,7 @@ def in_order(
     """
     own = _labels_in(named, value, argument, axes, error)
     if own is None:
-        _require_positions(named, _shape(value), argument, axes, error)
+        _require_positions(named, shape_of(value), argument, axes, error)
         return value
     array = np.asarray(value)
     for axis, labels in enumerate(own):
@@ -115,7 +117,7 @@ def in_order(
             _require_positions(named, array.shape, argument, (role,), error, axis)
             if labels is not None:
                 require_declared(argument, role, labels, "a model that knows them by position", error)
-        elif tuple(map(spell, labels)) != tuple(map(spell, wanted)):
+        elif not same_labels(labels, wanted):
             array = _taken(named, array, axis, role, labels, wanted, argument, error)
     return array
 
@@ -131,13 +133,13 @@ def by_position(value: Any) -> bool:
     index = getattr(value, "index", None)
     if index is not None and not callable(index) and hasattr(value, "to_numpy"):
         return keys_of(index, None) is None
-    return len(_shape(value)) > 0
+    return len(shape_of(value)) > 0
 
 
 def _wanted(named: Any, role: str, labels: Labels) -> Labels:
     """The labels of the model on an axis; those before unrolling where the labels are such."""
     own, base = getattr(named, f"{role}_labels"), getattr(named, "base", None)
-    if base is None or role != "state" or labels is None or base.state_labels is None:
+    if base is None or role != "state" or labels is None or labels is own or base.state_labels is None:
         return own
     known = set(map(spell, base.state_labels))
     return base.state_labels if any(spell(label) in known for label in labels) else own
@@ -194,7 +196,7 @@ def _labels_in(
 
 def keys_of(index: Any, known: Labels) -> Labels:
     """The labels of an index of pandas; None where it is 0, 1, 2, … and says nothing but the order of the rows."""
-    keys = tuple(plain(key) for key in index)
+    keys = tuple(plain(key) for key in as_list(index) or ())
     if known and _nested(known[0]) and all(isinstance(key, tuple) and len(key) == 1 + len(known[0][1]) for key in keys):
         keys = tuple((key[0], key[1:]) for key in keys)  # time and the parts of a label, as tables show them
     return None if are_row_numbers(keys, known) else keys
@@ -219,7 +221,8 @@ def _require_positions(
             require_declared(argument, role, labels, "an array by position", error)
 
 
-def _shape(value: Any) -> tuple[int, ...]:
+def shape_of(value: Any) -> tuple[int, ...]:
+    """The shape of an array or nested sequence; () where it has none, as of a ragged one."""
     try:
         return tuple(getattr(value, "shape", None) or np.shape(value))
     except (ValueError, TypeError):

@@ -247,9 +247,14 @@ class Recipe(Description):
             return linear
         from revealed.rewards.neural import NeuralReward
 
-        labels = {"state_labels": self.state_labels, "action_labels": self.action_labels}
-        options = {"hidden": self.hidden, "seed": self.seed, "activation": self.activation}
-        return NeuralReward(self._as_features(linear), **options, **labels)
+        return NeuralReward(
+            self._as_features(linear),
+            hidden=self.hidden,
+            seed=self.seed,
+            activation=self.activation,
+            state_labels=self.state_labels,
+            action_labels=self.action_labels,
+        )
 
     def _linear(self) -> LinearReward:
         """The features of the file, or the centres of the bins; constants alone where there is neither."""
@@ -294,7 +299,9 @@ class Recipe(Description):
         """The complaint about a state of the panel that the features file does not list."""
         expected = "a row for every state" + (" that --next-state leads to" if role == "next_state" else "")
         got = f"no features for {label} in {self.features}"
-        remedy = remedy if remedy is not None and remedy.startswith("Did") else "Add a row."
+        if role == "goal":
+            remedy = "Add a row: a goal is a state, even if nobody decides there."
+        remedy = remedy if remedy is not None and remedy.startswith(("Did", "Add")) else "Add a row."
         return InvalidReward("--features", expected, got, row, remedy)
 
     def _as_features(self, linear: LinearReward) -> Floats:

@@ -141,7 +141,7 @@ def are_steps(written: Any, n_states: int, n_actions: int) -> list[bool]:
     """Which trajectories are lists of (state, action) steps, not (states, actions) pairs. One that could be both is
     what the others are; where they do not tell, it is refused."""
     forms = [_readings(trajectory, n_states, n_actions) for trajectory in written]
-    told = {form[0] for form in forms if len(form) == 1}
+    told = {form[0] for form in forms if len(form) == 1} - {"alike"}
     unclear = next((i for i, form in enumerate(forms) if len(form) > 1), None)
     if unclear is not None and len(told) != 1:
         raise _two_readings(unclear, written[unclear])
@@ -149,7 +149,8 @@ def are_steps(written: Any, n_states: int, n_actions: int) -> list[bool]:
 
 
 def _readings(trajectory: Any, n_states: int, n_actions: int) -> tuple[str, ...]:
-    """`("pair",)`, `("steps",)`, or both. A tuple of two lists or arrays is a pair, as documented."""
+    """`("pair",)`, `("steps",)`, both, or `("alike",)` where they say the same. A tuple of two lists or arrays is a
+    pair, as documented."""
     if isinstance(trajectory, tuple) and len(trajectory) == 2 and not isinstance(trajectory[0], tuple):
         return ("pair",)
     steps = _table_of_steps(trajectory)
@@ -157,6 +158,8 @@ def _readings(trajectory: Any, n_states: int, n_actions: int) -> tuple[str, ...]
         return ("pair",)
     if len(steps) != 2:
         return ("steps",)
+    if steps[0, 1] == steps[1, 0]:
+        return ("alike",)  # both readings are the same
     limits = np.array([n_states, n_actions])
     within = {"pair": (steps >= 0) & (steps < limits[:, None]), "steps": (steps >= 0) & (steps < limits)}
     return tuple(name for name, inside in within.items() if inside.all()) or ("pair",)

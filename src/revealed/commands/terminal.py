@@ -130,9 +130,11 @@ def require_memory() -> None:
 
 def _lacks_memory(error: BaseException | None) -> bool:
     """Whether an error, or one that it was raised from, is that memory ran out."""
-    while error is not None:
+    met: list[BaseException] = []
+    while error is not None and error not in met:
         if isinstance(error, MemoryError) or any(word in str(error) for word in _SAID_OF_MEMORY):
             return True
+        met.append(error)
         error = error.__cause__ or error.__context__
     return False
 

@@ -83,7 +83,7 @@ def find_folder(path: Any, groups: Sequence[int]) -> Path | None:
         return next((folder for folder in usual_places() if not _lacking(folder, groups)), None)
     try:
         folder = as_path("path", path).expanduser()
-    except RuntimeError as error:
+    except (RuntimeError, InvalidInput) as error:
         remedy = f"Leave path out: {shipped()}."
         raise InvalidInput("path", "the folder of Rust's files", repr(path), remedy=remedy) from error
     lacking = _lacking(folder, groups)

@@ -16,6 +16,7 @@ from revealed.checks import Ints, is_index
 from revealed.errors import InvalidDemonstrations, InvalidInput
 from revealed.frames import Column
 from revealed.panels.columns import ISO, in_periods, in_words
+from revealed.voices import arg
 
 OWN = "own"  # everybody's clock begins with the first row
 
@@ -77,11 +78,11 @@ def require_one_clock(entry: Column, agent: Ints, ids: Sequence[Any]) -> None:
     who = [repr(ids[agent[k]]) for k in (i, j)]
     got = f"id {who[0]}, who enters at {early}, and id {who[1]}, who enters at {late}"
     start = in_words(entry.min())
-    written = start if entry.dtype.kind in "iu" else f'"{start}"'
-    dates = "" if entry.dtype.kind != "M" else " (with period=)"
+    written = int(start) if entry.dtype.kind in "iu" else start
+    dates = "" if entry.dtype.kind != "M" else f" (with {arg('period')})"
     remedy = (
-        f"If time is age or a date, say which is period 0: first_time={written} or earlier{dates}. "
-        f'If everybody begins at period 0 on entering: first_time="{OWN}".'
+        f"If time is age or a date, say which is period 0: {arg('first_time', written)} or earlier{dates}. "
+        f"If everybody begins at period 0 on entering: {arg('first_time', OWN)}."
     )
     expected = "one time at which all ids enter, where a finite horizon counts periods"
     raise InvalidDemonstrations("first_time", expected, got, remedy=remedy)

@@ -326,10 +326,10 @@ def index_of_ranks(
     lost = np.flatnonzero(codes < 0)
     if lost.size:
         rank, role, where = first(lost)
-        label, used = seen[rank], set(map(spell, seen))
-        remedy = near(label, [one for one in labels if spell(one) not in used])  # not one that the data have, too
-        if remedy is None and role == "goal":
-            remedy = "A goal is a state, although nobody decides there: list it in states=, too."
+        label, remedy = seen[rank], near(seen[rank], labels)
+        if role == "goal":  # which may look like its neighbours
+            listing = either("states=", "--features or --transitions")
+            remedy = f"{remedy or ''} A goal is a state, even if nobody decides there: list it in {listing}.".strip()
         raise InvalidDemonstrations(role, f"one of {listed(labels)}", repr(label), where, remedy)
     return labels, codes
 
@@ -411,7 +411,7 @@ def contradiction(got: str, row: int) -> InvalidDemonstrations:
 
 def other_goal(was: Any, now: Any, one: Any, when: Any, row: int) -> InvalidDemonstrations:
     got = f"{was!r} and then {now!r}, of id {one!r} at time {in_words(when)}"
-    remedy = "Give each trip an id of its own, or name the column that tells an id's trips apart: episode=."
+    remedy = f"Give each trip an id of its own, or name the column that tells an id's trips apart: {arg('episode')}."
     return InvalidDemonstrations("goal", "one goal for the whole of a trip", got, f"row {row}", remedy)
 
 
@@ -421,8 +421,8 @@ def trip_or_two(one: Any, goal: Any, times: tuple[Any, Any], row: int, id: str) 
         f"id {one!r} on the way to {goal!r} at times {in_words(times[0])} and {in_words(times[1])}, and nothing between"
     )
     remedy = (
-        f'It may be one trip with rows missing or two trips: if each id is one trip, pass episode="{id}"; '
-        "else name the column that tells an id's trips apart: episode=."
+        f"It may be one trip with rows missing or two trips: if each id is one trip, pass {arg('episode', id)}; "
+        f"else name the column that tells an id's trips apart: {arg('episode')}."
     )
     return InvalidDemonstrations("goal", "one trip per id where there are gaps in time", got, f"row {row}", remedy)
 

@@ -280,14 +280,16 @@ def _next_states(table: Table, roles: Roles) -> list[_Block]:
         return []
     raw = [_raw(table, "next_state", name, roles) for name in roles.next_state]
     there = np.flatnonzero(~np.logical_or.reduce([missing_in(column) for column in raw]))
-    after = [_whole_again(as_plain("next_state", column[there], table.error)) for column in raw] if there.size else []
+    after = [as_plain("next_state", column[there], table.error) for column in raw] if there.size else []
+    after = [_whole_again(column) for column in after] if roles.bins is None else after
     return [_Block("next_state", after, there)] if after else []
 
 
 def _whole_again(column: Column) -> Column:
     """Whole numbers that became floats because some were missing."""
     require_exact("next_state", column, InvalidDemonstrations)
-    return column.astype(np.int64) if column.dtype.kind == "f" and np.all(column == np.round(column)) else column
+    whole = column.dtype.kind == "f" and bool(np.all(np.isfinite(column) & (column == np.round(column))))
+    return column.astype(np.int64) if whole else column
 
 
 def _raw(table: Table, role: str, name: str, roles: Roles) -> Column:

@@ -41,7 +41,8 @@ class Source:
     def __init__(self, stored: Stored, roles: Roles) -> None:
         states, weights = (*roles.state, *roles.next_state), () if roles.weight is None else (roles.weight,)
         values = (roles.time, *weights, *(states if roles.bins is not None else ()))
-        labels = (roles.id, *roles.action, *roles.keep, *(() if roles.bins is not None else states))
+        episode = () if roles.episode is None else (roles.episode,)
+        labels = (roles.id, *episode, *roles.action, *roles.keep, *(() if roles.bins is not None else states))
         self.relation, self.roles = stored.read(values, labels, apart=True, keep=True), roles
         self.types = dict(zip(self.relation.columns, (kind.id for kind in self.relation.types), strict=True))
         self._ones: dict[str, Column] = {}

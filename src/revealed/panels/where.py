@@ -10,7 +10,7 @@ from typing import Any
 
 from revealed.checks import require_flag
 from revealed.errors import InvalidDemonstrations, InvalidInput
-from revealed.frames import Stored, as_narwhals, declared_order, fetch, read_table, relation_of
+from revealed.frames import as_narwhals, declared_order, read_table, relation_of
 from revealed.panels.clock import is_own
 from revealed.panels.columns import Roles
 from revealed.panels.groups import Counted
@@ -51,7 +51,7 @@ def _count_where_it_lives(
     stored = relation_of(frame)
     if stored is not None:
         roles.require(stored.columns)
-        if keep_steps is None and _n_rows(stored) <= MOST_STEPS:
+        if keep_steps is None and stored.n_rows <= MOST_STEPS:
             return None
         _require_countable(roles, first_time)
         return count_relation(stored, roles, states, actions)
@@ -72,10 +72,6 @@ def _count_lazy(
         return None
     _require_countable(roles, first_time)
     return count_lazy(table, roles, states, actions)
-
-
-def _n_rows(stored: Stored) -> int:
-    return int(fetch(stored.relation.aggregate("count(*) AS n"))["n"][0])
 
 
 def _require_countable(roles: Roles, first_time: Any) -> None:

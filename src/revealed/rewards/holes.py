@@ -17,6 +17,7 @@ from revealed.errors import InvalidReward
 from revealed.mdp import MDP
 from revealed.naming import pair_in_words, state_in_words
 from revealed.sparse_input import is_sparse
+from revealed.voices import either
 
 Holes = tuple[
     Ints, Ints, Floats
@@ -133,4 +134,6 @@ def _feature(reward: Any, k: int) -> str:
     return "" if k < 0 else f", feature {names[k]!r}" if k < len(names) else f", feature {k}"
 
 
-_REMEDY = "Fill it in, or tell the model that nothing is chosen there (feasible=, terminal=)."
+_REMEDY = (
+    f"Fill it in, or tell the model that nothing is chosen there ({either('feasible=, terminal=', '--terminal')})."
+)
