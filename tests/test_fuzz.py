@@ -207,7 +207,7 @@ def test_a_lost_worker_is_a_crash_and_a_silent_one_a_hang(monkeypatch):
 
 @pytest.mark.skipif(SECONDS == 0.0, reason="FUZZ_SECONDS=0")
 def test_a_minute_of_cases_meets_only_our_own_errors():
-    seed = secrets.randbelow(2**31)
+    seed = int(os.environ.get("FUZZ_SEED") or secrets.randbelow(2**31))
     tally, end = watch.Tally(), time.monotonic() + SECONDS
     for outcome in watch.played(some_cases(seed)):
         tally.add(outcome)

@@ -341,7 +341,11 @@ def borrow_features(reward: Any) -> Floats | None:
 def pooled_features(reward: Any) -> Floats | None:
     """Those of the reward that the logit of all goals takes along; None where there are none, or very many."""
     X = borrow_features(reward)
-    return None if X is None or X.shape[-1] > MOST_FEATURES else np.where(np.isfinite(X), X, 0.0)
+    return (
+        None
+        if not isinstance(X, np.ndarray) or X.ndim == 0 or X.shape[-1] > MOST_FEATURES
+        else np.where(np.isfinite(X), X, 0.0)
+    )
 
 
 def describe_step(first_step: Any, mdp: MDP, counts: Floats, reward: Reward | None) -> tuple[str, str]:

@@ -21,10 +21,11 @@ from threading import Lock
 from typing import Any
 from uuid import uuid4
 
-from revealed.checks import require_count
-from revealed.errors import WorkersLost
+from revealed.checks import require_count, shown
+from revealed.errors import InvalidInput, WorkersLost
 
 MOST_LOSSES = 3  # workers lost in a row, with no piece finished in between, after which we give up
+MOST_JOBS = 10_000  # workers that somebody may mean
 AT_ONCE = 4  # pieces for each worker in a round, where a backend works in rounds
 
 # How backends say that a worker died, or data with it: processes of joblib, Dask, Ray. By name, since none is loaded.
@@ -43,6 +44,8 @@ def each(function: Callable[..., Any], items: Iterable[tuple[Any, ...]], jobs: i
     """
     if jobs is not None:
         require_count("jobs", jobs)
+        if jobs > MOST_JOBS:
+            raise InvalidInput("jobs", f"at most {MOST_JOBS} workers", shown(jobs))
     if jobs == 1:
         for item in items:
             with one_thread():  # as a worker does it, so that sums are taken in the same order

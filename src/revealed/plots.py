@@ -14,7 +14,7 @@ import numpy as np
 
 from revealed.checks import as_floats, as_number, shown
 from revealed.errors import InvalidInput
-from revealed.gates import require_list
+from revealed.gates import require_list, require_text
 from revealed.labels import is_derived, require_declared, spell
 from revealed.mdp import Floats
 from revealed.plot_checks import as_heights, as_shape, require_axes, require_pair, require_style
@@ -337,6 +337,8 @@ def label_axes(ax: Axes, title: str, fontsize: float = 11.0, names: tuple[str, s
     require_axes(ax)
     require_style(title=title, fontsize=fontsize)
     names = require_pair("names", names, "texts, of x and y")
+    for name in names:
+        require_text("names", name, "two texts, of x and y")
     ax.set_title(title, fontsize=1.1 * fontsize)
     ax.set_xlabel(names[0], fontsize=fontsize)
     ax.set_ylabel(names[1], fontsize=fontsize)

@@ -15,7 +15,8 @@ from math import floor, isfinite, log10
 from typing import TYPE_CHECKING, Any
 from unicodedata import combining, east_asian_width
 
-from revealed.checks import require_count
+from revealed.checks import require_count, shown
+from revealed.errors import InvalidInput
 from revealed.gates import require_function, require_list
 from revealed.latex import tabular
 from revealed.voices import words
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from revealed.page import Html
 
 WIDTH = 78
+LONGEST = 100_000  # characters of a line
 WIDEST = 14  # characters of a column of numbers that is given more room than it needs
 GAP = 2  # spaces between columns, at least
 SMALLEST, LARGEST = 1e-4, 1e7  # between them numbers are written without a power of ten
@@ -119,6 +121,8 @@ class Printed(ABC):
         `reword` respells its notes; columns called as in `spare` are left out where the table is too wide.
         """
         require_count("width", width)
+        if width > LONGEST:
+            raise InvalidInput("width", f"at most {LONGEST} characters", shown(width))
         if reword is not None:
             require_function("reword", reword, "None or a function from one text to another")
         spare = require_list("spare", spare, "names of columns")

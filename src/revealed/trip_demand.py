@@ -181,9 +181,9 @@ def is_series(values: Any) -> bool:
 
 def _read_pairs(demand: Any, argument: str) -> tuple[list[Any], list[Any], Floats]:
     keys = [plain(key) for key in (demand if isinstance(demand, Mapping) else demand.index)]
-    odd = next((key for key in keys if not isinstance(key, tuple) or len(key) != 2), None)
+    odd = next(([key] for key in keys if not isinstance(key, tuple) or len(key) != 2), None)
     if odd is not None or not keys:
-        got = "none" if odd is None else repr(odd)[:60]
+        got = "none" if odd is None else repr(odd[0])[:60]
         raise InvalidInput(argument, "keys that are pairs (origin, destination)", got)
     given = list(demand.values()) if isinstance(demand, Mapping) else demand.to_numpy().tolist()
     for key, value in zip(keys, given, strict=True):

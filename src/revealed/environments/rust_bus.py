@@ -113,7 +113,10 @@ def _cost(bins: int, cost: Any) -> Floats:
     if isinstance(cost, str) and cost not in COSTS:
         raise InvalidOption("cost", f"one of {', '.join(COSTS)}, a function of the bins, or an array", repr(cost))
     shape = COSTS[cost] if isinstance(cost, str) else cost
-    given = shape(np.arange(bins, dtype=np.float64)) if callable(shape) else shape
+    try:
+        given = shape(np.arange(bins, dtype=np.float64)) if callable(shape) else shape
+    except (TypeError, ValueError) as error:  # a class, or a function of something else
+        raise InvalidInput("cost", f"a function of {bins} bins", str(error).splitlines()[0]) from error
     table = require_floats("cost", given, f"{bins} finite costs, one per bin")
     if table.shape != (bins,) or not np.isfinite(table).all():
         raise InvalidInput("cost", f"{bins} finite costs, one per bin", repr(cost)[:60])

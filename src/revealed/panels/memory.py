@@ -397,7 +397,7 @@ def write_panel(
 def _require_names(field: str, given: Any) -> None:
     """The name of a column; of labels also several."""
     several = list(given) if isinstance(given, list | tuple) and field in ("action", *_OF_STATES) else [given]
-    if not several or not all(isinstance(name, str) for name in several):
+    if not several or not all(isinstance(name, str) and name.isprintable() for name in several):
         role = "id" if field == "agent" else field
         raise InvalidInput(role, "the name of a column" + (", or several" if field != "time" else ""), shown(given))
 

@@ -85,7 +85,7 @@ class JaxReward:
             self._table, self._pull = jax.jit(table), jax.jit(pull)
             try:
                 self._rows, self._columns = jax.eval_shape(table, flat, self._features).shape
-            except (TypeError, ValueError, IndexError) as error:
+            except (TypeError, ValueError, LookupError, AttributeError) as error:
                 got = f"a function that fails on them: {str(error).splitlines()[0]}"
                 raise InvalidReward(
                     "apply", "a function of (params, features) to (S,), (S, 1) or (S, A)", got

@@ -62,7 +62,7 @@ class Standard:
 
 def as_columns(x: Floats) -> Floats:
     """(rows, K), K = 1 for what has one axis."""
-    return x.reshape(-1, x.shape[-1]) if x.ndim > 1 else x.reshape(-1, 1)
+    return x.reshape(int(np.prod(x.shape[:-1])), x.shape[-1]) if x.ndim > 1 else x.reshape(-1, 1)
 
 
 def finite_rows(X: Floats) -> Floats:

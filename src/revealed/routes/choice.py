@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from revealed.checks import Floats, as_number, require_count, require_flag, require_option
+from revealed.checks import Floats, as_floats, as_number, require_count, require_flag, require_option
 from revealed.demonstrations import Demonstrations
 from revealed.errors import InvalidInput
 from revealed.gates import require_memory
@@ -57,7 +57,7 @@ class RouteChoice(LinkModel):
     @classmethod
     def of(cls, network: RoadNetwork, fit: Any) -> RouteChoice:
         """With the reward and the estimates of a fit."""
-        if not hasattr(fit, "reward_model") or not hasattr(fit, "theta"):
+        if as_floats(getattr(fit, "theta", None)) is None or not hasattr(fit, "reward_model"):
             raise InvalidInput("fit", "what rv.NFXP(reward).fit(...) returns", type(fit).__name__)
         return cls(network, fit.reward_model, fit.theta)
 
