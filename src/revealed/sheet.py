@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from revealed.page import Html
 
 WIDTH = 78
-LONGEST = 100_000  # characters of a line
+LONGEST_LINE = 100_000  # characters of a line
 WIDEST = 14  # characters of a column of numbers that is given more room than it needs
 GAP = 2  # spaces between columns, at least
 SMALLEST, LARGEST = 1e-4, 1e7  # between them numbers are written without a power of ten
@@ -121,8 +121,8 @@ class Printed(ABC):
         `reword` respells its notes; columns called as in `spare` are left out where the table is too wide.
         """
         require_count("width", width)
-        if width > LONGEST:
-            raise InvalidInput("width", f"at most {LONGEST} characters", shown(width))
+        if width > LONGEST_LINE:
+            raise InvalidInput("width", f"at most {LONGEST_LINE} characters", shown(width))
         if reword is not None:
             require_function("reword", reword, "None or a function from one text to another")
         spare = require_list("spare", spare, "names of columns")
