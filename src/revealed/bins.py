@@ -289,7 +289,7 @@ def _as_numbers_of_bins(bins: Any, names: tuple[str, ...]) -> list[int]:
         raise InvalidOption("bins", f"a whole number, or {len(names)} of them, one per column", repr(bins)[:60])
     for n in listed:
         require_count("bins", n, error=InvalidOption)
-        require_memory("bins", n, int(n), InvalidOption)
+        require_memory("bins", n, 4 * int(n), InvalidOption)
     return [int(n) for n in listed]
 
 

@@ -88,7 +88,7 @@ class Kernel:
     def estimate(self, mdp: MDP, counts: Floats, reward: Reward | None = None) -> Floats:
         if self.bandwidth is not None:
             require_positive("bandwidth", self.bandwidth)
-        counts = _counts(mdp, counts)
+        counts = _some_counts(mdp, counts)
         if self.distance is not None:
             return _shares(mdp, self._by_distance(mdp, counts))
         X = self._scaled(mdp, reward)
@@ -99,7 +99,7 @@ class Kernel:
             return f"bandwidth={self._given(1.0):g}"
         if self.features is None and borrow_features(reward) is None:
             return "Scott's bandwidth"
-        visits = _counts(mdp, counts)
+        visits = _some_counts(mdp, counts)
         return f"Scott's bandwidth={self._width(self._scaled(mdp, reward), visits):.3g}"
 
     def _scaled(self, mdp: MDP, reward: Reward | None) -> Floats:
@@ -156,13 +156,11 @@ class Logit:
     ) -> tuple[Floats, tuple[str, ...]]:
         """The policy, and what to know about it."""
         l2 = require_penalty(self.l2)
-        counts = _counts(mdp, counts)
+        counts = _some_counts(mdp, counts)
         X = _features(self.features, reward, mdp, "logit")
         X = np.where(np.isfinite(X), X, 0.0)
         if mdp.n_actions == 1:
             return mdp.uniform_policy(), ()
-        if not (counts >= 0.0).all() or not 0.0 < counts.sum() < np.inf:
-            raise InvalidInput("counts", "counts >= 0, at least one above 0", f"a sum of {counts.sum():g}")
         visits = counts.sum(axis=1)
         share = visits / max(float(visits.sum()), 1e-300)
         if X.ndim == 3:
@@ -276,7 +274,18 @@ def _lift_given(policy: Any, mdp: MDP) -> Any:
 def _counts(mdp: Any, counts: Any) -> Floats:
     """Visits (S, A) of a model."""
     require_mdp(mdp)
-    return floats_of("counts", counts, mdp.feasible.shape)
+    found = floats_of("counts", counts, mdp.feasible.shape)
+    if not (np.isfinite(found) & (found >= 0.0)).all():
+        raise InvalidInput("counts", "finite counts >= 0", float(found[~(np.isfinite(found) & (found >= 0.0))][0]))
+    return found
+
+
+def _some_counts(mdp: Any, counts: Any) -> Floats:
+    """The same, with a decision at least."""
+    found = _counts(mdp, counts)
+    if not found.any():
+        raise InvalidInput("counts", "at least one decision", "none")
+    return found
 
 
 def _shares(mdp: MDP, weights: Floats) -> Floats:

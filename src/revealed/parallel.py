@@ -102,6 +102,7 @@ def _finished(
         yield from _on_dask(client, pieces)
         return
     pool: Any
+    jobs = None if jobs is None else max(2, min(jobs, len(pieces)))  # a worker without a piece only takes memory
     options: dict[str, Any] = {"batch_size": 1, "pre_dispatch": "1.5*n_jobs"}  # pieces differ: none waits for another
     try:
         pool = Parallel(n_jobs=jobs, return_as="generator_unordered", **options)

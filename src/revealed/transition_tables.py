@@ -278,6 +278,7 @@ def _written(role: str, names: Columns, labels: Labels, index: Ints) -> list[tup
     import pandas as pd
 
     if isinstance(names, str):
+        require_text(role, names, "the name of a column")
         return [(names, pd.Series(label_array(labels, index)).infer_objects())]
     listed = require_list(role, names, "the name of a column, or several")
     for name in listed:

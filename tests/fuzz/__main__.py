@@ -8,8 +8,10 @@ python -m fuzz --every --door 'rv.MDP'
 from __future__ import annotations
 
 import argparse
+import os
 import secrets
 import sys
+import tempfile
 import time
 import traceback
 from collections.abc import Iterator
@@ -20,9 +22,19 @@ from fuzz.watch import FAILURES, Tally, played
 
 
 def main() -> int:
+    """In a folder of its own, which is thrown away: real objects have files, and hostile paths are written to."""
     options = _options()
-    if options.case:
-        return _again(Case.parse(options.case))
+    options.failures = os.path.abspath(options.failures)
+    before = os.getcwd()
+    with tempfile.TemporaryDirectory(prefix="fuzz-") as folder:
+        os.chdir(folder)
+        try:
+            return _again(Case.parse(options.case)) if options.case else _run(options)
+        finally:
+            os.chdir(before)
+
+
+def _run(options: argparse.Namespace) -> int:
     print(f"seed {options.seed}", flush=True)
     tally, end = Tally(), time.monotonic() + 60 * options.minutes
     with open(options.failures, "w", encoding="utf-8", errors="backslashreplace") as file:

@@ -80,8 +80,8 @@ def _judged(door: Door, given: dict[str, Any]) -> tuple[str, str, str]:
     except BaseException as escaped:
         if _is_unknown_keyword(escaped, given):
             return REFUSED, "", ""
-        if type(escaped) is TypeError and "<lambda>" in str(escaped):
-            return THEIRS, "", ""  # a function of the caller's that takes other arguments
+        if type(escaped) is TypeError and ("<lambda>" in str(escaped) or "'Anything' object" in str(escaped)):
+            return THEIRS, "", ""  # a function that takes other arguments, an object that only seems to be what it is
         said = f"{type(escaped).__name__}: {_words(escaped)}"
         return ESCAPED, " ".join(said.split())[:300], _line(escaped)
     return FINE, "", ""

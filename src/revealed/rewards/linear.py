@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from revealed.checks import Bools, Ints, as_list, is_count, require_whole
+from revealed.checks import Bools, Ints, as_list, is_count, require_whole, shown
 from revealed.errors import InvalidReward
-from revealed.gates import require_list
+from revealed.gates import is_hashable
 from revealed.labels import listed, near, plain, spell
 from revealed.mdp import Floats
 from revealed.positions import keys_of
@@ -57,7 +57,8 @@ class LinearReward:
         state_labels: Sequence[Any] | None = None,
     ) -> None:
         self.state_labels: Labels | None = None
-        if hasattr(features, "columns") and hasattr(features, "index"):
+        shaped = isinstance(getattr(features, "shape", None), tuple)
+        if shaped and hasattr(features, "columns") and hasattr(features, "index"):
             table = indexed_features(features)
             names = table.names if names is None else names
             features, self.state_labels = table.matrix, table.state_labels
@@ -110,9 +111,9 @@ class LinearReward:
 
         A state or pair without features is an error, unless `feasible` (S, A) says that nothing is chosen there.
         """
-        state_labels = require_list("state_labels", state_labels, "labels of states")
+        state_labels = _as_names("state_labels", state_labels)
         if action_labels is not None:
-            action_labels = require_list("action_labels", action_labels, "labels of actions")
+            action_labels = _as_names("action_labels", action_labels)
         if feasible is not None and not _is_mask(feasible, len(state_labels)):
             raise InvalidReward("feasible", f"(S, A) bools of {len(state_labels)} states", type(feasible).__name__)
         if self.state_labels is None or (self.absent is None and self._stands(state_labels, action_labels)):
@@ -138,7 +139,7 @@ class LinearReward:
     def along(self, state_labels: Sequence[Any], targets: Ints, feasible: Bools) -> LinearReward:
         """The same features in the order of a model whose actions have no names but where they lead, as turns have:
         `targets` (S, A). A pair of the model that the features do not know is an error."""
-        state_labels = require_list("state_labels", state_labels, "labels of states")
+        state_labels = _as_names("state_labels", state_labels)
         if self.state_labels is None or self.leads is None:
             return self
         n = len(state_labels)
@@ -303,6 +304,14 @@ def _as_labels(labels: Any, n: int, what: str = "state") -> Labels:
         raise InvalidReward(f"{what}_labels", f"{n} labels, one per {what}", repr(labels)[:60])
     require_once(f"{what}_labels", what, given)
     return tuple(plain(label) for label in given)
+
+
+def _as_names(argument: str, given: Any) -> Labels:
+    """Labels of any number of states or actions."""
+    found = as_list(given)
+    if found is None or not all(map(is_hashable, found)):
+        raise InvalidReward(argument, "labels, each a name or a number", shown(given))
+    return tuple(found)
 
 
 def _unused_near(label: Any, own: Labels, wanted: Sequence[Any]) -> str | None:

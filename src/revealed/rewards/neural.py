@@ -86,7 +86,7 @@ class JaxReward:
             try:
                 self._rows, self._columns = jax.eval_shape(table, flat, self._features).shape
             except (TypeError, ValueError, LookupError, AttributeError) as error:
-                got = f"a function that fails on them: {str(error).splitlines()[0]}"
+                got = f"a function that fails on them: {_first_line(error)}"
                 raise InvalidReward(
                     "apply", "a function of (params, features) to (S,), (S, 1) or (S, A)", got
                 ) from error
@@ -284,6 +284,10 @@ class NeuralReward(JaxReward):
     def __repr__(self) -> str:
         inputs = "" if self.standardize is False else ", inputs standardised"
         return f"NeuralReward({'-'.join(map(str, self._sizes))}, {self.activation}, {self.n_params} weights{inputs})"
+
+
+def _first_line(error: Exception) -> str:
+    return next(iter(str(error).splitlines()), type(error).__name__)
 
 
 def _draw_start(sizes: Sequence[int], seed: int, activation: str) -> list[tuple[Floats, Floats]]:

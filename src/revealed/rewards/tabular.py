@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from revealed.checks import require_count
+from revealed.checks import as_list, require_count, shown
 from revealed.errors import InvalidReward
-from revealed.gates import require_list, require_memory
+from revealed.gates import require_memory
 from revealed.labels import spell
 from revealed.mdp import Floats
 from revealed.rewards.base import as_cotangent, as_theta, check_names, sum_actions
@@ -50,7 +50,7 @@ class TabularReward:
 
     def named(self, state_labels: Sequence[Any]) -> TabularReward:
         """The same with the states' labels as names of the weights, unless it has names."""
-        texts = [spell(label) for label in require_list("state_labels", state_labels, "labels of states")]
+        texts = [spell(label) for label in _labels(state_labels)]
         fits = self._names is None and len(texts) == self.n_states == len(set(texts))
         if not fits:
             return self
@@ -72,3 +72,10 @@ class TabularReward:
 
     def __repr__(self) -> str:
         return f"TabularReward({self.n_states} states)"
+
+
+def _labels(given: Any) -> list[Any]:
+    found = as_list(given)
+    if found is None:
+        raise InvalidReward("state_labels", "labels, each a name or a number", shown(given))
+    return found

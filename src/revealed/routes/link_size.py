@@ -106,7 +106,7 @@ class LinkSizes:
     def again(self, network: RoadNetwork, at: Any) -> LinkSizes:
         """The same on a changed network; pairs without a way have no sizes."""
         require_instance("network", network, RoadNetwork, "an rv.RoadNetwork")
-        if not hasattr(at, "cases"):
+        if not callable(getattr(at, "cases", None)):
             raise InvalidInput("at", "an rv.RouteChoice on this network", type(at).__name__)
         return _sizes(network, at, self.demand, self.by)
 

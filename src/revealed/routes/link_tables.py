@@ -15,6 +15,7 @@ import numpy as np
 from revealed.checks import Floats, Ints, as_list
 from revealed.errors import InvalidInput
 from revealed.frames import FRAME_REMEDY, Column, Table, as_plain, kind_of, missing_in, read_table, require_column
+from revealed.gates import is_hashable
 from revealed.labels import how_many, near, plain, spell
 from revealed.voices import either
 
@@ -153,7 +154,7 @@ def read_ids(table: Table, argument: str, names: Columns, ordered: bool = False)
         code, labels = pd.factorize(_id_column(table, argument, names), sort=ordered)
         return Ids(np.asarray(code, dtype=np.intp), tuple(plain(label) for label in labels))
     names = as_list(names) or []
-    if any(isinstance(name, list) for name in names):
+    if not all(map(is_hashable, names)):
         raise InvalidInput(argument, "the name of a column, or a list of names", repr(names)[:60])
     parts = [read_ids(table, argument, name, ordered) for name in names]
     if not parts:

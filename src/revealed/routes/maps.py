@@ -14,6 +14,7 @@ import numpy as np
 
 from revealed.checks import Bools, Floats, Ints, require_floats
 from revealed.errors import InvalidInput
+from revealed.plot_checks import require_axes, require_style
 from revealed.plots import COLORS, add_colorbar, own_axes
 from revealed.routes.network import RoadNetwork
 from revealed.voices import arg
@@ -155,6 +156,8 @@ def set_map(
     ax: Axes, network: RoadNetwork, title: str = "", unit: str = "", fontsize: float = 11.0, which: Bools | None = None
 ) -> None:
     """A map has no axes but, where the unit is known, a bar to measure by; it shows all links or those of `which`."""
+    require_axes(ax)
+    require_style(title=title, fontsize=fontsize)
     places = require_places(network)
     points = (places if which is None or not which.any() else places[which]).reshape(-1, 2)
     low, high = points.min(axis=0), points.max(axis=0)

@@ -64,8 +64,8 @@ class RoadNetwork:
         named = {name: getattr(self, name) for name in ("source", "target", "slot", "n_slots", "arrival")}
         if self.coordinates is not None:
             named["coordinates"] = self.coordinates
-        for name, array in (named | self.link_values | self.turn_values).items():
-            require_instance(name, array, np.ndarray, "an array", "Use from_frame, from_turns or from_networkx.")
+        for name, array in {**named, **dict(self.link_values), **dict(self.turn_values)}.items():
+            require_instance(str(name), array, np.ndarray, "an array", "Use from_frame, from_turns or from_networkx.")
             frozen(array)
 
     @classmethod
