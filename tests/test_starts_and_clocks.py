@@ -60,7 +60,8 @@ def first_rows(frame: pd.DataFrame, weight: str | None = None) -> np.ndarray:
 
 
 def read(frame: Any, **options: Any) -> rv.Demonstrations:
-    return rv.Demonstrations.from_frame(frame, **NAMES, **({"n_states": S, "n_actions": 2} | options))
+    arguments: dict[str, Any] = {**NAMES, "n_states": S, "n_actions": 2, **options}
+    return rv.Demonstrations.from_frame(frame, **arguments)
 
 
 ROUTES: dict[str, Any] = {
@@ -99,7 +100,7 @@ def test_starts_are_the_first_rows_by_every_route(holed, route, weight, tmp_path
 
 
 def test_starts_of_single_agents_do_not_count_gaps_either(holed, tmp_path):
-    twice = np.arange(AGENTS) % 2.0
+    twice: Any = np.arange(AGENTS) % 2.0
     kept = read(holed).reweighted(twice).starts
     for route in ("counts of memory", "duckdb", "polars"):
         source, _ = ROUTES[route](holed, tmp_path)
@@ -305,6 +306,18 @@ def test_a_first_time_that_is_none_is_refused(zero):
     frame, horizon = entering(LATE[:40]), machine().unroll(LENGTH)
     with pytest.raises(InvalidInput, match="`first_time`: expected"):
         read(frame, first_time=zero).lift(horizon)
+
+
+def test_times_that_are_not_whole_count_no_periods():
+    """Also where those of entry happen to be whole: rows are counted, and nothing says how far apart they are."""
+    frame = pd.DataFrame({"bus": [1, 1, 2, 2], "month": [18.0, 18.5, 20.0, 20.7], "x": 0, "d": 0})
+    demos, horizon = read(frame), machine().unroll(4)
+    for zero in (18, 18.0, None):
+        with pytest.raises(InvalidInput, match="`first_time`: expected"):
+            demos.lift(horizon, first_time=zero)
+    with pytest.raises(InvalidInput, match="`first_time`: expected"):
+        read(frame, first_time=18)
+    assert demos.lift(horizon, first_time="own").counts.sum() == 4.0
 
 
 def test_trajectories_without_times_begin_at_period_zero():

@@ -341,7 +341,7 @@ def test_parameters_change_as_without_goals(own):
             ("fit", *ROADS, "--id", "x"),
             "`--id`: expected nothing on a road network; got x. Name the column of trips with",
         ),
-        (("fit", "trips.csv", "--trip", "trip"), "`--id`: expected column that says who decides; got nothing."),
+        (("fit", "trips.csv", "--trip", "trip"), "`--id`: expected the column that says who decides; got nothing."),
     ],
 )
 def test_mistakes_are_one_line(arguments, message):
