@@ -297,7 +297,8 @@ def test_bad_columns_of_goals_are_refused():
     )
     filled = table.assign(goal="mlil")
     assert message(lambda: read(filled, states=["a", "b", "c", "mill"])) == (
-        "`goal`: expected one of a, b, c, mill; got 'mlil' (first at row 0). Did you mean mill?"
+        "`goal`: expected one of a, b, c, mill; got 'mlil' (first at row 0). Did you mean mill? "
+        "A goal is a state, even if nobody decides there: list it in states=."
     )
     assert "states and goals of one kind; got text and whole numbers" in message(lambda: read(table.assign(goal=3)))
     numbers = table.assign(at=[0, 1, 2], goal=[-1, -1, -1])

@@ -330,19 +330,19 @@ def test_lists_are_taken_apart_where_files_tell_that_they_must_be():
     [
         ({"state": "statoin"}, "`--state`: expected the name of a column among 'rider', 't', 'station', 'choice'; got"),
         ({"weight": "w", "features": "nowhere.csv"}, "`--weight`: expected the name of a column"),
-        ({"features": "short.csv"}, "a row for every state; got no features for 'zoo' in short.csv. Add a row."),
+        ({"features": "short.csv"}, "a row for every state; got no features for 'zoo' in short.csv. Add a row for it."),
         (
             {"features": "short.csv", "coordinates": "x,y", "kernel": 1.0},
-            "no features for 'zoo' in short.csv. Add a row.",
+            "no features for 'zoo' in short.csv. Add a row for it.",
         ),
         ({"features": "twice.csv"}, "`--features`: expected one row per state in twice.csv; got 'zoo' in rows 5 and 6"),
         (
             {"panel": ["coded.csv"], "features": "few.csv"},
-            "no features for 507 in few.csv (first at row 2). Add a row.",
+            "no features for 507 in few.csv (first at row 2). Add a row for it.",
         ),
         (
             {"panel": ["moon.csv"], "next_state": "to", "unseen": "stay"},
-            "a row for every state that --next-state leads to; got no features for 'moon' in stations.csv. Add a row.",
+            "a row for every state that --next-state leads to; got no features for 'moon' in stations.csv. Add a row for it.",
         ),
         (
             {"panel": ["far.csv"], "next_state": "to", "features": "codes.csv"},

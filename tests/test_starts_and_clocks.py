@@ -308,6 +308,18 @@ def test_a_first_time_that_is_none_is_refused(zero):
         read(frame, first_time=zero).lift(horizon)
 
 
+def test_times_that_are_not_whole_count_no_periods():
+    """Also where those of entry happen to be whole: rows are counted, and nothing says how far apart they are."""
+    frame = pd.DataFrame({"bus": [1, 1, 2, 2], "month": [18.0, 18.5, 20.0, 20.7], "x": 0, "d": 0})
+    demos, horizon = read(frame), machine().unroll(4)
+    for zero in (18, 18.0, None):
+        with pytest.raises(InvalidInput, match="`first_time`"):
+            demos.lift(horizon, first_time=zero)
+    with pytest.raises(InvalidInput, match="`first_time`"):
+        read(frame, first_time=18)
+    assert demos.lift(horizon, first_time="own").counts.sum() == 4.0
+
+
 def test_trajectories_without_times_begin_at_period_zero():
     given = rv.Demonstrations.from_trajectories([([0, 1], [0, 0]), ([2], [1])], S, 2)
     horizon = machine().unroll(3)

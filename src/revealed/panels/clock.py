@@ -27,7 +27,7 @@ def is_own(first_time: Any) -> bool:
 
 def periods_late(entry: Column, first_time: Any, period: str | None) -> Ints:
     """How many periods after `first_time` each of these entries is."""
-    clock = in_periods(entry, period)
+    clock = entry if entry.dtype.kind == "f" else in_periods(entry, period)  # some times of these were not whole
     if clock.dtype.kind not in "iu":
         remedy = "Name the period of the dates (period=)." if clock.dtype.kind == "M" else None
         expected = f'"{OWN}" or None, where times are not whole numbers of periods'

@@ -190,7 +190,7 @@ class _Rows:
         position = (clock - clock[first][which]).astype(np.intp)
         if is_own(first_time):
             return position, None
-        entry = in_periods(self.shown, None)[first]
+        entry = self.shown[first] if self.clock.dtype.kind == "f" else in_periods(self.shown[first], None)
         if first_time is None:
             return position, entry[which]
         return position + periods_late(entry, first_time, self.roles.period)[which], None
