@@ -342,7 +342,7 @@ def test_lists_are_taken_apart_where_files_tell_that_they_must_be():
         ),
         (
             {"panel": ["moon.csv"], "next_state": "to", "unseen": "stay"},
-            "a row for every state that --next-state leads to; got no features for 'moon' in stations.csv. Add a row for it.",
+            "that --next-state leads to; got no features for 'moon' in stations.csv. Add a row for it.",
         ),
         (
             {"panel": ["far.csv"], "next_state": "to", "features": "codes.csv"},
