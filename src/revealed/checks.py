@@ -311,3 +311,11 @@ def as_list(values: Any) -> list[Any] | None:
         return list(values)
     except TypeError:
         return None
+
+
+def shape_of(value: Any) -> tuple[int, ...]:
+    """The shape of an array or nested sequence; () where it has none, as of a ragged one."""
+    try:
+        return tuple(getattr(value, "shape", None) or np.shape(value))
+    except (ValueError, TypeError):
+        return ()

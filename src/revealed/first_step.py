@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from revealed.chain import as_policy
-from revealed.checks import Bools, as_floats, as_number, require_floats, require_positive
+from revealed.checks import Bools, as_floats, as_number, require_floats, require_positive, shape_of
 from revealed.diagnosis import suspects, way_out
 from revealed.errors import InvalidDistribution, InvalidInput, InvalidOption
 from revealed.gates import floats_of
@@ -24,7 +24,7 @@ from revealed.naming import pair_in_words, state_in_words
 from revealed.objective import Case, Evaluation, Objective
 from revealed.optimize import Search, Settings, Trace, maximise
 from revealed.pi_tilde import GivenPolicy
-from revealed.positions import AXES, in_order, labelled, shape_of
+from revealed.positions import AXES, in_order, labelled
 from revealed.progress import Progress
 from revealed.rewards.base import Reward, as_features
 from revealed.rewards.linear import LinearReward

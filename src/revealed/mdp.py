@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from revealed.checks import Bools, Floats, is_count, pass_instead, require_array
+from revealed.checks import Bools, Floats, is_count, pass_instead, require_array, shape_of
 from revealed.errors import InvalidInput
 from revealed.gates import require_memory, require_place
 from revealed.labels import require_declared, spell
@@ -314,7 +314,7 @@ class MDP(Placed):
 
     def _from_the_first(self, initial: Any) -> Any:
         """On a horizon states that are named without their time are those of the first period."""
-        if self.base is None or np.shape(initial) == (self.n_states,):
+        if self.base is None or shape_of(initial) == (self.n_states,):
             return initial
         named = weights_by_name("initial", initial, self.base.state_labels, self.base.n_states)
         return initial if named is initial else np.append(named, np.zeros(self.n_states - named.size))

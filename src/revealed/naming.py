@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from revealed.checks import Ints, as_number, is_index
+from revealed.checks import Ints, as_number, is_index, shape_of
 from revealed.errors import InvalidDistribution, InvalidInput
 from revealed.labels import Order, columns_of, find, holds_numbers, is_derived, listed, plain, require_declared, spell
 from revealed.voices import arg, either
@@ -146,7 +146,7 @@ def _as_named(argument: str, given: Any, labels: Labels, n: int) -> dict[Any, An
     if isinstance(given, Mapping):
         return dict(given)
     own = getattr(given, "state_labels", None)
-    if isinstance(own, tuple) and np.shape(given) == (len(own),):  # an array of a fit or solution
+    if isinstance(own, tuple) and shape_of(given) == (len(own),):  # an array of a fit or solution
         return dict(zip(map(plain, own), given.tolist(), strict=True))
     index: Any = getattr(given, "index", None)
     if index is None or callable(index) or not hasattr(given, "to_numpy") or np.ndim(given) != 1:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from revealed.checks import Ints, as_list
+from revealed.checks import Ints, as_list, shape_of
 from revealed.errors import InvalidInput
 from revealed.labels import Order, columns_of, find, is_derived, near, plain, require_declared, spell
 from revealed.naming import Labels, are_row_numbers
@@ -219,11 +219,3 @@ def _require_positions(
         labels = getattr(named, f"{role}_labels")
         if is_derived(labels) and size > 1:
             require_declared(argument, role, labels, "an array by position", error)
-
-
-def shape_of(value: Any) -> tuple[int, ...]:
-    """The shape of an array or nested sequence; () where it has none, as of a ragged one."""
-    try:
-        return tuple(getattr(value, "shape", None) or np.shape(value))
-    except (ValueError, TypeError):
-        return ()

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from revealed.checks import Floats, Ints, as_list, is_index, require_array, require_count, require_whole
+from revealed.checks import Floats, Ints, as_list, is_index, require_array, require_count, require_whole, shape_of
 from revealed.errors import InvalidDemonstrations
 from revealed.gates import require_memory
 from revealed.labels import plain
@@ -170,7 +170,7 @@ def _table_of_steps(trajectory: Any) -> Ints | None:
     listed = trajectory if isinstance(trajectory, np.ndarray) else as_list(trajectory)
     if listed is None or len(listed) == 0 or isinstance(trajectory, str | Mapping):
         return None
-    if not isinstance(listed, np.ndarray) and not all(np.shape(part) == (2,) for part in _some(listed)):
+    if not isinstance(listed, np.ndarray) and not all(shape_of(part) == (2,) for part in _some(listed)):
         return None
     try:
         table = np.asarray(listed)

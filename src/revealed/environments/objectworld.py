@@ -90,7 +90,7 @@ def objectworld(
     objects = _draw_objects(size, colors, object_probability, make_rng(seed))
     uniform = np.full(size * size, 1.0 / size**2)
     mdp = MDP(grid_transitions(size, size, wind, stay=True), discount, uniform, action_labels=ACTIONS)
-    reward = check_scale(scale) * _rule(_outer_distances(objects, size, metric), radii, strict, values)
+    reward = check_scale(scale) * _rule(_outer_distances(objects, size, metric), tuple(radii), strict, tuple(values))
     true_reward = np.repeat(reward[:, None], len(ACTIONS), axis=1)
     distances = _distances(objects, size, colors)
     return Objectworld(

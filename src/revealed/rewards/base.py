@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from revealed.checks import Bools, as_list, require_floats, shown
 from revealed.errors import InvalidReward
-from revealed.gates import floats_of
+from revealed.gates import floats_of, require_memory
 from revealed.labels import is_derived, require_declared, spell
 from revealed.mdp import MDP, Floats
 from revealed.naming import are_row_numbers
@@ -268,6 +268,7 @@ def as_features(features: Any, name: str = "features") -> Floats:
 
 
 def check_names(names: Sequence[str] | None, k: int, default: str = "theta") -> tuple[str, ...]:
+    require_memory("features", f"{k} features", 16 * k, InvalidReward)
     if names is None:
         return tuple(f"{default}{i}" for i in range(k))
     listed = [str(n) for n in as_list(names) or ()]

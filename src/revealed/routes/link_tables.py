@@ -6,7 +6,7 @@ of numbers that plays no other part is an attribute; columns of anything else ar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -141,7 +141,7 @@ def ends_of(points: Floats, nodes: Nodes) -> Floats:
 def as_names(names: Any) -> list[Any]:
     """The columns that are meant: one, or several."""
     listed = [names] if isinstance(names, str) else as_list(names) or [names]
-    if not all(isinstance(name, Hashable) for name in listed):
+    if not all(map(is_hashable, listed)):
         raise InvalidInput("columns", "names of columns", repr(names)[:60])
     return listed
 
