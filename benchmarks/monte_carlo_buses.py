@@ -53,7 +53,7 @@ class Design:
 
 
 LIKELIHOOD = ("NFXP", "NPL, settled")
-YES, FORM = dict.fromkeys(LIKELIHOOD, "yes"), {"CCP, logit": "but for its form"}
+YES, FORM = dict.fromkeys(LIKELIHOOD, "yes"), {"CCP, logit": "if its form is right"}
 DESIGNS = {
     "large": Design("100 buses over 120 months", 100, 120, promised=YES | FORM),
     "group4": Design("37 buses over 116 months, as in Rust's group 4", 37, 116),
@@ -127,7 +127,7 @@ def replacements(design: Design) -> str:
 
 def report(found: dict[str, MonteCarlo], design: Design) -> str:
     """One table per design: the estimates are the same for every kind of errors, only the intervals differ."""
-    joint = "; errors count the estimated increments" if design.estimated else ""
+    joint = "; errors account for the estimated increments" if design.estimated else ""
     first = next(iter(found.values()))
     spread = [name for kind in found for name in (f"mean se, {kind}", f"coverage, {kind}")]
     head = ["method", "", "bias", "sd", *spread, "failed"]

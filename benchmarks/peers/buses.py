@@ -24,7 +24,7 @@ SMOOTHING = 1e-6  # econirl's first step: frequencies after adding this much to 
 UPDATES = 100  # more than NPL needs
 
 NOTES = {
-    "NFXP": "both the MLE with sandwich errors; econirl's θ is float32, its Hessian numerical, its stop a gain of 1e-6",
+    "NFXP": "both MLE with sandwich errors; econirl: θ in float32, numerical Hessian, stops at a gain of 1e-6",
     "NPL": "same fixed point; econirl's errors are the pseudo-likelihood's at the last update, ours the likelihood's",
     "CCP": "same first step: frequencies, 1e-6 added to each count; econirl stops at a plateau, short of the maximum",
 }

@@ -63,7 +63,7 @@ def measure_with(graph: str, size: int, solve: Callable[..., Any]) -> Callable[[
         (row.ours, row.theirs), row.first = by_turns.best, (by_turns.first[0], first[best])
         row.agreement = agreement(tried[best]) if solve is rv.solve_hard else ""
         others = ", ".join(f"{spoken(name)} {seconds(tried[name]['seconds'])}" for name in tried if name != best)
-        row.note = f"its {spoken(best)} ({others}); making its problem, {seconds(made)}, is not counted"
+        row.note = f"its {spoken(best)} ({others}); building its problem, {seconds(made)}, is not counted"
 
     return measure
 
