@@ -7,9 +7,11 @@ computes it.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -53,6 +55,7 @@ def _dask(place: str) -> Iterator[None]:
     # the file is read here: of one that is not there Dask would wait for ever
     where = address_in(place) if place.endswith(".json") else place
     try:
+        _knock(where)
         client: Any = Client(where, timeout=ANSWER_SECONDS, set_as_default=False)
     except (OSError, ValueError) as error:  # nobody there, or no such protocol
         reason = str(error).partition("\n")[0] or type(error).__name__
@@ -63,6 +66,18 @@ def _dask(place: str) -> Iterator[None]:
         _require_workers(client, place)
         with parallel_config(backend="dask", client=client):
             yield
+
+
+def _knock(address: str) -> None:
+    """Wait until a scheduler answers. A client does that, too, but leaves a thread behind where none does."""
+    from distributed import Security
+    from distributed.comm import connect
+
+    async def visit() -> None:
+        await (await connect(address, timeout=ANSWER_SECONDS, **Security().get_connection_args("client"))).close()
+
+    with ThreadPoolExecutor(1) as pool:  # a notebook has a loop of its own running here
+        pool.submit(lambda: asyncio.run(visit())).result()
 
 
 def address_in(file: str) -> str:
