@@ -15,17 +15,12 @@ EACH = 8  # bytes of a number
 
 
 def require_instance(
-    name: str,
-    value: Any,
-    kind: type | tuple[type, ...],
-    expected: str,
-    remedy: str | None = None,
-    error: type[InvalidInput] = InvalidInput,
+    name: str, value: Any, kind: type | tuple[type, ...], expected: str, remedy: str | None = None
 ) -> None:
     """An object of this kind; a class in its place is told apart from an object."""
     if not isinstance(value, kind):
         got = f"the class {value.__name__}" if isinstance(value, type) else type(value).__name__
-        raise error(name, expected, got, remedy=remedy)
+        raise InvalidInput(name, expected, got, remedy=remedy)
 
 
 def require_text(name: str, value: Any, expected: str = "a text") -> None:

@@ -296,9 +296,9 @@ def _named_alike(mdp: MDP, own: MDP) -> MDP:
     return mdp.with_labels(states, known.action_labels if model.n_actions == known.n_actions else None)
 
 
-def estimated_side(fit: Any, initial: Any, setting: Setting | None = None) -> Side:
+def estimated_side(fit: Any, initial: Any) -> Side:
     """The model of a fit as it was estimated: the full solution, whatever the method."""
-    setting = Setting(tuple(fit.reward_model.names), {}) if setting is None else setting
+    setting = Setting(tuple(fit.reward_model.names), {})
     reward = lift_reward(fit.reward_model, fit.mdp)
     solver = fit.options.get("solver", "auto")
     return Side(fit.mdp, reward, setting, *start_of(fit, fit.mdp, initial), fit.mdp.estimated, solver)
