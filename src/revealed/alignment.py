@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from revealed.checks import Ints
-from revealed.labels import require_declared, spell
+from revealed.labels import locate, require_declared
 from revealed.mdp import MDP
 from revealed.naming import Labels
 from revealed.positions import same_labels
@@ -46,8 +46,7 @@ def _places(role: str, labels: Labels, own: Labels, n: int, n_own: int) -> Ints 
         for known in (labels, own):
             require_declared("mdp", role, known, f"{role}s of another model by position")
         return np.arange(n)
-    known = {spell(label): k for k, label in enumerate(own)}
-    return np.array([known.get(spell(label), -1) for label in labels], dtype=np.intp)
+    return locate(labels, own)
 
 
 def same_model(mdp: MDP, own: MDP) -> bool:

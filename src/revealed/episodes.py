@@ -18,7 +18,7 @@ import numpy as np
 
 from revealed.checks import Bools, Floats, Ints, as_list, is_count, is_index
 from revealed.errors import InvalidDemonstrations, InvalidInput
-from revealed.labels import holds_numbers, plain, require_declared, spell
+from revealed.labels import holds_numbers, places_by_text, plain, require_declared, spell
 from revealed.mdp import MDP, require_mdp
 from revealed.naming import in_words, state_in_words
 from revealed.step_forms import (
@@ -298,7 +298,7 @@ class _Coder:
         if function is not None and not callable(function):
             raise InvalidInput(option, "a function of one of them", type(function).__name__)
         self.what, self.option, self.function, self.n = what, option, function, n
-        self.labels = {} if labels is None else {spell(label): k for k, label in enumerate(labels)}
+        self.labels = places_by_text(labels or ())
         self.numbered = labels is not None and holds_numbers(labels)  # whole numbers are labels then
         self.order = labels
         self.widths = set() if n is None else {n, n - hidden} - {0, 1}  # of one-hot vectors

@@ -16,7 +16,18 @@ import numpy.typing as npt
 
 from revealed.checks import Ints, as_list
 from revealed.errors import InvalidInput
-from revealed.labels import Order, columns_of, find, is_derived, near, plain, require_declared, spell
+from revealed.labels import (
+    Order,
+    columns_of,
+    find,
+    is_derived,
+    locate,
+    near,
+    places_by_text,
+    plain,
+    require_declared,
+    spell,
+)
 from revealed.naming import Labels, are_row_numbers
 
 AXES = ("state", "action")
@@ -71,8 +82,7 @@ def reordering(labels: Labels, wanted: Labels) -> Ints | None:
     """Where each of the wanted labels stands among `labels`, if these are the same but for their order; else None."""
     if labels is None or wanted is None or len(labels) != len(wanted) or labels == wanted:
         return None
-    place = {spell(label): k for k, label in enumerate(labels)}
-    index = np.array([place.get(spell(label), -1) for label in wanted], dtype=np.intp)
+    index = locate(wanted, labels)
     return None if (index < 0).any() or np.array_equal(index, np.arange(len(index))) else index
 
 
@@ -156,12 +166,12 @@ def _taken(
     error: type[InvalidInput],
 ) -> npt.NDArray[Any]:
     """The array with an axis in the wanted order; states that end may be missing, and are NaN then."""
-    place = {spell(label): k for k, label in enumerate(labels)}
+    place = places_by_text(labels)
     if len(place) < len(labels):
         twice = next(label for k, label in enumerate(labels) if place[spell(label)] != k)
         raise error(argument, f"every {role} once", f"{plain(twice)!r} twice")
     find(argument, labels, wanted, what=f"{role}", error=error)  # an unknown one is an error
-    index: Ints = np.array([place.get(spell(label), -1) for label in wanted], dtype=np.intp)
+    index = locate(wanted, labels)
     lost = index < 0
     terminal = getattr(named, "terminal", None)
     if role == "state" and terminal is not None and terminal.shape == lost.shape:
