@@ -246,7 +246,7 @@ def _follows(given: MDP, model: MDP, own: MDP) -> bool:
     if given.estimated is None or own.estimated is None:
         return False
     same = given.estimated is own.estimated or same_moves(model, own)
-    return same or (model is given and same_matrix(given.estimated.matrix, own.estimated.matrix))
+    return same or (model.estimated is not None and same_matrix(model.estimated.matrix, own.estimated.matrix))
 
 
 def _require_one_order(own: MDP, mdp: MDP, given: dict[str, Any]) -> None:
