@@ -132,11 +132,12 @@ def _require_declared(role: str, own: Any, model: Any) -> None:
     require_declared("demonstrations", role, model, by_position, InvalidDemonstrations)
 
 
-def name_alike(mdp: MDP, demos: Demonstrations) -> MDP:
-    """The model with the labels of decisions that it shares states and actions with, where it has none of its own."""
+def name_alike(mdp: MDP, named: Demonstrations | MDP) -> MDP:
+    """The model with the labels of decisions, or of a model, that it shares states and actions with, where it has none
+    of its own."""
     model = mdp.base or mdp
-    states = demos.state_labels if demos.n_states == model.n_states and model.state_labels is None else None
-    actions = demos.action_labels if demos.n_actions == model.n_actions and model.action_labels is None else None
+    states = named.state_labels if named.n_states == model.n_states and model.state_labels is None else None
+    actions = named.action_labels if named.n_actions == model.n_actions and model.action_labels is None else None
     return mdp if states is None and actions is None else mdp.with_labels(states, actions)
 
 
