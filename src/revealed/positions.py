@@ -28,7 +28,7 @@ from revealed.labels import (
     require_declared,
     spell,
 )
-from revealed.naming import Labels, are_row_numbers
+from revealed.naming import Labels, are_row_numbers, rows_of
 
 AXES = ("state", "action")
 
@@ -140,8 +140,8 @@ def by_position(value: Any) -> bool:
         isinstance(value, LabelledArray) and value.state_labels is not None
     ):
         return False
-    index = getattr(value, "index", None)
-    if index is not None and not callable(index) and hasattr(value, "to_numpy"):
+    index = rows_of(value)
+    if index is not None:
         return keys_of(index, None) is None
     return len(shape_of(value)) > 0
 
@@ -196,8 +196,8 @@ def _labels_in(
         if all(labels is None for labels in own.values()):
             return None
         return [own[role] for role in axes[: value.ndim]]
-    index = getattr(value, "index", None)
-    if index is None or callable(index) or not hasattr(value, "to_numpy"):
+    index = rows_of(value)
+    if index is None:
         return None
     sides = [index, value.columns] if hasattr(value, "columns") else [index]
     found = [keys_of(side, _wanted(named, role, None)) for side, role in zip(sides, axes, strict=False)]

@@ -14,6 +14,7 @@ from revealed.errors import InvalidReward
 from revealed.gates import is_hashable
 from revealed.labels import listed, locate, near, plain
 from revealed.mdp import Floats
+from revealed.naming import rows_of
 from revealed.positions import keys_of
 from revealed.rewards.base import as_cotangent, as_features, as_theta, check_names, sum_actions
 from revealed.rewards.feature_table import FeatureTable, Labels, indexed_features, read_features, require_once
@@ -237,8 +238,8 @@ class LinearReward:
 
 def labels_of_rows(features: Any) -> Labels | None:
     """The labels in the index of a data frame; None for what has none, or an index that counts its rows."""
-    index = getattr(features, "index", None)
-    return None if index is None or callable(index) or not hasattr(features, "columns") else keys_of(index, None)
+    index = rows_of(features)
+    return None if index is None or not hasattr(features, "columns") else keys_of(index, None)
 
 
 def as_row_labels(labels: Any, n: int, what: str = "state") -> Labels:
