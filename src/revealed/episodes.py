@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from revealed.checks import Bools, Floats, Ints, as_list, is_count, is_index
+from revealed.checks import Bools, Floats, Ints, as_list, is_index, require_count
 from revealed.errors import InvalidDemonstrations, InvalidInput
 from revealed.labels import holds_numbers, places_by_text, plain, require_declared, spell
 from revealed.mdp import MDP, require_mdp
@@ -379,8 +379,8 @@ def _as_model(mdp: Any) -> MDP | None:
 
 def _size(name: str, given: Any, own: int | None, data: Any, space: str) -> int | None:
     """As given, else the model's, else what the data set's space counts; None where only the data can tell."""
-    if given is not None and not is_count(given):
-        raise InvalidDemonstrations(name, "a whole number, at least 1", repr(given))
+    if given is not None:
+        require_count(name, given, error=InvalidDemonstrations)
     if given is not None and own is not None and given != own:
         raise InvalidDemonstrations(name, f"{own}, as the MDP has", given)
     counted: Any = getattr(getattr(data, space, None), "n", None)
