@@ -372,3 +372,14 @@ def test_the_noise_of_the_transitions_is_not_small():
     alone, joint = (f.counterfactual(mdp=mdp) for f in (fit, fit.with_errors("hessian", joint=True)))
     assert alone.change.se.welfare < 1e-6 * joint.change.se.welfare
     assert KNOWN in str(alone)
+
+
+def test_a_model_made_again_from_the_same_data_has_the_same_doubts_about_its_moves():
+    """Its transitions say what those of the fit say, whatever it leaves out of them."""
+    mdp, reward, demos = estimated_model(6)
+    fit = rv.NFXP(reward).fit(mdp, demos).with_errors("hessian", joint=True)
+    ends = np.arange(6) == 5
+    again = rv.MDP(rv.estimate_transitions(demos, unseen="stay"), 0.9, mdp.initial, terminal=ends)
+    one, other = (fit.counterfactual(mdp=m).after.se for m in (again, mdp.replace(terminal=ends)))
+    np.testing.assert_allclose(one.policy, other.policy, rtol=1e-12)
+    assert one.welfare == pytest.approx(other.welfare, rel=1e-12)

@@ -20,7 +20,7 @@ import trips as files
 from revealed.commands import terminal
 from revealed.commands.placing import placed, write_frame
 from revealed.errors import CannotWrite, InvalidInput
-from revealed.files import hidden, prepare_folder, require_place, sweep, write_atomically
+from revealed.files import hidden, prepare_folder, require_writable, sweep, write_atomically
 from shell import here, one_line, well
 
 TRIPS = ("fit", "trips.csv", *files.FLAGS, "--features", "stations.csv", "--columns", "shops", "--discount", "0.9")
@@ -117,11 +117,11 @@ def test_names_as_long_as_the_system_allows_are_written(length, tmp_path):
 
 
 def test_a_place_is_asked_without_making_it(tmp_path):
-    require_place(tmp_path / "a" / "b")
+    require_writable(tmp_path / "a" / "b")
     assert os.listdir(tmp_path) == []
     for path in (tmp_path / ("x" * 300), tmp_path / "a\0b", tmp_path / ("d/" * 2000)):
         with pytest.raises(CannotWrite, match="`there`"):
-            require_place(path, "there")
+            require_writable(path, "there")
     with pytest.raises(InvalidInput, match="NUL"):
         prepare_folder(tmp_path / "a\0b")
 

@@ -43,7 +43,7 @@ def test_the_logit_in_rows_is_the_objective(animal: Problem, form):
             np.testing.assert_allclose(getattr(a, name), getattr(b, name), rtol=1e-8, atol=1e-10, err_msg=name)
         np.testing.assert_allclose(a.parts[0].policy, b.parts[0].policy, atol=1e-12)
         rows = a.objective.cases[0].rows
-        off = (a.value_jacobian()[rows] - a.parts[0].slopes)[mdp.feasible[rows]]  # a constant per parameter
+        off = (a.parts[0].jacobian[rows] - a.parts[0].slopes)[mdp.feasible[rows]]  # a constant per parameter
         np.testing.assert_allclose(off, np.broadcast_to(off[0], off.shape), atol=1e-10)
         assert mdp.endless or np.abs(off).max() <= 1e-10
 

@@ -93,7 +93,7 @@ def test_policy_improvement(animal, seed):
 def test_value_gradient_is_the_implicit_function_theorem(animal, seed):
     """(V5): dQ*/dθ = ∂r/∂θ + γT(I − γT^π*)⁻¹Π*∂r/∂θ = (I − Λ')⁻¹∂Λ/∂θ, also by differencing Q*."""
     reward, theta = linear(animal), animal.theta(seed=seed)
-    F = own(animal, reward, animal.counts(seed) + animal.dense.feasible).at(theta).value_jacobian()
+    F = own(animal, reward, animal.counts(seed) + animal.dense.feasible).at(theta).parts[0].jacobian
     table = reward.value(theta)
     J = np.asarray(reward.jacobian(theta))
     feasible = animal.dense.feasible

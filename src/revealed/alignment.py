@@ -11,13 +11,12 @@ from typing import Any
 import numpy as np
 
 from revealed.checks import Ints
-from revealed.labels import require_declared, spell
+from revealed.labels import locate, require_declared
 from revealed.mdp import MDP
 from revealed.naming import Labels
-from revealed.positions import same_labels
+from revealed.positions import AXES, same_labels
 
 SAME = 1e-12  # relative difference of probabilities that is rounding
-ROLES = ("state", "action")
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,8 +45,7 @@ def _places(role: str, labels: Labels, own: Labels, n: int, n_own: int) -> Ints 
         for known in (labels, own):
             require_declared("mdp", role, known, f"{role}s of another model by position")
         return np.arange(n)
-    known = {spell(label): k for k, label in enumerate(own)}
-    return np.array([known.get(spell(label), -1) for label in labels], dtype=np.intp)
+    return locate(labels, own)
 
 
 def same_model(mdp: MDP, own: MDP) -> bool:
@@ -56,7 +54,7 @@ def same_model(mdp: MDP, own: MDP) -> bool:
     if mdp.feasible.shape != own.feasible.shape or mdp.discount != own.discount:
         return False
     model = mdp.in_order_of(own)
-    if not all(same_labels(*(getattr(one, f"{role}_labels") for one in (model, own))) for role in ROLES):
+    if not all(same_labels(*(getattr(one, f"{role}_labels") for one in (model, own))) for role in AXES):
         return False
     return np.array_equal(model.terminal, own.terminal) and same_moves(model, own)
 

@@ -65,18 +65,19 @@ def require_count(name: str, value: Any, least: int = 1, error: type[InvalidInpu
         raise error(name, f"a whole number, at least {least}", shown(value), remedy=remedy_for(value))
 
 
-def require_number(name: str, value: Any, error: type[InvalidInput] = InvalidInput) -> float:
+def require_number(name: str, value: Any) -> float:
     number = as_number(value)
     if not np.isfinite(number):
-        raise error(name, "a number", shown(value), remedy=remedy_for(value))
+        raise InvalidInput(name, "a number", shown(value), remedy=remedy_for(value))
     return number
 
 
-def require_positive(name: str, value: Any, error: type[InvalidInput] = InvalidOption, zero: bool = False) -> float:
+def require_positive(name: str, value: Any, zero: bool = False) -> float:
     """A finite number above zero, or from zero on."""
     number = as_number(value)
     if not (0.0 < number < np.inf or (zero and number == 0.0)):
-        raise error(name, "a number >= 0" if zero else "a positive number", shown(value), remedy=remedy_for(value))
+        expected = "a number >= 0" if zero else "a positive number"
+        raise InvalidOption(name, expected, shown(value), remedy=remedy_for(value))
     return number
 
 
@@ -192,12 +193,6 @@ class Odd(NamedTuple):
     got: str
     offender: str | None = None
     remedy: str | None = None
-
-
-def odd_values(values: Any) -> Odd | None:
-    """What is wrong with values that should be numbers; None where they are."""
-    found = _read(values)
-    return found if isinstance(found, Odd) else None
 
 
 def _read(values: Any) -> Floats | Odd:

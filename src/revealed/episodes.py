@@ -16,9 +16,9 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from revealed.checks import Bools, Floats, Ints, as_list, is_count, is_index
+from revealed.checks import Bools, Floats, Ints, as_list, is_index, require_count
 from revealed.errors import InvalidDemonstrations, InvalidInput
-from revealed.labels import holds_numbers, plain, require_declared, spell
+from revealed.labels import holds_numbers, places_by_text, plain, require_declared, spell
 from revealed.mdp import MDP, require_mdp
 from revealed.naming import in_words, state_in_words
 from revealed.step_forms import (
@@ -298,7 +298,7 @@ class _Coder:
         if function is not None and not callable(function):
             raise InvalidInput(option, "a function of one of them", type(function).__name__)
         self.what, self.option, self.function, self.n = what, option, function, n
-        self.labels = {} if labels is None else {spell(label): k for k, label in enumerate(labels)}
+        self.labels = places_by_text(labels or ())
         self.numbered = labels is not None and holds_numbers(labels)  # whole numbers are labels then
         self.order = labels
         self.widths = set() if n is None else {n, n - hidden} - {0, 1}  # of one-hot vectors
@@ -379,8 +379,8 @@ def _as_model(mdp: Any) -> MDP | None:
 
 def _size(name: str, given: Any, own: int | None, data: Any, space: str) -> int | None:
     """As given, else the model's, else what the data set's space counts; None where only the data can tell."""
-    if given is not None and not is_count(given):
-        raise InvalidDemonstrations(name, "a whole number, at least 1", repr(given))
+    if given is not None:
+        require_count(name, given, error=InvalidDemonstrations)
     if given is not None and own is not None and given != own:
         raise InvalidDemonstrations(name, f"{own}, as the MDP has", given)
     counted: Any = getattr(getattr(data, space, None), "n", None)

@@ -89,10 +89,9 @@ class InvalidInput(RevealedError, ValueError):
     def _tell(
         self, form: Form, argument: str, expected: str, got: object, offender: str | None, remedy: str | None
     ) -> None:
-        argument = argument if isinstance(argument, str) else type(argument).__name__
-        self.form: Form = form
         if not isinstance(argument, str):  # handed over as the name of an argument
             argument = type(argument).__name__
+        self.form: Form = form
         self._fields = (argument, expected, got, offender, remedy)
         self.argument, self.expected, self.got, self.offender, self.remedy = map(_finished, self._fields)
         RevealedError.__init__(self, self._message())

@@ -61,7 +61,7 @@ def prepare_folder(folder: str | os.PathLike[str], argument: str = "out") -> Pat
     return path
 
 
-def require_place(path: Path, argument: str = "out") -> None:
+def require_writable(path: Path, argument: str = "out") -> None:
     """See that this folder or file could be made and written, without making it."""
     try:
         there = next(one for one in (path, *path.absolute().parents) if os.path.lexists(one))

@@ -8,24 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from revealed.checks import Floats, Ints, as_floats, as_list, is_index, shown
+from revealed.checks import Floats, Ints, as_floats, as_list, is_index, require_whole, shown
 from revealed.errors import InvalidInput
 
 EACH = 8  # bytes of a number
 
 
 def require_instance(
-    name: str,
-    value: Any,
-    kind: type | tuple[type, ...],
-    expected: str,
-    remedy: str | None = None,
-    error: type[InvalidInput] = InvalidInput,
+    name: str, value: Any, kind: type | tuple[type, ...], expected: str, remedy: str | None = None
 ) -> None:
     """An object of this kind; a class in its place is told apart from an object."""
     if not isinstance(value, kind):
         got = f"the class {value.__name__}" if isinstance(value, type) else type(value).__name__
-        raise error(name, expected, got, remedy=remedy)
+        raise InvalidInput(name, expected, got, remedy=remedy)
 
 
 def require_text(name: str, value: Any, expected: str = "a text") -> None:
@@ -51,18 +46,14 @@ def require_place(name: str, value: Any, n: int, of: str = "states") -> int:
 
 def require_places(name: str, values: Any, n: int, of: str = "states") -> Ints:
     """Indices, each below n; one alone will do."""
-    try:
-        index = np.asarray(values)
-    except (TypeError, ValueError) as error:
-        raise InvalidInput(name, f"indices in 0…{n - 1}", type(values).__name__) from error
-    if not index.size:
-        return index.reshape(-1).astype(np.intp)
-    if index.dtype.kind not in "iu" or index.ndim > 1:
-        raise InvalidInput(name, f"indices in 0…{n - 1} of {of}", f"dtype {index.dtype}, shape {index.shape}")
+    expected = f"indices in 0…{n - 1} of {of}"
+    index = require_whole(name, values, expected)
+    if index.ndim > 1:
+        raise InvalidInput(name, expected, f"shape {index.shape}")
     bad = np.flatnonzero((index < 0) | (index >= n))
     if bad.size:
-        raise InvalidInput(name, f"indices in 0…{n - 1} of {of}", index.reshape(-1)[bad[0]], f"entry {bad[0]}")
-    return index.astype(np.intp).reshape(-1)
+        raise InvalidInput(name, expected, index.reshape(-1)[bad[0]], f"entry {bad[0]}")
+    return index.reshape(-1)
 
 
 def is_hashable(value: Any) -> bool:

@@ -52,7 +52,7 @@ def find_states(mdp: MDP, obs: Any) -> tuple[Ints, bool]:
     if _is_one(obs, labels):
         return places("obs", [obs], labels, mdp.n_states).reshape(()), True
     tuples = isinstance(obs, list | tuple) and len(obs) > 0 and all(_is_one(one, labels) for one in obs)
-    array = np.zeros(0) if tuples else _as_array(obs)
+    array = np.zeros(0) if tuples else require_array("obs", obs, "state indices or labels")
     numbered = labels is not None and not tuples and array.dtype.kind in "iuf" and holds_numbers(labels)
     if not tuples and not numbered and (array.dtype.kind in "iu" or labels is None):
         return _indices(mdp, array), False
@@ -71,10 +71,6 @@ def _is_one(obs: Any, labels: Labels) -> bool:
     alike = all(isinstance(label, tuple) and len(label) == len(obs) for label in labels)
     known = set(map(spell, labels)) if alike else set()
     return alike and not any(isinstance(part, list | tuple) or spell(part) in known for part in obs)
-
-
-def _as_array(obs: Any) -> np.ndarray[Any, Any]:
-    return require_array("obs", obs, "state indices or labels")
 
 
 def _indices(mdp: MDP, states: Any) -> Ints:

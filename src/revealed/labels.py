@@ -172,6 +172,26 @@ def near(label: Any, known: Sequence[Any]) -> str | None:
     return f"Did you mean {close[0]}?" if close else None
 
 
+def places_by_text(labels: Iterable[Any]) -> dict[str, int]:
+    """The place of each label by its text."""
+    return {spell(label): k for k, label in enumerate(labels)}
+
+
+def locate(wanted: Iterable[Any], known: Iterable[Any]) -> Ints:
+    """The place of each wanted label among those known; −1 for those that are not."""
+    place = places_by_text(known)
+    return np.array([place.get(spell(label), -1) for label in wanted], dtype=np.intp)
+
+
+def sorted_labels(labels: Iterable[Any]) -> tuple[Any, ...]:
+    """Labels that differ in their text, sorted: by it where they are of several kinds."""
+    distinct = {spell(label): label for label in labels}
+    try:
+        return tuple(sorted(distinct.values()))
+    except TypeError:  # numbers in one column, text in the other
+        return tuple(distinct[text] for text in sorted(distinct))
+
+
 def find(
     argument: str,
     wanted: Sequence[Any],
@@ -180,8 +200,7 @@ def find(
     error: type[InvalidInput] = InvalidInput,
 ) -> Ints:
     """The place of each wanted label among those known; the first that is not known is an error."""
-    place = {spell(label): k for k, label in enumerate(known)}
-    codes = np.array([place.get(spell(label), -1) for label in wanted], dtype=np.intp)
+    codes = locate(wanted, known)
     lost = np.flatnonzero(codes < 0)
     if lost.size:
         label = wanted[int(lost[0])]

@@ -13,9 +13,10 @@ from revealed.demonstrations import Demonstrations
 from revealed.errors import InvalidDemonstrations
 from revealed.goal_checks import require_goals_within, require_named_goals, require_ways
 from revealed.goal_steps import first_met, whose
-from revealed.labels import are_positions, find, holds_numbers, require_declared, spell
+from revealed.labels import are_positions, find, holds_numbers, require_declared
 from revealed.mdp import MDP
 from revealed.naming import in_words, pair_in_words, state_in_words
+from revealed.positions import same_labels
 from revealed.tables import sparse_table
 from revealed.voices import either
 
@@ -94,7 +95,7 @@ def _matching(role: str, demos: Demonstrations, model: MDP) -> tuple[Ints | None
     if own is None or known is None:
         _require_declared(role, own, known)
         return None, max(n, most)
-    if own == known or tuple(map(spell, own)) == tuple(map(spell, known)):
+    if same_labels(own, known):
         return None, max(n, most)
     return find(f"{role}_labels", own, known, what=f"{role} label", error=InvalidDemonstrations), max(n, most)
 
@@ -131,11 +132,12 @@ def _require_declared(role: str, own: Any, model: Any) -> None:
     require_declared("demonstrations", role, model, by_position, InvalidDemonstrations)
 
 
-def name_alike(mdp: MDP, demos: Demonstrations) -> MDP:
-    """The model with the labels of decisions that it shares states and actions with, where it has none of its own."""
+def name_alike(mdp: MDP, named: Demonstrations | MDP) -> MDP:
+    """The model with the labels of decisions, or of a model, that it shares states and actions with, where it has none
+    of its own."""
     model = mdp.base or mdp
-    states = demos.state_labels if demos.n_states == model.n_states and model.state_labels is None else None
-    actions = demos.action_labels if demos.n_actions == model.n_actions and model.action_labels is None else None
+    states = named.state_labels if named.n_states == model.n_states and model.state_labels is None else None
+    actions = named.action_labels if named.n_actions == model.n_actions and model.action_labels is None else None
     return mdp if states is None and actions is None else mdp.with_labels(states, actions)
 
 

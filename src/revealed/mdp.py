@@ -19,7 +19,7 @@ import scipy.sparse as sp
 from revealed.checks import Bools, Floats, is_count, pass_instead, require_array, shape_of
 from revealed.errors import InvalidInput
 from revealed.gates import require_memory, require_place
-from revealed.labels import require_declared, spell
+from revealed.labels import places_by_text, require_declared, spell
 from revealed.model_checks import (
     as_discount,
     as_distribution,
@@ -403,7 +403,7 @@ class MDP(Placed):
 
     @cached_property
     def _places(self) -> dict[str, int]:
-        return {spell(label): k for k, label in enumerate(self.state_labels or ())}
+        return places_by_text(self.state_labels or ())
 
     def toward(self, goal: Any) -> MDP:
         """The same moves for those who head for `goal`: their trips end on entering it (theory R1).

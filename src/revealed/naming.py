@@ -148,8 +148,8 @@ def _as_named(argument: str, given: Any, labels: Labels, n: int) -> dict[Any, An
     own = getattr(given, "state_labels", None)
     if isinstance(own, tuple) and shape_of(given) == (len(own),):  # an array of a fit or solution
         return dict(zip(map(plain, own), given.tolist(), strict=True))
-    index: Any = getattr(given, "index", None)
-    if index is None or callable(index) or not hasattr(given, "to_numpy") or np.ndim(given) != 1:
+    index = rows_of(given)
+    if index is None or np.ndim(given) != 1:
         return None
     keys = [plain(key) for key in index]
     if len(keys) == n and are_row_numbers(keys, labels):
@@ -158,6 +158,12 @@ def _as_named(argument: str, given: Any, labels: Labels, n: int) -> dict[Any, An
     if twice is not None:
         raise InvalidDistribution(argument, "every state named once", f"{twice!r} twice")
     return dict(zip(keys, np.asarray(given).tolist(), strict=True))
+
+
+def rows_of(value: Any) -> Any:
+    """The index of a Series or DataFrame; None of anything else: that of a list, or a column of Arrow, is a method."""
+    index = getattr(value, "index", None)
+    return index if hasattr(value, "to_numpy") and not callable(index) else None
 
 
 def are_row_numbers(keys: Sequence[Any], labels: Labels) -> bool:

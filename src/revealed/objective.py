@@ -388,10 +388,6 @@ class Evaluation:
         spread = np.max([part.spread[0] for part in self.parts], axis=0)
         return np.where(spread > 1e-11 * self.size, spread, 0.0)
 
-    def value_jacobian(self, index: int = 0) -> Floats:
-        """F = ∂Q^π̃/∂θ (S, A, K) of one plain case (theory V5)."""
-        return self.parts[index].jacobian
-
 
 def adjoint(case: Case, part: SoftValue) -> Floats:
     """λ = (I − γT^π̃)^{-T} γTᵀD with D = ρ − ρ(s)π_θ (theory G1, G2): one solve with the transpose."""

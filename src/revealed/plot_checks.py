@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from revealed.checks import Floats, as_number, require_flag, require_floats, shown
+from revealed.checks import Floats, as_number, is_count, require_flag, require_floats, shown
 from revealed.errors import InvalidInput, InvalidOption
 from revealed.gates import require_list
 
@@ -80,7 +80,7 @@ def as_shape(shape: Any) -> tuple[int, int]:
     """(rows, columns) of a grid."""
     rows, columns = require_pair("shape", shape, "whole numbers, (rows, columns)")
     for n in (rows, columns):
-        if not isinstance(n, int | np.integer) or isinstance(n, bool | np.timedelta64) or n < 1:
+        if not is_count(n):
             raise InvalidInput("shape", "two whole numbers, (rows, columns), at least 1 each", shown(shape))
     return int(rows), int(columns)
 

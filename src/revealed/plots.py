@@ -415,9 +415,6 @@ def _norm(table: Floats, vmin: float | None, vmax: float | None, log: bool) -> N
     return LogNorm(max(least, 1e-4 * top) if vmin is None else vmin, top, clip=True)
 
 
-_PROBABILITIES = "probabilities of shape ({n}, A)"
-
-
 def _as_grid(values: Any, shape: tuple[int, int]) -> Floats:
     expected = f"one value per cell of {shape[0]} × {shape[1]}"
     array = as_heights("values", values)

@@ -16,8 +16,19 @@ import numpy.typing as npt
 
 from revealed.checks import Ints, as_list, shape_of
 from revealed.errors import InvalidInput
-from revealed.labels import Order, columns_of, find, is_derived, near, plain, require_declared, spell
-from revealed.naming import Labels, are_row_numbers
+from revealed.labels import (
+    Order,
+    columns_of,
+    find,
+    is_derived,
+    locate,
+    near,
+    places_by_text,
+    plain,
+    require_declared,
+    spell,
+)
+from revealed.naming import Labels, are_row_numbers, rows_of
 
 AXES = ("state", "action")
 
@@ -71,8 +82,7 @@ def reordering(labels: Labels, wanted: Labels) -> Ints | None:
     """Where each of the wanted labels stands among `labels`, if these are the same but for their order; else None."""
     if labels is None or wanted is None or len(labels) != len(wanted) or labels == wanted:
         return None
-    place = {spell(label): k for k, label in enumerate(labels)}
-    index = np.array([place.get(spell(label), -1) for label in wanted], dtype=np.intp)
+    index = locate(wanted, labels)
     return None if (index < 0).any() or np.array_equal(index, np.arange(len(index))) else index
 
 
@@ -130,8 +140,8 @@ def by_position(value: Any) -> bool:
         isinstance(value, LabelledArray) and value.state_labels is not None
     ):
         return False
-    index = getattr(value, "index", None)
-    if index is not None and not callable(index) and hasattr(value, "to_numpy"):
+    index = rows_of(value)
+    if index is not None:
         return keys_of(index, None) is None
     return len(shape_of(value)) > 0
 
@@ -156,12 +166,12 @@ def _taken(
     error: type[InvalidInput],
 ) -> npt.NDArray[Any]:
     """The array with an axis in the wanted order; states that end may be missing, and are NaN then."""
-    place = {spell(label): k for k, label in enumerate(labels)}
+    place = places_by_text(labels)
     if len(place) < len(labels):
         twice = next(label for k, label in enumerate(labels) if place[spell(label)] != k)
         raise error(argument, f"every {role} once", f"{plain(twice)!r} twice")
     find(argument, labels, wanted, what=f"{role}", error=error)  # an unknown one is an error
-    index: Ints = np.array([place.get(spell(label), -1) for label in wanted], dtype=np.intp)
+    index = locate(wanted, labels)
     lost = index < 0
     terminal = getattr(named, "terminal", None)
     if role == "state" and terminal is not None and terminal.shape == lost.shape:
@@ -186,8 +196,8 @@ def _labels_in(
         if all(labels is None for labels in own.values()):
             return None
         return [own[role] for role in axes[: value.ndim]]
-    index = getattr(value, "index", None)
-    if index is None or callable(index) or not hasattr(value, "to_numpy"):
+    index = rows_of(value)
+    if index is None:
         return None
     sides = [index, value.columns] if hasattr(value, "columns") else [index]
     found = [keys_of(side, _wanted(named, role, None)) for side, role in zip(sides, axes, strict=False)]

@@ -21,9 +21,10 @@ from revealed.checks import Floats, as_floats, as_number, remedy_for, require_fl
 from revealed.errors import InvalidInput, InvalidOption, InvalidReward
 from revealed.inference import slopes_on
 from revealed.labels import listed, near, require_declared, spell
+from revealed.matching import name_alike
 from revealed.mdp import MDP, require_mdp
 from revealed.naming import places
-from revealed.positions import by_position, in_order, labelled, same_labels
+from revealed.positions import AXES, by_position, in_order, labelled, same_labels
 from revealed.reestimation import with_transitions
 from revealed.rewards.base import Reward, align_reward, lift_reward, require_reward
 from revealed.starts import starts_of
@@ -218,13 +219,16 @@ def sides(fit: Any, params: Any, mdp: Any, reward: Any, initial: Any) -> tuple[S
     model = fit.mdp
     if mdp is not None:
         require_mdp(mdp)
-        model = _named_alike(mdp, fit.mdp).in_order_of(fit.mdp)
+        _require_declared_orders(mdp, fit.mdp)
+        model = name_alike(mdp, fit.mdp.base or fit.mdp).in_order_of(fit.mdp)
         _require_one_order(fit.mdp, mdp, {"reward": reward, "initial": initial})
         words += _changed(fit.mdp, model)
     follows = before.estimated if _follows(fit.mdp if mdp is None else mdp, model, fit.mdp) else None
     new_reward = _reward_of(fit, model, reward, setting)
     words += [ANOTHER_REWARD] if reward is not None else []
-    return before, Side(model, new_reward, setting, *start_of(fit, model, initial), follows, before.solver), words
+    start = starts_of(model, initial, fit.demonstrations, fit.mdp)
+    after = Side(model, new_reward, setting, start.weights, start.words, follows, before.solver)
+    return before, after, words
 
 
 def _changed(before: MDP, after: MDP) -> list[str]:
@@ -246,7 +250,7 @@ def _follows(given: MDP, model: MDP, own: MDP) -> bool:
     if given.estimated is None or own.estimated is None:
         return False
     same = given.estimated is own.estimated or same_moves(model, own)
-    return same or (model is given and same_matrix(given.estimated.matrix, own.estimated.matrix))
+    return same or (model.estimated is not None and same_matrix(model.estimated.matrix, own.estimated.matrix))
 
 
 def _require_one_order(own: MDP, mdp: MDP, given: dict[str, Any]) -> None:
@@ -255,7 +259,7 @@ def _require_one_order(own: MDP, mdp: MDP, given: dict[str, Any]) -> None:
         return
     for argument, value in given.items():
         if value is not None and by_position(value) and not _same_everywhere(value):
-            role = next(r for r in ("state", "action") if not same_labels(_labels(own, r), _labels(mdp, r)))
+            role = next(r for r in AXES if not same_labels(_labels(own, r), _labels(mdp, r)))
             orders = " and ".join(listed(_labels(model, role)) for model in (own, mdp))
             expected = f"labels, because the two models have their {role}s in different orders ({orders})"
             remedy = "Pass a Series or DataFrame with labels, or a model in the order of fit.mdp."
@@ -283,31 +287,22 @@ def discount_notes(before: MDP, after: MDP) -> list[str]:
     ]
 
 
-def _named_alike(mdp: MDP, own: MDP) -> MDP:
-    """Another model of the same states and actions is spoken of by the same labels, unless it has its own. One without
-    labels knows positions, which need an order that was declared."""
-    model, known = mdp.base or mdp, own.base or own
-    for role in ("state", "action"):
+def _require_declared_orders(mdp: MDP, own: MDP) -> None:
+    """A model without labels knows positions, which need an order that was declared."""
+    for role in AXES:
         labels, others = _labels(own, role), _labels(mdp, role)
         if labels is None or others is None:
             require_declared("mdp", role, labels, "a model by position")
             require_declared("mdp", role, others, "a fit by position", where="its own data")
-    states = known.state_labels if model.n_states == known.n_states else None
-    return mdp.with_labels(states, known.action_labels if model.n_actions == known.n_actions else None)
 
 
-def estimated_side(fit: Any, initial: Any, setting: Setting | None = None) -> Side:
+def estimated_side(fit: Any, initial: Any) -> Side:
     """The model of a fit as it was estimated: the full solution, whatever the method."""
-    setting = Setting(tuple(fit.reward_model.names), {}) if setting is None else setting
+    setting = Setting(tuple(fit.reward_model.names), {})
     reward = lift_reward(fit.reward_model, fit.mdp)
     solver = fit.options.get("solver", "auto")
-    return Side(fit.mdp, reward, setting, *start_of(fit, fit.mdp, initial), fit.mdp.estimated, solver)
-
-
-def start_of(fit: Any, mdp: MDP, initial: Any = None) -> tuple[Floats, str]:
-    """Where agents start, and which start that is in words."""
-    found = starts_of(mdp, initial, fit.demonstrations, fit.mdp)
-    return found.weights, found.words
+    start = starts_of(fit.mdp, initial, fit.demonstrations)
+    return Side(fit.mdp, reward, setting, start.weights, start.words, fit.mdp.estimated, solver)
 
 
 def _reward_of(fit: Any, mdp: MDP, reward: Any, setting: Setting) -> Reward | Floats:
@@ -334,7 +329,7 @@ def _require_own_states(fit: Any, mdp: MDP) -> None:
     """A reward that is known by position goes to a model of the fit's own states and actions only."""
     if getattr(fit.reward_model, "state_labels", None) is not None or mdp is fit.mdp:
         return  # matched by label
-    for role in ("state", "action"):
+    for role in AXES:
         here, there = _labels(fit.mdp, role), _labels(mdp, role)
         if not same_labels(here, there):
             known = set(map(spell, here))

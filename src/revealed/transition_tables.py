@@ -17,7 +17,7 @@ from revealed.checks import Bools, Floats, Ints, as_list
 from revealed.errors import InvalidInput, InvalidMask, InvalidTransitions
 from revealed.frames import Table, declared_order, read_table
 from revealed.gates import require_list, require_text
-from revealed.labels import MOST_INDEX, Order, find, how_many, listed, near, plain, spell
+from revealed.labels import MOST_INDEX, Order, find, how_many, listed, locate, near, plain, sorted_labels, spell
 from revealed.naming import Labels, Names, label_array, pair_in_words, state_in_words
 from revealed.positions import in_order, labelled
 from revealed.voices import either
@@ -112,8 +112,7 @@ class Coded:
 
     def among(self, known: Sequence[Any]) -> Ints:
         """Each row's place among the known labels, matched by their text."""
-        place = {spell(label): k for k, label in enumerate(known)}
-        index = np.array([place.get(spell(label), -1) for label in self.labels], dtype=np.intp)
+        index = locate(self.labels, known)
         lost = np.flatnonzero(index < 0)
         if lost.size:
             which = lost[np.argmin(self.first[lost])]
@@ -148,7 +147,8 @@ def _coded(table: Table, role: str, known: Any, *columns: Any) -> tuple[Labels, 
     if not named and all(column.counted for column in held):
         return None, [column.as_indices() for column in held]
     parts = [] if isinstance(columns[0], str) else [str(name) for name in columns[0]]
-    labels = Order(_as_known(f"{role}s", known) if named else _sorted(held), not named, parts)
+    met = (label for column in held for label in column.labels)
+    labels = Order(_as_known(f"{role}s", known) if named else sorted_labels(met), not named, parts)
     return labels, [column.among(labels) for column in held]
 
 
@@ -179,14 +179,6 @@ def _require_discrete(argument: str, column: Any, named: bool) -> None:
     if whole:
         remedy = "They are whole: " + either(".astype(int) will do.", "write them without a decimal point.")
     raise InvalidTransitions(argument, "whole numbers or text", f"dtype {column.dtype}", remedy=remedy)
-
-
-def _sorted(columns: list[Coded]) -> tuple[Any, ...]:
-    distinct = {spell(label): label for column in columns for label in column.labels}
-    try:
-        return tuple(sorted(distinct.values()))
-    except TypeError:  # numbers in one column, text in the other
-        return tuple(distinct[text] for text in sorted(distinct))
 
 
 def _as_known(argument: str, known: Any) -> tuple[Any, ...]:

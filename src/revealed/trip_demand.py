@@ -17,7 +17,7 @@ from revealed.goal_checks import have_ways, require_goals_within
 from revealed.labels import how_many, listed, near, plain
 from revealed.matching import match_labels
 from revealed.mdp import MDP, require_mdp
-from revealed.naming import Labels, label_index
+from revealed.naming import Labels, label_index, rows_of
 from revealed.tables import require_countable
 from revealed.voices import arg
 
@@ -175,8 +175,7 @@ def _summed(mdp: MDP, origin: Ints, destination: Ints, trips: Floats, argument: 
 
 def is_series(values: Any) -> bool:
     """Whether values come by name, as in a Series."""
-    index = getattr(values, "index", None)  # a method elsewhere, as of a list or a column of Arrow
-    return index is not None and not callable(index) and hasattr(values, "to_numpy") and np.ndim(values) == 1
+    return rows_of(values) is not None and np.ndim(values) == 1
 
 
 def _read_pairs(demand: Any, argument: str) -> tuple[list[Any], list[Any], Floats]:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from revealed.errors import CannotWrite, InvalidInput, InvalidOption
-from revealed.files import hidden, prepare_folder, require_place, sweep, write_atomically
+from revealed.files import hidden, prepare_folder, require_writable, sweep, write_atomically
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,7 +31,7 @@ def claim(out: str | os.PathLike[str], ours: Iterable[str], force: bool = False)
     """The folder for results, which need not be there yet; one that holds other things than `ours` is refused, and
     so is one that cannot be written: better now than after the work."""
     folder = Path(out)
-    require_place(folder, "--out")
+    require_writable(folder, "--out")
     if os.path.lexists(folder):
         prepare_folder(folder, "--out")
     sweep(folder)
@@ -146,7 +146,7 @@ def _lock(folder: Path) -> Iterator[None]:
 def target_file(out: str | os.PathLike[str], force: bool = False) -> Path:
     """A file that can be written, checked before the work; one that is there already is refused."""
     path = Path(out)
-    require_place(path, "--out")
+    require_writable(path, "--out")
     if path.suffix.lower() not in (".csv", ".parquet"):
         raise InvalidOption("--out", "a file that ends in .csv or .parquet", str(path))
     if path.is_dir():

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from revealed.sheet import Printed
 
 WELL, MISTAKE, UNCONVERGED, INTERRUPTED = 0, 1, 3, 130
-NARROWEST, WIDEST = 60, 78  # characters of a table; one that needs more room takes it
+WIDEST = 78  # characters of a table; one that needs more room takes it
 Misuse: type[Exception] = typer.BadParameter.__mro__[2]  # click's exceptions, wherever typer keeps click
 
 
@@ -226,10 +226,3 @@ def print_json(value: Any) -> None:
     import json
 
     typer.echo(json.dumps(as_json(value), ensure_ascii=False, indent=2))
-
-
-def as_typed(value: Any) -> str:
-    """An option as it was typed; a switch has no value."""
-    if isinstance(value, list | tuple):
-        return ", ".join(map(str, value))
-    return "the switch" if value is True else str(value)

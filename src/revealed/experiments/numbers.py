@@ -34,9 +34,9 @@ def short(value: float, digits: int = 2) -> str:
     return ("−" if value < 0 else "") + text
 
 
-def mean_and_half(values: Any, digits: int = 3) -> str:
+def mean_and_half(values: Any) -> str:
     """A mean and half its 95 % interval: 0.42 ± 0.03."""
-    return f"{short(float(np.mean(values)), digits)} ± {short(half_width(values))}"
+    return f"{short(float(np.mean(values)), 3)} ± {short(half_width(values))}"
 
 
 def share(value: float) -> str:

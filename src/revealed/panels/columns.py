@@ -19,7 +19,7 @@ from revealed.checks import Ints, as_list, require_count, require_option
 from revealed.errors import InvalidDemonstrations, InvalidInput
 from revealed.frames import Column, dates_as_text, kind_of, require_column, require_exact
 from revealed.gates import require_memory
-from revealed.labels import MOST_INDEX, Order, listed, near, plain, spell
+from revealed.labels import MOST_INDEX, Order, listed, locate, near, plain, spell
 from revealed.voices import arg, either, named, words
 from revealed.written import EXACT, ISO, ZONE
 
@@ -321,8 +321,7 @@ def index_of_ranks(
             raise InvalidDemonstrations(role, f"indices from 0 to {MOST_INDEX}", seen[rank], where, names_remedy(role))
         return Order(seen, derived=True), np.arange(len(seen), dtype=np.intp)
     labels = as_labels(role, known)
-    place = {spell(label): k for k, label in enumerate(labels)}
-    codes = np.array([place.get(spell(label), -1) for label in seen], dtype=np.intp)
+    codes = locate(seen, labels)
     lost = np.flatnonzero(codes < 0)
     if lost.size:
         rank, role, where = first(lost)

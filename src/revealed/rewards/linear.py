@@ -12,8 +12,9 @@ import scipy.sparse as sp
 from revealed.checks import LARGEST, Bools, Ints, as_list, is_count, require_whole, shown
 from revealed.errors import InvalidReward
 from revealed.gates import is_hashable
-from revealed.labels import listed, near, plain, spell
+from revealed.labels import listed, locate, near, plain
 from revealed.mdp import Floats
+from revealed.naming import rows_of
 from revealed.positions import keys_of
 from revealed.rewards.base import as_cotangent, as_features, as_theta, check_names, sum_actions
 from revealed.rewards.feature_table import FeatureTable, Labels, indexed_features, read_features, require_once
@@ -119,9 +120,9 @@ class LinearReward:
             raise InvalidReward("feasible", f"(S, A) bools of {len(state_labels)} states", type(feasible).__name__)
         if self.state_labels is None or (self.absent is None and self._stands(state_labels, action_labels)):
             return self
-        rows = _places(state_labels, self.state_labels)
+        rows = locate(state_labels, self.state_labels)
         actions = self.action_labels if self.action_labels is None or action_labels is None else tuple(action_labels)
-        columns = np.arange(self.n_columns) if actions is None else _places(actions, self.action_labels or ())
+        columns = np.arange(self.n_columns) if actions is None else locate(actions, self.action_labels or ())
         known = (rows >= 0)[:, None] & (columns >= 0)
         if self.absent is not None:
             known &= ~self.absent[rows[:, None], columns]
@@ -154,7 +155,7 @@ class LinearReward:
         same = self.state_labels == tuple(state_labels) and wanted.shape == self.leads.shape
         if same and np.array_equal(self.leads[feasible], wanted[feasible]):
             return self
-        own = _places(state_labels, self.state_labels)
+        own = locate(state_labels, self.state_labels)
         s, a = np.nonzero(feasible)
         row = _find_moves(self.leads, own[s], own[targets[s, a]])
         if (row < 0).any():
@@ -179,7 +180,7 @@ class LinearReward:
     def _without(self, lost: Bools, states: Sequence[Any], actions: Labels | None) -> InvalidReward:
         """The complaint about states or pairs that have no features."""
         own = self.state_labels or ()
-        unknown = _places(states, own) < 0
+        unknown = locate(states, own) < 0
         s, a = (int(i) for i in np.argwhere(lost)[0])
         if actions is None or unknown[s]:
             many = int((lost.any(axis=1) & (unknown | (actions is None))).sum())
@@ -238,8 +239,8 @@ class LinearReward:
 
 def labels_of_rows(features: Any) -> Labels | None:
     """The labels in the index of a data frame; None for what has none, or an index that counts its rows."""
-    index = getattr(features, "index", None)
-    return None if index is None or callable(index) or not hasattr(features, "columns") else keys_of(index, None)
+    index = rows_of(features)
+    return None if index is None or not hasattr(features, "columns") else keys_of(index, None)
 
 
 def as_row_labels(labels: Any, n: int, what: str = "state") -> Labels:
@@ -330,14 +331,8 @@ def _as_names(argument: str, given: Any) -> Labels:
 
 def _unused_near(label: Any, own: Labels, wanted: Sequence[Any]) -> str | None:
     """A remedy that names the label that looks like this one, among those that the model has no use for."""
-    unused = np.flatnonzero(_places(own, wanted) < 0)
+    unused = np.flatnonzero(locate(own, wanted) < 0)
     return near(label, [own[k] for k in unused]) if label not in own else None
-
-
-def _places(wanted: Sequence[Any], known: Sequence[Any]) -> Ints:
-    """Where each wanted label stands among those known; −1 where it does not."""
-    place = {spell(label): k for k, label in enumerate(known)}
-    return np.array([place.get(spell(label), -1) for label in wanted], dtype=np.intp)
 
 
 def _is_mask(feasible: Any, n_states: int) -> bool:

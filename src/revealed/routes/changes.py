@@ -115,7 +115,6 @@ def _require_own_names(network: RoadNetwork, index: Any, keys: list[Any]) -> Non
 
 def _per_turn(network: RoadNetwork, values: Any) -> Floats:
     """(E,) from one number, which is 0 at arrivals, or from as many numbers as there are turns."""
-    expected = f"a number, {network.n_turns} finite numbers (one per turn), or a dict by link or by pair of links"
     arrivals = np.zeros(network.n_links, dtype=bool)
     arrivals[network.arrival[network.arrival >= 0]] = True
     number = as_number(values)

@@ -19,7 +19,7 @@ from revealed.checks import Floats, Ints, as_list, require_flag, shown
 from revealed.demonstrations import Demonstrations
 from revealed.errors import InvalidInput
 from revealed.gates import require_instance, require_place, require_places
-from revealed.labels import find, listed, near, plain, spell
+from revealed.labels import find, listed, near, places_by_text, plain, spell
 from revealed.mdp import MDP
 from revealed.model_checks import frozen
 from revealed.rewards.linear import LinearReward
@@ -241,7 +241,7 @@ class RoadNetwork:
     @cached_property
     def place(self) -> dict[str, int]:
         """The index of each link by the text of its label."""
-        return {spell(label): k for k, label in enumerate(self.links)}
+        return places_by_text(self.links)
 
     def index(self, link: Any, argument: str = "link") -> int:
         """The index of a link by its label, which may be a whole number."""

@@ -18,7 +18,7 @@ import numpy as np
 from revealed.checks import Bools, Floats, Ints, require_floats
 from revealed.errors import InvalidInput
 from revealed.frames import read_table
-from revealed.labels import how_many, near, spell
+from revealed.labels import how_many, near, places_by_text, sorted_labels
 from revealed.routes.link_tables import Columns, Ids, Links, Nodes, as_names, read_attributes, read_ids
 from revealed.voices import arg
 
@@ -61,7 +61,7 @@ def read_turns(
     """The turns of a table, and the labels of the links: those of `links`, or without them the table's own, sorted."""
     table = read_table(frame, "turns")
     ids = read_ids(table, "turn_from", turn_from), read_ids(table, "turn_to", turn_to)
-    labels = _own_labels(ids) if links is None else links.labels
+    labels = sorted_labels(label for part in ids for label in part.labels) if links is None else links.labels
     source, target = _coded(ids, labels)
     words = _Words(ids)
     keys = {*as_names(turn_from), *as_names(turn_to)}
@@ -99,16 +99,8 @@ class _Words:
         return f"the turn from link {first!r} to link {second!r}"
 
 
-def _own_labels(ids: tuple[Ids, Ids]) -> tuple[Any, ...]:
-    distinct = {spell(label): label for part in ids for label in part.labels}
-    try:
-        return tuple(sorted(distinct.values()))
-    except TypeError:  # numbers in one column, text in the other
-        return tuple(distinct[text] for text in sorted(distinct))
-
-
 def _coded(ids: tuple[Ids, Ids], labels: tuple[Any, ...]) -> tuple[Ints, Ints]:
-    place = {spell(label): k for k, label in enumerate(labels)}
+    place = places_by_text(labels)
     source, target = (part.places(place) for part in ids)
     for part, index in zip(ids, (source, target)):
         lost = np.flatnonzero(index < 0)
