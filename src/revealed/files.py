@@ -37,9 +37,9 @@ def as_path(argument: str, value: Any) -> Path:
     try:
         longest = max(map(len, os.fsencode(given).split(os.fsencode(os.sep))))
     except UnicodeEncodeError as error:
-        raise InvalidInput(argument, "a path that a file system can hold", repr(given)[:60]) from error
+        raise InvalidInput(argument, "a valid path", repr(given)[:60]) from error
     if "\0" in given:
-        raise InvalidInput(argument, "a path without NUL", repr(given)[:60])
+        raise InvalidInput(argument, "a path without NUL characters", repr(given)[:60])
     if longest > LONGEST or len(given) > DEEPEST:
         expected = f"a path whose names have at most {LONGEST} bytes each"
         raise InvalidInput(argument, expected, f"{longest}: {given[:40]!r}…")

@@ -34,7 +34,7 @@ def require_text(name: str, value: Any, expected: str = "a text") -> None:
     try:
         value.encode("utf-8")
     except UnicodeEncodeError as error:
-        raise InvalidInput(name, f"{expected} of whole characters", ascii(value)[:60]) from error
+        raise InvalidInput(name, f"{expected} of valid characters", ascii(value)[:60]) from error
 
 
 def require_function(name: str, value: Any, expected: str = "a function") -> None:

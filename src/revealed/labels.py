@@ -79,10 +79,10 @@ def require_declared(
     if labels is None or not is_derived(labels):
         return
     shown = ", ".join(f"{k} = {spell(label)}" for k, label in enumerate(labels[:SHOWN])) + _more(labels)
-    raise error(
+    raise error.conflict(
         argument,
-        f"labels of {role}s, because their order was sorted from {where} and not declared",
-        f"{got}, which would mean {shown}",
+        f"requires labels of {role}s, because their order was sorted from {where}, not declared: {got} would mean "
+        f"{shown}",
         remedy=f"Declare the order of the {role}s where the data are read, {role}s=[{_quoted(labels)}] in the order "
         f"that you mean, or {instead}.",
     )

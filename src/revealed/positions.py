@@ -116,7 +116,7 @@ def in_order(
         if labels is None or wanted is None:
             _require_positions(named, array.shape, argument, (role,), error, axis)
             if labels is not None:
-                require_declared(argument, role, labels, "a model that knows them by position", error)
+                require_declared(argument, role, labels, "a model by position", error)
         elif not same_labels(labels, wanted):
             array = _taken(named, array, axis, role, labels, wanted, argument, error)
     return array
@@ -159,7 +159,7 @@ def _taken(
     place = {spell(label): k for k, label in enumerate(labels)}
     if len(place) < len(labels):
         twice = next(label for k, label in enumerate(labels) if place[spell(label)] != k)
-        raise error(argument, f"every {role} once", f"{plain(twice)!r} twice")
+        raise error(argument, f"each {role} once", f"{plain(twice)!r} twice")
     find(argument, labels, wanted, what=f"{role}", error=error)  # an unknown one is an error
     index: Ints = np.array([place.get(spell(label), -1) for label in wanted], dtype=np.intp)
     lost = index < 0
@@ -168,7 +168,7 @@ def _taken(
         lost = lost & ~terminal
     if lost.any():
         missing = wanted[int(np.flatnonzero(lost)[0])]
-        got = f"nothing for {int(lost.sum())} of {len(wanted)}"
+        got = f"none for {int(lost.sum())} of {len(wanted)}"
         raise error(argument, f"a number for every {role}", got, f"{role} {plain(missing)!r}", near(missing, labels))
     taken = np.take(array, index, axis=axis)
     if (index < 0).any():

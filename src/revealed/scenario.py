@@ -257,9 +257,9 @@ def _require_one_order(own: MDP, mdp: MDP, given: dict[str, Any]) -> None:
         if value is not None and by_position(value) and not _same_everywhere(value):
             role = next(r for r in ("state", "action") if not same_labels(_labels(own, r), _labels(mdp, r)))
             orders = " and ".join(listed(_labels(model, role)) for model in (own, mdp))
-            expected = f"labels, because the two models have their {role}s in different orders ({orders})"
+            rule = f"requires labels, because the two models have their {role}s in different orders ({orders})"
             remedy = "Pass a Series or DataFrame with labels, or a model in the order of fit.mdp."
-            raise InvalidInput(argument, expected, "positions", remedy=remedy)
+            raise InvalidInput.conflict(argument, rule, remedy=remedy)
 
 
 def _same_everywhere(value: Any) -> bool:

@@ -26,8 +26,8 @@ def reward_on(reward: Reward, theta: Floats, own: MDP, mdp: MDP) -> Floats:
     NaN elsewhere where it has none."""
     require_mdp(mdp)
     if of_trips(reward):
-        expected, got = "a reward that does not depend on the trip", "one that does, by its link sizes"
-        raise InvalidReward("fit", expected, got, remedy="Take fit.reward_for(goal, origin), or rv.RouteChoice.")
+        rule = "cannot be used on another model: its reward depends on the trip (link sizes)"
+        raise InvalidReward.conflict("fit", rule, remedy="Use fit.reward_for(goal, origin), or rv.RouteChoice.")
     if getattr(reward, "leads", None) is not None:  # turns are known by the links that they lead to
         table = reward_table(lift_reward(align_reward(reward, mdp), mdp), theta, mdp)
     else:

@@ -116,7 +116,7 @@ class City:
             return np.sort(rng.choice(self.mdp.n_states, size=int(given), replace=False))
         listed = None if isinstance(given, str) else as_list(given)
         if not listed:
-            raise InvalidInput(name, "how many links, or a sequence of links", repr(given)[:60])
+            raise InvalidInput(name, "a number of links, or a sequence of links", repr(given)[:60])
         return np.unique([self.mdp.state_named(link, name) for link in listed])
 
     def plot(self, values: Any = None, ax: Axes | None = None, title: str | None = None, **style: Any) -> Figure:

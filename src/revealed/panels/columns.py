@@ -353,9 +353,9 @@ def _as_written(label: Any) -> Any:
 def note_gaps(n: float, first: str) -> str:
     """What to say of gaps in time."""
     if n == 1:
-        said = "where the decision before it led was not seen, and the row after it is not a start"
+        said = "the state after the decision before it is unknown, and the row after it is not a start"
         return f"1 gap in time broke a trajectory ({first}): {said}."
-    said = "where the decisions before them led was not seen, and the rows after them are not starts"
+    said = "the states after the decisions before them are unknown, and the rows after them are not starts"
     return f"{n:g} gaps in time broke trajectories ({first}): {said}."
 
 
@@ -386,7 +386,7 @@ def twice(one: Any, when: Any, row: int | None, roles: Roles) -> InvalidDemonstr
     remedy = (
         None
         if roles.episode
-        else f"If each id has several episodes, name the column that tells them apart: {arg('episode')}."
+        else f"If each id has several episodes, name the column that distinguishes them: {arg('episode')}."
     )
     return InvalidDemonstrations("time", expected, got, None if row is None else f"row {row}", remedy)
 
@@ -401,49 +401,52 @@ def note_only_gaps() -> str:
 
 def unchecked_gaps() -> InvalidInput:
     remedy = f"Name the period of the dates ({arg('period')}), or make the times whole numbers."
-    expected = f"whole-number times, or dates with {arg('period')}, for {arg('gaps', 'error')}"
-    return InvalidInput("gaps", expected, "irregular timestamps", remedy=remedy)
+    rule = f"cannot be error for irregular timestamps: it requires whole-number times, or dates with {arg('period')}"
+    return InvalidInput.conflict("gaps", rule, remedy=remedy)
 
 
 def contradiction(got: str, row: int) -> InvalidDemonstrations:
-    return InvalidDemonstrations("next_state", "the state of the following row", got, f"row {row}")
+    return InvalidDemonstrations("next_state", "the state of the next row", got, f"row {row}")
 
 
 def other_goal(was: Any, now: Any, one: Any, when: Any, row: int) -> InvalidDemonstrations:
-    got = f"{was!r} and then {now!r}, of id {one!r} at time {in_words(when)}"
-    remedy = f"Give each trip an id of its own, or name the column that tells an id's trips apart: {arg('episode')}."
-    return InvalidDemonstrations("goal", "one goal for the whole of a trip", got, f"row {row}", remedy)
+    got = f"{was!r}, then {now!r} for id {one!r} at time {in_words(when)}"
+    remedy = f"Give each trip its own id, or name the column that distinguishes an id's trips: {arg('episode')}."
+    return InvalidDemonstrations("goal", "one goal per trip", got, f"row {row}", remedy)
 
 
 def trip_or_two(one: Any, goal: Any, times: tuple[Any, Any], row: int, id: str) -> InvalidDemonstrations:
     """The complaint about a gap on the way to one goal, which may lie within a trip or between two."""
-    got = (
-        f"id {one!r} on the way to {goal!r} at times {in_words(times[0])} and {in_words(times[1])}, and nothing between"
+    what = (
+        f"id {one!r} has no row between times {in_words(times[0])} and {in_words(times[1])} on the way to {goal!r}, so "
+        "this may be one trip with missing rows or two trips"
     )
     remedy = (
-        f"It may be one trip with rows missing or two trips: if each id is one trip, pass {arg('episode', id)}; "
-        f"else name the column that tells an id's trips apart: {arg('episode')}."
+        f"If each id is one trip, pass {arg('episode', id)}; else name the column that distinguishes an id's trips: "
+        f"{arg('episode')}."
     )
-    return InvalidDemonstrations("goal", "one trip per id where there are gaps in time", got, f"row {row}", remedy)
+    return InvalidDemonstrations.impossible(what, f"row {row}", remedy, "goal")
 
 
 def varies(name: str, one: Any, first: Any, other: Any, where: str | None) -> InvalidDemonstrations:
     """The complaint about a column to be kept that is no property of agents."""
-    got = f"{first!r} and {other!r} of id {one!r}"
-    remedy = "Agents are what is told apart: keep a column that does not change, or name a finer one as the id."
+    got = f"{first!r} and {other!r} for id {one!r}"
+    remedy = "Keep a column that is constant within each id, or use a finer id."
     return InvalidDemonstrations("keep", f"one value of {name!r} per id", got, where, remedy)
 
 
 def out_of_bins(columns: Sequence[str], where: str) -> InvalidDemonstrations:
     expected = f"values of {', '.join(columns)} within the edges of the bins"
-    return InvalidDemonstrations("state", expected, "one outside", where, "Make bins from these data, or wider edges.")
+    return InvalidDemonstrations(
+        "state", expected, "a value outside", where, "Make bins from these data, or widen the edges."
+    )
 
 
 def too_short(n: int, each: str = "id") -> InvalidDemonstrations:
     counts = either(", or, with known transitions, use Demonstrations.from_counts", "")
-    remedy = f"Give where decisions led ({arg('next_state')}){counts}."
+    remedy = f"Give the next states ({arg('next_state')}){counts}."
     return InvalidDemonstrations(
-        "time", f"at least two periods of some {each}", f"one row for each of {n} {each}s", "row 0", remedy
+        "time", f"at least two periods for some {each}", f"one row for each of {n} {each}s", "row 0", remedy
     )
 
 
@@ -453,6 +456,6 @@ def size_of(role: str, given: Any, labels: tuple[Any, ...] | None, seen: int) ->
         return len(labels) if labels else seen
     require_count(f"n_{role}s", given, error=InvalidDemonstrations)
     if given < seen:
-        raise InvalidDemonstrations(f"n_{role}s", f"at least {seen}, which the {role} column needs", given)
+        raise InvalidDemonstrations(f"n_{role}s", f"at least {seen}, for the {role} column", given)
     require_memory(f"n_{role}s", given, 2 * int(given), InvalidDemonstrations)
     return int(given)

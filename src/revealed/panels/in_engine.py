@@ -312,7 +312,7 @@ class _Count:
             if found["i"].size:
                 one, when, said, seen = (column.tolist()[0] for column in found.values())
                 got, where = f"{said!r} where {seen!r} follows", f"id {one!r}, time {when}"
-                raise InvalidDemonstrations("next_state", "the state of the following row", got, where)
+                raise InvalidDemonstrations("next_state", "the state of the next row", got, where)
 
     def columns(self, ids: Column) -> dict[str, tuple[Any, ...]]:
         """What is kept: a value per agent."""

@@ -95,7 +95,8 @@ def _of_states(
         return FeatureTable(values, tuple(names), tuple(labels))
     if actions is None:
         remedy = "Pass actions=[...], the labels of the actions."
-        raise InvalidReward("constants", "known actions, one constant for each but the first", "none", remedy=remedy)
+        rule = "requires known actions, one constant for each but the first"
+        raise InvalidReward.conflict("constants", rule, remedy=remedy)
     choices = _as_actions(actions)
     S, A = len(labels), len(choices)
     pair = np.arange(S * A)

@@ -141,7 +141,7 @@ def link_size(
         require_flag("progress", progress)
     at = RouteChoice(network, reward, params)
     if at.by is not None:
-        raise InvalidInput("reward", "a plain reward at which flows are expected", "one with link sizes")
+        raise InvalidInput.conflict("reward", "cannot have link sizes itself")
     table = as_demand(network, demand, **columns)
     kept = table.keep(table.trips > 0.0)
     require_ways(kept, network.mdp)
@@ -194,9 +194,7 @@ class LinkSizeReward:
         if not is_linear(reward):
             raise InvalidReward("reward", "a linear reward", type(reward).__name__)
         if NAME in reward.names:
-            raise InvalidReward(
-                "reward", f"parameters of which none is called {NAME!r}", repr(tuple(reward.names))[:80]
-            )
+            raise InvalidReward.conflict("reward", f"cannot have a parameter called {NAME!r}")
         self.base, self.sizes = reward, sizes
         self._matrix = _per_pair(reward, sizes.network)
         require_defined(reward, sizes.network.mdp)
