@@ -117,7 +117,7 @@ def test_groups_may_be_named_in_many_ways(fit):
         ([1, 2, 3], "30 values, one per agent; got 3 values"),
         ({0: "a"}, "a group for every agent's id; got none for 29 of 30"),
         ([None] + [1] * 29, "none missing"),
-        ([1] * 30, "two groups of agents or more; got 1"),
+        ([1] * 30, "at least two groups of agents; got 1"),
         (7, "the name of a column"),
     ],
 )
@@ -129,7 +129,7 @@ def test_what_is_no_grouping_is_refused(fit, by, words):
 def test_groups_belong_to_clusters_and_bootstraps(fit):
     with pytest.raises(InvalidOption, match=r"`by` requires `kind=.*cluster.*` or `kind=.*bootstrap.*`"):
         fit.with_errors("robust", by="line")
-    with pytest.raises(InvalidOption, match="and none was"):
+    with pytest.raises(InvalidOption, match=r"\(no column was kept\)"):
         fit_of(demos_of(panel())).with_errors("cluster", by="line")
 
 

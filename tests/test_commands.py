@@ -170,7 +170,7 @@ def test_what_did_not_converge_is_written_with_its_reason_and_status_three():
 def test_an_interrupt_keeps_what_was_reached():
     done = process(sys.executable, "-c", INTERRUPTED, "fit", *TRIPS, "--out", "stopped")
     assert done.returncode == 130, done.stderr
-    assert "what was reached is kept" in one_line(done)
+    assert "the best point so far is kept" in one_line(done)
     assert rv.load("stopped").status.interrupted
 
 
@@ -288,8 +288,11 @@ def test_what_the_library_calls_otherwise_is_said_in_flags():
         (("fit", *TRIPS, "--out", "trips.csv"), "`--out`: expected a folder that can be written"),
         (("fit", "--config", "stations.csv"), "`--config`: expected a TOML file; got stations.csv"),
         (("compare", *TRIPS, "--method", "npl"), "No such option: --method"),
-        (("predict", "nowhere"), "`FIT`: expected the folder or the fit.zip of revealed fit; got nowhere, which does"),
-        (("predict", "trips.csv"), "trips.csv, which is no zip file"),
+        (
+            ("predict", "nowhere"),
+            "`FIT`: expected the folder or the fit.zip written by revealed fit; got nowhere, which does",
+        ),
+        (("predict", "trips.csv"), "trips.csv, which is not a zip file"),
         (("predict", "trips-fit", "--state", "zo"), "got 'zo'. Did you mean zoo?"),
         (
             ("predict", "trips-fit", "--states", "stations.csv", "--state", "zoo"),
@@ -523,7 +526,7 @@ def test_several_columns_and_an_end_survive_the_round_trip(no_report):
     (found,) = json.loads(well("predict", "grid-fit", "--state", "1,2", "--json"))["choices"]
     assert (found["x"], found["y"]) == (1, 2)
     assert found["e"] == fit.policy[fit.state_labels.index((1, 2)), 0]
-    assert "nothing is decided in (2, 2), which is terminal" in one_line(here("predict", "grid-fit", "--state", "2,2"))
+    assert "no decision is made in (2, 2), which is terminal" in one_line(here("predict", "grid-fit", "--state", "2,2"))
 
 
 def test_on_a_horizon_the_period_is_asked_for(own, no_report):

@@ -202,7 +202,7 @@ CASES = {
     "unrolled": (unrolled, "6 in each of 3 periods"),
     "separated": (separated, "✗ No finite estimate"),
     "unidentified": (lambda: fit_of(random_mdp(), rv.LinearReward(np.ones((12, 1)))), "Not every parameter"),
-    "iteration limit": (lambda: fit_of(random_mdp(), max_iter=1), "✗ Stopped before the end"),
+    "iteration limit": (lambda: fit_of(random_mdp(), max_iter=1), "✗ Stopped early"),
     "one state": (lambda: fit_of(shuffled(1, 3), linear((1, 3))), "1 of 1"),
     "bootstrap": (lambda: fit_of(random_mdp()).with_errors("bootstrap", reps=10, jobs=1, progress=False), "bootstrap"),
     "occupancy": (lambda: fit_of(random_mdp(initial=True), weighting="occupancy"), "Points alone"),
@@ -329,7 +329,7 @@ def test_a_chapter_that_fails_is_a_note(evil, blind, monkeypatch):
 
     monkeypatch.setattr(fit_chapters, "choice_figure", fails)
     text = Page(build_fit_report(evil)).text()
-    assert "This chapter could not be made: KeyError: 'no <colour>'" in text
+    assert "This chapter could not be created: KeyError: 'no <colour>'" in text
     assert "Coverage" in text
 
 

@@ -403,7 +403,7 @@ def test_positions_beside_two_orders_and_states_that_are_others_are_refused():
         fit.counterfactual(mdp=renamed)
     apart = fit.counterfactual(mdp=renamed, reward=rv.LinearReward(FEATURES), bands=None)
     assert np.isnan(apart.change.policy).all()  # states that have nothing to do with each other
-    assert apart.after.begins == "uniform over the states that are not terminal"
+    assert apart.after.begins == "uniform over the non-terminal states"
 
 
 # -- permuting whatever is labelled -----------------------------------------------------------------------------------

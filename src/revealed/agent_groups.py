@@ -1,6 +1,6 @@
 """Groups of agents with correlated decisions (villages, depots): what clustered errors and bootstraps count as one.
 
-Agents are the finest units that are told apart: a column that changes within an agent cannot be clustered by.
+Agents are the finest units: one cannot cluster by a column that changes within an agent.
 """
 
 from __future__ import annotations

@@ -181,8 +181,8 @@ class SoftBellman:
         self._reward_size = self._level = 0.0
 
     def solve(self, reward: Floats) -> SoftOptimum:
-        """Raises `ValueDoesNotExist` where γ = 1 and the value is infinite, `SolverFailed` where float64 cannot tell
-        what is chosen; what earlier solves left survives."""
+        """Raises `ValueDoesNotExist` where γ = 1 and the value is infinite, `SolverFailed` where float64 is not precise
+        enough; results of earlier solves stay valid."""
         if self.mdp.device is not None and self.solver == "auto":
             return self._keep(self._on_device(reward))
         if in_layers(self.mdp, self.solver):

@@ -1,8 +1,7 @@
 """A cluster by its address: inside `on_cluster`, whatever goes through joblib runs there.
 
-It is `joblib.parallel_config` with what goes wrong told in words: no such file, nobody answers, no workers, other
-versions there, or none. The latter matter, since a result is the same to the last digit only where the same code
-computes it.
+It is `joblib.parallel_config` with clear errors: no such file, no response, no workers, other versions there, or none.
+The latter matter, since a result is the same to the last digit only where the same code computes it.
 """
 
 from __future__ import annotations

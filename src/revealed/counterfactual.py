@@ -2,7 +2,7 @@
 
 "Before" is the full solution at the estimate, whatever the method: CCP and NPL estimate θ, and θ has one soft optimum.
 Bands come from the covariance of the estimate by exact derivatives (the delta method), or from solving both worlds
-anew for every draw of a bootstrap. The change has bands of its own: what both sides share cancels.
+again for every draw of a bootstrap. The change has bands of its own: what both sides share cancels.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """How sure the estimates behind an answer are: their covariance, or draws of a bootstrap (theory L3).
 
 A `Doubt` is what is known of (θ, ψ) beyond the estimate. With a covariance a quantity's standard error follows from
-its slope; with draws, every quantity is computed anew for each of them.
+its slope; with draws, every quantity is computed again for each of them.
 """
 
 from __future__ import annotations

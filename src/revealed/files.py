@@ -1,7 +1,7 @@
 """Files on disk: a folder that can be written, checked before the work; files that are whole or not there.
 
-What is being written stands beside its place under a hidden name, which tells whose it is: what a process left that was
-killed meanwhile goes when the same place is written again.
+A file is written next to its target under a hidden name that names its process; what a killed process left behind is
+removed when the same target is written again.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Frequencies, frequencies with additive smoothing, kernel smoothing over features or a distance, a multinomial logit on
 features, or an (S, A) array. A string names one with its defaults; an instance sets its options. Whatever shapes the
-estimate beside the data (a penalty, a pseudo-count, a bandwidth) is told by `details` and shown in the summary.
+estimate beside the data (a penalty, a pseudo-count, a bandwidth) is given by `details` and shown in the summary.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The result that every method returns: estimates, behaviour, status, history, summary.
 
 Names follow statsmodels (`params`, `llf`, `nobs`, `aic`, `bic`, `summary()`). pandas loads when a labelled object is
-first asked for.
+first used.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ class AnyFit(Uncertain):
 
     @property
     def prsquared(self) -> float:
-        """McFadden's pseudo-R², 1 − llf/llnull; NaN where nobody had a choice."""
+        """McFadden's pseudo-R², 1 − llf/llnull; NaN if there was no choice to make."""
         return 1.0 - self.llf / self.llnull if self.llnull < 0.0 else np.nan
 
     @property

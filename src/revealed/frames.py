@@ -154,7 +154,7 @@ def _beyond(column: Any, limit: int) -> bool:
 
 def declared_order(frame: Any, *names: Any) -> list[Any] | None:
     """The labels of columns that declare them in an order, all the same one (Enum, ordered categories); None where no
-    column does. Where only some do, or in another order, nobody can tell which is meant."""
+    column does. Where only some do, or in another order, the order is ambiguous."""
     found = [_declared_order(frame, name) for name in names]
     if all(order is None for order in found):
         return None

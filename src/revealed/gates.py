@@ -28,7 +28,7 @@ def require_instance(
         raise error(name, expected, got, remedy=remedy)
 
 
-def require_text(name: str, value: Any, expected: str = "a text") -> None:
+def require_text(name: str, value: Any, expected: str = "a string") -> None:
     """A text that can be written: halves of characters (surrogates) cannot."""
     require_instance(name, value, str, expected)
     try:

@@ -272,8 +272,8 @@ def _of_sizes(before: Side, after: Side, changed: bool) -> list[str]:
     if not changed or sizes is None or getattr(after.reward, "sizes", None) is not sizes:
         return []
     anew = either("rv.RouteChoice.of(network, fit).close(...) and .change(...)", "rv.RouteChoice in Python")
-    make = either("make", "makes")
-    return [words(f"link sizes stay those of the network before the change; {anew} {make} them anew.")]
+    make = either("recompute", "recomputes")
+    return [words(f"link sizes stay those of the network before the change; {anew} {make} them.")]
 
 
 def _counted(before: Side, after: Side) -> tuple[Any, Any]:

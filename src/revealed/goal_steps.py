@@ -22,7 +22,7 @@ ARRIVED = "Drop the rows after its arrival, or give each trip its own id."
 
 
 class Trips:
-    """The part of `Demonstrations` that tells trajectories apart, and whither they go.
+    """The part of `Demonstrations` that knows trajectories and their goals.
 
     A trajectory without a decision is none of those counted here: its steps are not there.
     """

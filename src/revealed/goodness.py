@@ -100,7 +100,7 @@ class ChoiceFit:
 
     @property
     def llf_at_random(self) -> float:
-        """Σ n(s) log 1/|A(s)|: the log likelihood of choosing blindly among what is offered."""
+        """Σ n(s) log 1/|A(s)|: the log likelihood of uniform choice among feasible actions."""
         return float(-self.visits @ np.log(np.maximum(self.feasible.sum(axis=1), 1)))
 
     @property

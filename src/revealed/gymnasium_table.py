@@ -156,7 +156,7 @@ def _assemble(
 def _unwrap(env: Any) -> Any:
     """The bare environment, if no wrapper on the way to it changes what it does."""
     if isinstance(env, str):
-        raise InvalidInput("env", "an environment", f"the text {env!r}", remedy=f"Pass gymnasium.make({env!r}).")
+        raise InvalidInput("env", "an environment", f"the string {env!r}", remedy=f"Pass gymnasium.make({env!r}).")
     if isinstance(env, type):
         raise InvalidInput("env", "an environment", f"the class {env.__name__}", remedy=f"Pass {env.__name__}().")
     base = getattr(env, "unwrapped", env)

@@ -1,7 +1,7 @@
 """Tests of hypotheses: likelihood ratio of nested models, Vuong's of others, Wald, and the difference of two estimators
 by their joint bootstrap (N7).
 
-Fits are taken as they are: anything with a fit's names will do.
+Anything with the attributes of a fit is accepted as one.
 """
 
 from __future__ import annotations

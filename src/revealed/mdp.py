@@ -405,7 +405,7 @@ class MDP(Placed):
         return {spell(label): k for k, label in enumerate(self.state_labels or ())}
 
     def toward(self, goal: Any) -> MDP:
-        """The same moves for those who head for `goal`: their trips end on entering it (theory R1).
+        """The same moves for trips to `goal`, which end on entering it (theory R1).
 
         `goal` is a state's label, or its index where states have no labels.
         T is shared. An action is left out where it leads to a state from which the goal cannot be reached, or may lead

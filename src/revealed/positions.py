@@ -1,9 +1,9 @@
 """Labels against positions: what a user hands over, in the order of a model.
 
 One rule for every door. Where both sides have labels they are matched by label. Where one side has only positions (a
-plain array) they refer to the order of the model, if somebody declared it; an order that was sorted from data is none
-that positions could refer to, and an error shows it. The arrays that fits and solutions hand out are each a
-`LabelledArray`: they know their states and actions, as the frames of `fit.table` do, until something is done to them.
+plain array) they refer to the order of the model, if it was declared; positions cannot refer to an order that was
+sorted from data, and an error shows it. The arrays that fits and solutions hand out are each a `LabelledArray`: they
+know their states and actions, as the frames of `fit.table` do, until something is done to them.
 """
 
 from __future__ import annotations

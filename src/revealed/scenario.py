@@ -69,7 +69,7 @@ class Setting:
     def _call(self, k: int, rule: Callable[[float], Any], at: float) -> float:
         number = as_number(rule(float(at)))
         if not np.isfinite(number):
-            expected = "a function that makes a number of the estimate"
+            expected = "a function that turns the estimate into a number"
             raise InvalidInput(f"params[{self.names[k]!r}]", expected, f"{rule(float(at))!r} at {at:.5g}")
         return number
 
@@ -344,7 +344,7 @@ def _require_own_states(fit: Any, mdp: MDP) -> None:
 
 
 _NEW_REWARD = either(
-    "reward= must come along: one that fits the new model.",
+    "Pass reward= as well: one that fits the new model.",
     "The new model must have the states and actions of the fit.",
 )
 
@@ -353,6 +353,6 @@ def _fitting(reward: Reward, mdp: MDP, remedy: str | None) -> Reward:
     try:
         return lift_reward(align_reward(reward, mdp), mdp)
     except InvalidReward as problem:
-        if remedy is None:
+        if remedy is None or problem.form != "value":
             raise
         raise InvalidInput("mdp", problem.expected, problem.got, problem.offender, remedy) from problem

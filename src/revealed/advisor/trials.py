@@ -112,7 +112,7 @@ def _time_once(run: Run, rho: Floats, given: Any) -> Timed | None:
 class Trial:
     """One method on this data: its `fit`, or `why` there is none; `advised` adds what the fit turned out to need.
 
-    `expected` seconds were told before it ran. `estimator` has the options `advised`; `best` is its fit.
+    `expected` seconds are the forecast before it ran. `estimator` has the options `advised`; `best` is its fit.
     """
 
     method: str
@@ -278,7 +278,7 @@ class Replications:
 
 
 def replicate(refits: Refits, reps: int, jobs: int | None, progress: bool | None) -> Replications:
-    """At most `reps` resamples, in batches until every difference is told from zero or from `ALIKE`.
+    """At most `reps` resamples, in batches until every difference is distinguished from zero or from `ALIKE`.
 
     What comes out depends on the seed alone, not on the workers.
     """

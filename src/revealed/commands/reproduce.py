@@ -244,7 +244,7 @@ def _seconds(aims: Any) -> Table:
     from rich.table import Table
     from rich.text import Text
 
-    title = Text("Training time: the paper's seconds, on its machine, beside ours (✓ target reached)", style="bold")
+    title = Text("Training time: the paper's seconds, on its machine, next to ours (✓ target reached)", style="bold")
     table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", title_style="", show_edge=False)
     shown = aims.drop(columns=["aim", "tighter [s]"])  # the report has them, too
     for k, name in enumerate(shown.columns):

@@ -88,7 +88,11 @@ def find_folder(path: Any, groups: Sequence[int]) -> Path | None:
         raise InvalidInput("path", "the folder of Rust's files", repr(path), remedy=remedy) from error
     lacking = _lacking(folder, groups)
     if lacking:
-        got = f"{folder}, which is no folder" if not os.path.isdir(folder) else f"{folder} without {', '.join(lacking)}"
+        got = (
+            f"{folder}, which is not a folder"
+            if not os.path.isdir(folder)
+            else f"{folder} without {', '.join(lacking)}"
+        )
         expected = f"the folder with {', '.join(FILES[g][0] for g in groups)}"
         raise MissingData("path", expected, got, remedy=f"Put {_files(lacking)} there, or omit path: {shipped()}.")
     return folder

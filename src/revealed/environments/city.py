@@ -85,7 +85,7 @@ class City:
         return frozen(self.reward.value(np.array(list(self.weights.values()))))
 
     def expert_for(self, goal: Any) -> Floats:
-        """(S, A): the true choice probabilities of those who head for `goal`, a link."""
+        """(S, A): the true choice probabilities of trips to `goal`, a link."""
         return GoalValues(self.mdp, self.true_reward).toward(goal).policy
 
     def demonstrate(

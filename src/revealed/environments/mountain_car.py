@@ -2,7 +2,7 @@
 
 The car itself is continuous, with Gymnasium's dynamics. The model that agents and methods plan with lives on a grid
 of nodes over position and velocity: state = position · bins + velocity. The expert is solved on the exact model and
-drives the continuous car; what it did is told in the nearest nodes.
+drives the continuous car; its drives are recorded at the nearest nodes.
 """
 
 from __future__ import annotations

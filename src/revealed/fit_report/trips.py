@@ -1,4 +1,4 @@
-"""The chapters of a report on trips with goals: whither they go, how probable they are, and which states they use."""
+"""The chapters of a report on trips with goals: where they go, how probable they are, and which states they use."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MOST_USED = 20  # of the table of states whose use is farthest off
 
 
 def trips(material: Material) -> Chapter:
-    """How many, whither, how long; how probable; and those that are hardest to explain."""
+    """Numbers, goals, lengths and probabilities of trips, and those that are hardest to explain."""
     fit: Any = material.fit
     llf = np.asarray(fit.log_likelihood_by_trip(), dtype=np.float64)
     decisions = np.bincount(fit.demonstrations.trajectory).astype(np.float64)

@@ -82,7 +82,7 @@ def build_fit_report(
     material = Material(fit, find_places(fit, coordinates), _as_network(fit, network))
     pairs = require_list("sections", sections, "(title, text) pairs")
     if title is not None:
-        require_text("title", title, "None or a text")
+        require_text("title", title, "None or a string")
     added = {f"extra-{k}": _extra(k, given) for k, given in enumerate(pairs)}
     chapters = WITH_GOALS if isinstance(fit, GoalFit) else CHAPTERS
     made = {anchor: (name, _or_note(make, material)) for anchor, (name, make) in chapters.items()}

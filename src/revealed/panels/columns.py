@@ -31,10 +31,10 @@ SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400}
 MONTHS = {"month": 1, "quarter": 3, "year": 12}
 PERIODS = (*SECONDS, "week", *MONTHS)
 GAPS_REMEDY = f"Fill in the periods, or let {arg('gaps', 'break')} end a trajectory there."
-GOAL_REMEDY = "Every decision of a trip needs its goal; trips without one go into demonstrations of their own."
-KEEP_REMEDY = "Fill them in: every agent belongs somewhere."
+GOAL_REMEDY = "Every decision of a trip needs its goal; put trips without one into separate demonstrations."
+KEEP_REMEDY = "Fill them in: every agent needs a value."
 MISSING_REMEDY = (
-    f"Drop or fill those rows; where a last decision led goes into a column of its own ({arg('next_state')})."
+    f"Drop or fill those rows; the state after a last decision goes into its own column ({arg('next_state')})."
 )
 
 
@@ -103,7 +103,7 @@ class Roles:
 def _names(role: str, given: Any) -> tuple[Any, ...]:
     if isinstance(given, list | tuple):
         if not given or len(set(map(str, given))) < len(given):
-            raise InvalidInput(role, "the name of a column, or a list of names that differ", repr(given))
+            raise InvalidInput(role, "the name of a column, or a list of distinct names", repr(given))
         return tuple(given)
     return (given,)
 
@@ -155,7 +155,7 @@ def as_agent_ids(ids: Column) -> Column:
 
 
 def no_id(value: Any, row: int) -> InvalidDemonstrations:
-    remedy = "Round them, or make text of them that tells agents apart."
+    remedy = "Round them, or convert them to text that identifies agents."
     return InvalidDemonstrations("id", "whole numbers or text", f"{value}", f"row {row}", remedy)
 
 
@@ -201,8 +201,8 @@ def _date(text: str) -> np.datetime64 | None:
 
 
 def no_order(text: str, row: int, argument: str = "time") -> InvalidDemonstrations:
-    expected = "numbers, or dates such as 2024-07-31, all written alike"
-    remedy = "Other text has an order of its own, letter by letter: 't10' before 't2', April before March."
+    expected = "numbers, or dates such as 2024-07-31, all in the same format"
+    remedy = "Other text would be sorted alphabetically: 't10' before 't2', April before March."
     readings = _readings(text)
     got = f"{text!r}, which may be {' or '.join(f'{one:%d %B %Y}' for one in readings)}" if readings else repr(text)
     if readings:
@@ -255,8 +255,8 @@ def require_kind(role: str, columns: Sequence[Column], labelled: bool, who: str 
         raise InvalidDemonstrations(role, f"{who} of one kind", " and ".join(sorted(kinds)))
 
 
-WHOLE = "They are whole: " + either(".astype(int) will do.", "write them without a decimal point.")
-_CONTINUOUS = f"Make states of them first: bins, or labels ({either('rv.discretize', '--bins COLUMN=20')} makes bins)."
+WHOLE = "They are whole: " + either("use .astype(int).", "write them without a decimal point.")
+_CONTINUOUS = f"Turn them into states first: bins ({either('rv.discretize', '--bins COLUMN=20')}), or labels."
 
 
 def are_indices(known: Any, blocks: Sequence[Sequence[Column]]) -> bool:
@@ -280,7 +280,7 @@ def no_index(role: str, value: int, row: int) -> InvalidDemonstrations:
 
 def names_remedy(role: str) -> str:
     option = "actions" if role == "action" else "states"
-    return f"Where numbers are names, {either(f'pass {option}=, the list of them', 'write them as text')}."
+    return f"If numbers are names, {either(f'pass {option}=, the list of them', 'write them as text')}."
 
 
 def _beyond_64_bits(labels: Sequence[Any]) -> Ints:
@@ -329,7 +329,9 @@ def index_of_ranks(
         label, remedy = seen[rank], near(seen[rank], labels)
         if role == "goal":  # which may look like its neighbours
             listing = either("states=", "--features or --transitions")
-            remedy = f"{remedy or ''} A goal is a state, even if nobody decides there: list it in {listing}.".strip()
+            remedy = (
+                f"{remedy or ''} A goal is a state, even if no decision is made there: list it in {listing}.".strip()
+            )
         raise InvalidDemonstrations(role, f"one of {listed(labels)}", repr(label), where, remedy)
     return labels, codes
 
@@ -337,7 +339,7 @@ def index_of_ranks(
 def as_labels(role: str, known: Any) -> tuple[Any, ...]:
     labels = [_as_written(plain(label)) for label in as_list(known) or ()]
     if not labels or len({spell(label) for label in labels}) != len(labels):
-        raise InvalidInput(f"{role}s", "labels that differ, in the order of the model", repr(known)[:60])
+        raise InvalidInput(f"{role}s", "distinct labels, in the order of the model", repr(known)[:60])
     return tuple(labels)
 
 
@@ -366,9 +368,9 @@ def note_singles(n: float, of: int, first: str, each: str = "id") -> str:
 
 
 def note_unlooked() -> str:
-    """What to say of dates whose period nobody named."""
+    """What to say of dates whose period was not given."""
     return words(
-        f"gaps in time were not looked for: the times are dates, and their period was not given ({arg('period')})."
+        f"gaps in time were not checked: the times are dates, and their period was not given ({arg('period')})."
     )
 
 
@@ -376,7 +378,7 @@ def note_fractional(n: int, of: int, first: float, row: int) -> str:
     """What to say of times that are not all whole numbers."""
     what = "1 time is not a whole number" if n == 1 else f"{n} times are not whole numbers"
     where = f"(first {first!r}, row {row})"
-    return f"gaps in time were not looked for: {what}, of {of} {where}; rows are in order of time only."
+    return f"gaps in time were not checked: {what}, of {of} {where}; rows are only sorted by time."
 
 
 def twice(one: Any, when: Any, row: int | None, roles: Roles) -> InvalidDemonstrations:

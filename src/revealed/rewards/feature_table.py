@@ -68,7 +68,7 @@ def read_features(
     keys = [*_key("state", state, table), *(_key("action", action, table) if action is not None else [])]
     names = _feature_names(columns, keys, table)
     if not names and not constants:
-        raise InvalidReward("columns", "at least one column of features", f"none beside {', '.join(keys)}")
+        raise InvalidReward("columns", "at least one column of features", f"none besides {', '.join(keys)}")
     numbers = [_numbers(name, table.raw("columns", name), names) for name in names]
     values = np.column_stack(numbers) if numbers else np.zeros((table.n_rows, 0))
     labels = table.labels("state", state)
@@ -161,7 +161,7 @@ def _with_constants(names: list[str], choices: Labels) -> tuple[str, ...]:
 def _as_actions(actions: Any) -> Labels:
     listed = None if isinstance(actions, str) else as_list(actions)
     if not listed or len({spell(label) for label in listed}) < len(listed):
-        raise InvalidReward("actions", "labels of actions that differ", repr(actions)[:60])
+        raise InvalidReward("actions", "distinct labels of actions", repr(actions)[:60])
     return tuple(plain(label) for label in listed)
 
 

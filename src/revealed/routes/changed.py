@@ -73,7 +73,7 @@ def _stated(at: Any, network: RoadNetwork, base: Any) -> RouteChoice:
 def _with_column(reward: LinearReward, k: int, network: RoadNetwork, values: Floats) -> LinearReward:
     """A linear reward with other numbers in the feature of one parameter."""
     if int(reward.matrix.shape[0]) != network.mdp.feasible.size:  # features of links that are left, alike for all turns
-        raise InvalidInput("attribute", "a feature of turns", "one of the links that they leave")
+        raise InvalidInput("attribute", "a feature of turns", "a feature of the links that they leave")
     other = copy(reward)
     other.matrix = with_entries(reward.matrix, network.pair, k, values)
     return other

@@ -89,7 +89,7 @@ class LinkSizes:
         names = self.network.links
         start = "" if self.by == "goal" or origin is None else f"from {plain(names[origin])!r} "
         got = f"a trip {start}to {plain(names[goal])!r}"
-        remedy = "Make the sizes with all trips that are asked about: link_size(..., demand)."
+        remedy = "Compute the sizes for all trips that are needed: link_size(..., demand)."
         return InvalidInput("link sizes", f"one of the {len(self.goal)} cases they were made for", got, remedy=remedy)
 
     def to_frame(self) -> pd.DataFrame:
@@ -125,7 +125,7 @@ def link_size(
     Parameters
     ----------
     reward, params : the model at which flows are expected, such as travel time and a constant per link, and its
-        parameters (numbers, a dict or Series by name, or a fit). They are for you to state: nothing is assumed.
+        parameters (numbers, a dict or Series by name, or a fit). They must be given: there is no default.
     demand : trips (demonstrations with goals) or a table of origins and destinations: the cases that sizes are for.
     per : "pair", the original definition: each pair of origin and destination has its own, from one solve with the
         transpose. "goal": all trips to a goal together, as they are distributed over origins, divided by their number.
@@ -266,7 +266,7 @@ class LinkSizeReward:
         return LinearReward(features.reshape(S, A, -1), names)
 
 
-_ANEW = "Make the sizes on the network of this model: rv.link_size(network, ...)."
+_ANEW = "Compute the sizes on the network of this model: rv.link_size(network, ...)."
 
 
 def _per_pair(reward: Any, network: RoadNetwork) -> Any:
@@ -275,7 +275,7 @@ def _per_pair(reward: Any, network: RoadNetwork) -> Any:
     matrix = reward.jacobian(reward.init())
     rows = int(matrix.shape[0])
     if rows not in (S, S * A):
-        raise InvalidReward("reward", f"features of {S} links, or of their {A} turns each", f"{rows} rows")
+        raise InvalidReward("reward", f"features of {S} links, or of {A} turns for each", f"{rows} rows")
     if rows == S * A and A > 1:
         return matrix
     return matrix[np.repeat(np.arange(S), A)]
