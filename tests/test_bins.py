@@ -308,7 +308,7 @@ def test_a_range_too_narrow_for_so_many_bins_is_refused():
     frame = pd.DataFrame({"x": [1.0, np.nextafter(1.0, 2.0)]})
     with pytest.raises(InvalidInput, match="far enough apart for 20 bins"):
         discretize(frame, "x")
-    with pytest.raises(InvalidInput, match="apart enough"), np.errstate(over="ignore", invalid="ignore"):
+    with pytest.raises(InvalidInput, match="far enough apart"), np.errstate(over="ignore", invalid="ignore"):
         discretize(pd.DataFrame({"x": [-1.7e308, 1.7e308]}), "x")
 
 

@@ -104,7 +104,7 @@ def test_failures_are_counted_and_shown():
 
 
 def test_where_nearly_all_fail_there_is_no_spread():
-    with pytest.raises(InvalidOption, match="1 \\(separated: 9\\)"):
+    with pytest.raises(InvalidOption, match="1 of 10 succeeded \\(separated: 9\\)"):
         resample(lambda w: Replication(np.zeros(1), np.zeros(0), "" if calls() else "separated"), 5, ("a",), reps=10)
 
 

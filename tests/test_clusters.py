@@ -244,7 +244,7 @@ def test_a_package_that_workers_lack_is_named(cluster, monkeypatch):
     """The workers are asked for a package that is nowhere; that it is here is pretended."""
     monkeypatch.setattr("revealed.clusters.SAME", ("no-such-package",))
     monkeypatch.setattr("revealed.clusters.version", Here())
-    said = r"expected workers with no-such-package 1\.0, as here; got no installation \(first at tcp://.*\)\. Install the same"
+    said = r"expected workers with no-such-package 1\.0, as here; got no installation \(first at tcp://.*\)\. Install "
     with pytest.raises(InvalidInput, match=said), rv.on_cluster(cluster.address):
         pass
 

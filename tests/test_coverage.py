@@ -42,7 +42,7 @@ def test_a_fit_on_thin_data_says_what_it_does_not_know():
     assert found.status.code == "converged"  # which is how the search ended, and no praise
     (note,) = found.status.notes
     assert note.startswith(f"{SAID}: {unseen} of 798 states with a choice were never seen, so π̂_E is uniform there; ")
-    assert "compare NFXP" in note
+    assert "compare with NFXP" in note
     coverage = measure_coverage(Run("CCP", rv.LinearReward(X), Options(), mdp, demos))
     assert coverage.share < COVERED
     assert f"{coverage.share:.0%} of the expert's time" in note

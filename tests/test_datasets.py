@@ -282,7 +282,7 @@ def test_without_raw_files_the_panel_tells_where_they_go():
 
 @pytest.mark.parametrize(("groups", "bins"), [(5, 90), ([4, 8], 175), (4, 100)])
 def test_what_is_not_shipped_needs_raw_files(groups, bins):
-    with pytest.raises(MissingData, match=r"counts that ship.* groups 1 to 4 with 90 or 175 bins.*REVEALED_DATA"):
+    with pytest.raises(MissingData, match=r"counts shipped.* groups 1 to 4 with 90 or 175 bins.*REVEALED_DATA"):
         rv.datasets.rust_bus(groups, bins=bins)
 
 

@@ -299,5 +299,5 @@ def test_a_frame_keeps_gaps_in_time_and_says_what_was_not_seen():
 def test_plain_counts_have_no_frame_and_columns_need_names_of_their_own():
     with pytest.raises(rv.errors.InvalidDemonstrations, match="plain counts"):
         rv.Demonstrations.from_counts([[1, 2]]).to_frame()
-    with pytest.raises(rv.errors.InvalidInput, match="different names"):
+    with pytest.raises(rv.errors.InvalidInput, match="distinct column names"):
         rv.Demonstrations.from_trajectories([([0], [0])], 1, 1).to_frame(state="x", action="x")

@@ -150,7 +150,7 @@ def test_few_decisions_weights_and_flexible_rewards_have_no_test():
     tables = {
         "too few decisions": [[1, 0], [0, 1], [1, 0], [0, 1], [1, 0], [0, 1]],
         "no degrees of freedom": [[1, 1]] * 6,
-        "carry weights": [[20.5, 20.5]] * 6,
+        "are weighted": [[20.5, 20.5]] * 6,
     }
     for words, table in tables.items():
         fit = rv.NFXP(rv.LinearReward(features)).fit(mdp, counts(table))

@@ -261,7 +261,7 @@ def test_tuples_and_lists_of_tuples_are_as_many_labels():
 def test_a_terminal_state_is_named():
     mdp = model(terminal=[False, False, False, True])
     fit = rv.CCP(REWARD, l2=0.1, first_step="smoothed").fit(mdp, draw(mdp))
-    with pytest.raises(rv.errors.InvalidInput, match="not terminal; got state 'gym'"):
+    with pytest.raises(rv.errors.InvalidInput, match="non-terminal states; got state 'gym'"):
         fit.predict("gym")
 
 

@@ -210,7 +210,7 @@ def test_constants_beside_features_of_states_need_the_actions():
     theta = np.array([*THETA, 0.3, -0.7])
     expected = (STATE @ THETA)[:, None] + [0.0, 0.3, -0.7]
     np.testing.assert_allclose(reward.aligned(STATIONS, CHOICES).value(theta), expected, atol=1e-15)
-    with pytest.raises(InvalidReward, match=r"`constants`: expected known actions.* Pass actions="):
+    with pytest.raises(InvalidReward, match=r"`constants` requires known actions.* Pass actions="):
         rv.LinearReward.from_frame(state_frame(), state="station", constants=True)
 
 
@@ -280,7 +280,7 @@ def test_a_label_that_is_another_states_is_not_offered_as_a_remedy():
 
 
 def test_labels_that_have_nothing_to_do_with_the_models_are_shown():
-    with pytest.raises(InvalidReward, match=r"first at state 0\)\. The features are those of Ash, Birch"):
+    with pytest.raises(InvalidReward, match=r"first at state 0\)\. There are features for Ash, Birch"):
         align_reward(rv.LinearReward(STATE, state_labels=STATIONS), model(labels=False))
     with pytest.raises(InvalidReward, match=r"state 'Ash', action 'buy'\)\. Did you mean buys\?"):
         align_reward(from_pairs(pair_frame(choices=("buys", "keep", "sell"))), model())

@@ -55,7 +55,8 @@ def load(path: str | os.PathLike[str], reward: Reward | None = None) -> Any:
             raise
         raise unreadable(file, "whose reward does not fit its model") from None
     except Exception as error:  # of any kind: what a damaged part does to NumPy or SciPy is theirs to choose
-        raise unreadable(file, f"whose parts are inconsistent: {error or type(error).__name__}") from error
+        why = str(error).rstrip(".") or type(error).__name__
+        raise unreadable(file, f"whose parts are inconsistent: {why}") from error
 
 
 def _find(path: Any) -> Path:
