@@ -116,7 +116,7 @@ def test_groups_may_be_named_in_many_ways(fit):
         ("village", r"a column that was kept \(line\); got 'village'"),
         ([1, 2, 3], "30 values, one per agent; got 3 values"),
         ({0: "a"}, "a group for every agent's id; got none for 29 of 30"),
-        ([None] + [1] * 29, "without missing values"),
+        *(([gap] + [1] * 29, "without missing values") for gap in (None, np.nan, pd.NA, pd.NaT, np.datetime64("NaT"))),
         ([1] * 30, "at least two groups of agents; got 1"),
         (7, "the name of a column"),
     ],

@@ -25,6 +25,16 @@ from revealed.sweeps import log_sum_exp, soft_maximum
 EPS = np.finfo(float).eps
 
 
+@pytest.mark.parametrize("size", [0.0, 5e-324, 1e-320, 1e-310, 1e-300, 1e-150])
+@pytest.mark.parametrize("A", [1, 3])
+def test_rewards_near_the_smallest_number_have_values(size, A):
+    mdp, rng = random_mdp(A=A), np.random.default_rng(1)
+    for _ in range(5):
+        reward = size * rng.normal(size=(mdp.n_states, A))
+        V = rv.solve(mdp, reward).value
+        np.testing.assert_allclose(V, soft_value_iteration(mdp, reward), rtol=1e-9, atol=1e-300)
+
+
 def bellman_error(mdp, reward, solved) -> float:
     """‖Λ(V) − V‖∞ relative to the size of V, from the dense transitions."""
     Q = np.where(mdp.feasible, reward + mdp.discount * dense(mdp) @ solved.value, -np.inf)

@@ -269,6 +269,12 @@ def test_ctrl_c_is_for_this_process_and_not_for_its_workers(tmp_path):
     wait_for(lambda: not any(alive(int(pid)) for pid, _ in told))
 
 
+def test_ctrl_c_while_the_program_is_read_ends_it_as_ever(tmp_path):
+    (tmp_path / "typer.py").write_text("raise KeyboardInterrupt")
+    run = python("import sys\nsys.path.insert(0, sys.argv[1])\nfrom revealed.__main__ import run\nrun()", tmp_path)
+    assert (run.communicate(timeout=60), run.returncode) == (("", "stopped.\n"), 130)
+
+
 def alive(pid: int) -> bool:
     """Whether a process runs; one that ended and that nobody has asked after does not."""
     try:

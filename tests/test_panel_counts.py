@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import revealed as rv
+from revealed import frames
 from revealed.errors import InvalidDemonstrations, InvalidInput
 
 dd = pytest.importorskip("dask.dataframe")
@@ -173,6 +174,14 @@ def test_a_folder_of_csv_files_is_a_panel(tmp_path):
     for k in range(2):
         panel().iloc[k::2].to_csv(tmp_path / f"part{k}.csv", index=False)
     assert_same_counts(read(tmp_path), read(panel()))
+
+
+def test_a_folder_is_not_searched_for_ever(tmp_path, monkeypatch):
+    panel().to_csv(tmp_path / "part.csv", index=False)
+    (tmp_path / "again").symlink_to(tmp_path)  # a folder in itself
+    monkeypatch.setattr(frames, "MOST_FILES", 20)
+    with pytest.raises(InvalidInput, match=r"at most 20 files; got .*, which has more\. Name the folder of the panel"):
+        read(tmp_path)
 
 
 def test_categories_without_an_order_are_sorted_and_those_with_one_keep_it(tmp_path):

@@ -6,6 +6,7 @@ import scipy.sparse as sp
 
 import revealed as rv
 from models import corridor, draw, random_mdp, shuffled
+from revealed.errors import InvalidReward
 from revealed.rewards import LiftedWithJacobian, Reward, lift_reward
 
 S, A, K = 6, 3, 2
@@ -62,6 +63,17 @@ def assert_vjp_is_the_derivative(reward) -> None:
     assert reward.vjp(theta, cotangent) @ v == pytest.approx(expected, rel=1e-7, abs=1e-9)
     assert reward.vjp(theta, cotangent).dtype == np.float64
     assert reward.value(theta).dtype == np.float64
+
+
+@pytest.mark.parametrize("cast", [np.asarray, lambda x: sp.csr_array(x.reshape(-1, 2))])
+@pytest.mark.parametrize("size", [1e-101, 5e-324, 1e101, 1e308])
+def test_features_in_units_without_squares_are_refused(cast, size):
+    features = np.stack([np.eye(3), size * np.eye(3)], axis=2)
+    with pytest.raises(InvalidReward, match=r"largest entry is between 1e-100 and .*for 'far'. Measure it in other"):
+        rv.LinearReward(cast(features), ["near", "far"], n_actions=None if cast is np.asarray else 3)
+    features[0, 0, 1] = 1.0 if size < 1.0 else 0.0
+    features[1:, :, 1] *= 1.0 if size < 1.0 else 0.0
+    rv.LinearReward(features)  # entries may be as small as they like beside others
 
 
 @pytest.mark.parametrize("name", REWARDS)

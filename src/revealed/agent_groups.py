@@ -15,7 +15,7 @@ import scipy.sparse as sp
 
 from revealed.checks import Floats, Ints, as_list
 from revealed.errors import InvalidOption
-from revealed.labels import listed, near, plain, spell
+from revealed.labels import is_missing, listed, near, plain, spell
 from revealed.voices import either
 
 FEW = 20  # groups below which sandwich errors are known to come out too small
@@ -99,7 +99,7 @@ def _by_id(ids: Sequence[Any], groups: dict[Any, Any]) -> list[Any]:
 def _present(value: Any, one: Any) -> Any:
     """A group that can be told from others."""
     group = plain(value)
-    if group is None or group != group or not isinstance(group, Hashable):
+    if not isinstance(group, Hashable) or is_missing(group):
         raise InvalidOption(
             "by", "groups that are text or numbers, without missing values", repr(group)[:40], f"id {one!r}"
         )

@@ -31,7 +31,7 @@ from revealed.chain import (
     one_hot,
     towards_the_end,
 )
-from revealed.checks import pass_instead, require_floats, require_option
+from revealed.checks import LARGEST, pass_instead, require_floats, require_option
 from revealed.cold_start import SWEEPS, cold_start
 from revealed.errors import InvalidReward, SolverFailed, ValueDoesNotExist
 from revealed.layers import BackwardInduction, Relative, in_layers
@@ -57,7 +57,7 @@ from revealed.sweeps import log_sum_exp, q_values, soft_maximum, sweep
 from revealed.transitions.pattern import ROUGH
 
 MOST_SWEEPS = 200
-LARGEST = 1e100  # rewards that may be asked about: sums of larger ones overflow
+TINY = sys.float_info.min  # numbers below it have fewer digits than EPS says
 CHORD_STEPS = 8  # a factorisation costs about as much as so many chord steps, each of which an adjoint repeats
 
 
@@ -154,7 +154,7 @@ class _Point:
 
     @property
     def at_rounding(self) -> bool:
-        return self.size <= 4 * EPS * self.scale
+        return self.size <= 4 * EPS * self.scale + TINY
 
     @property
     def nearly_at_rounding(self) -> bool:
@@ -352,7 +352,7 @@ class SoftBellman:
     def _rounding(self, reward: Floats, point: _Point) -> Floats:
         """(S,): what rounding may leave of Λ(V) − V in each state, from the numbers that were added up there."""
         terms = np.abs(reward) + self.mdp.discount * self.mdp.transitions.expect(np.abs(point.V))
-        return 8 * EPS * (np.abs(point.LV) + (point.choices[1] * terms).sum(axis=1))
+        return 8 * EPS * (np.abs(point.LV) + (point.choices[1] * terms).sum(axis=1)) + TINY
 
     def _doubt(self, reward: Floats, point: _Point, found: SoftOptimum) -> SolverFailed | None:
         """Why choices are not known to `TOLERANCE`, where they are not (theory B6)."""

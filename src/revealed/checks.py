@@ -33,6 +33,7 @@ Bools = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.intp]
 
 TRUTH = (bool, np.bool_)
+LARGEST = 1e100  # numbers of which sums and squares are float64 numbers, too
 UNMASK = "Fill it first: x.filled(value), with the number that masked entries stand for."
 
 

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal
-from glob import escape, glob, has_magic
+from glob import glob, has_magic
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,7 @@ from revealed.written import EXACT, Reading, quoted, text_readings, typed_readin
 Column = npt.NDArray[Any]
 MEMORY = "1GB"  # that DuckDB may use before it works on disk
 SUFFIXES = ("parquet", "csv")  # that are looked for in a folder
+MOST_FILES = 100_000  # in a folder of a panel; more is a disk
 ACCEPTED = "a data frame or the path of a CSV or Parquet file"
 FRAME_REMEDY = "Drop or fill those rows."
 
@@ -418,7 +419,7 @@ def _duckdb() -> Any:
 def _files(paths: Any, argument: str) -> tuple[list[str], str]:
     """The files meant, in order, and their kind."""
     given = list(paths) if isinstance(paths, list | tuple) else [paths]
-    found = [_expand(str(path)) for path in given]
+    found = [_expand(str(path), argument) for path in given]
     for path, some in zip(given, found, strict=True):
         if not some:
             raise InvalidInput(argument, "a CSV or Parquet file that exists", str(path))
@@ -433,15 +434,26 @@ def _files(paths: Any, argument: str) -> tuple[list[str], str]:
     return files, kinds.pop()
 
 
-def _expand(path: str) -> list[str]:
+def _expand(path: str, argument: str) -> list[str]:
     if os.path.isfile(path):  # a name with brackets in it may be a plain file
         return [path]
     if os.path.isdir(path):
-        inside = {
-            kind: sorted(glob(os.path.join(escape(path), "**", f"*.{kind}"), recursive=True)) for kind in SUFFIXES
-        }
-        return next((files for files in inside.values() if files), [])
+        names = list(_inside(path, argument))
+        inside = (sorted(name for name in names if name.endswith(f".{kind}")) for kind in SUFFIXES)
+        return next((files for files in inside if files), [])
     return sorted(file for file in glob(path, recursive=True) if os.path.isfile(file)) if has_magic(path) else []
+
+
+def _inside(folder: str, argument: str) -> Iterator[str]:
+    """The files in a folder and in folders of it; hidden ones are left out."""
+    seen = 0
+    for at, folders, files in os.walk(folder, followlinks=True):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        seen += len(folders) + len(files)
+        if seen > MOST_FILES:
+            expected = f"a folder with at most {MOST_FILES:,} files"
+            raise InvalidInput(argument, expected, f"{folder}, which has more", remedy="Name the folder of the panel.")
+        yield from (os.path.join(at, name) for name in files if not name.startswith("."))
 
 
 def _kind(file: str) -> str:

@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from revealed.bellman import LARGEST, as_reward
+from revealed.bellman import as_reward
 from revealed.chain import Chain, one_hot, towards_the_end
-from revealed.checks import Bools, require_count, require_option
+from revealed.checks import LARGEST, Bools, require_count, require_option
 from revealed.errors import SolverFailed, ValueDoesNotExist
 from revealed.layers import BackwardInduction, in_layers
 from revealed.levels import TOLERANCE, level_of, rounding_of, spread_of, truly_tied, without_level

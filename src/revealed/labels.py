@@ -118,6 +118,14 @@ def plain(label: Any, depth: int = 0) -> Any:
     return label.item() if isinstance(label, np.generic) and not isinstance(label, np.datetime64) else label
 
 
+def is_missing(value: Any) -> bool:
+    """Whether it is None, NaN, NaT or pandas' NA, which is neither the same as itself nor another."""
+    try:
+        return value is None or not bool(value == value)
+    except TypeError:
+        return True
+
+
 def spell(label: Any) -> str:
     """The text by which labels are matched: 3 and "3" are the same state, and so are np.int64(3) and 3."""
     return _spelled(plain(label))

@@ -301,7 +301,7 @@ class Recipe(Description):
         got = f"no features for {label} in {self.features}"
         if role == "goal":
             remedy = "Add a row: a goal is a state, even if no decision is made there."
-        remedy = remedy if remedy is not None and remedy.startswith(("Did", "Add")) else "Add a row."
+        remedy = remedy if remedy is not None and remedy.startswith(("Did", "Add")) else "Add a row for it."
         return InvalidReward("--features", expected, got, row, remedy)
 
     def _as_features(self, linear: LinearReward) -> Floats:

@@ -7,10 +7,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from revealed.checks import Floats, require_floats
+from revealed.checks import LARGEST, Floats, require_floats
 from revealed.errors import InvalidDemonstrations
-
-MOST = 1e100  # decisions, of which squares and sums still are numbers
 
 
 def sparse_table(data: Any, rows: Any, columns: Any, shape: tuple[int, int]) -> sp.csr_array:
@@ -42,6 +40,6 @@ def require_countable(argument: str, numbers: Floats) -> None:
     """Numbers >= 0 that may be added up and multiplied with log-probabilities without leaving float64."""
     if numbers.dtype.kind not in "biuf":
         raise InvalidDemonstrations(argument, "numbers >= 0", f"dtype {numbers.dtype}")
-    if np.max(numbers, initial=0.0) > MOST or np.sum(numbers) > MOST:
+    if np.max(numbers, initial=0.0) > LARGEST or np.sum(numbers) > LARGEST:
         got = f"numbers up to {np.max(numbers):g}"
-        raise InvalidDemonstrations(argument, f"numbers that sum to at most {MOST:g}", got, remedy="Rescale them.")
+        raise InvalidDemonstrations(argument, f"numbers that sum to at most {LARGEST:g}", got, remedy="Rescale them.")

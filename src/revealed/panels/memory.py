@@ -46,6 +46,7 @@ from revealed.panels.columns import (
     unchecked_gaps,
     varies,
 )
+from revealed.tables import require_countable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -348,7 +349,8 @@ def _weights(table: Table, name: str) -> Floats:
     if (weight < 0.0).any():
         row = _first(weight < 0.0)
         raise InvalidDemonstrations("weight", "row weights >= 0", weight[row], f"row {row}")
-    if not weight.sum() > 0.0:
+    require_countable("weight", weight)
+    if not weight.any():
         raise InvalidDemonstrations("weight", "some weight above 0", "all zero")
     return weight
 

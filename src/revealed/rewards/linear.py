@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from revealed.checks import Bools, Ints, as_list, is_count, require_whole, shown
+from revealed.checks import LARGEST, Bools, Ints, as_list, is_count, require_whole, shown
 from revealed.errors import InvalidReward
 from revealed.gates import is_hashable
 from revealed.labels import listed, near, plain, spell
@@ -70,6 +70,7 @@ class LinearReward:
         if holes is not None:
             self.holes = holes
         self.names = check_names(names, self.n_params)
+        _require_sizes(self.matrix, self.names)
         if state_labels is not None:
             self.state_labels = _as_labels(state_labels, self.n_states)
 
@@ -273,6 +274,19 @@ def _find_moves(leads: Ints, source: Ints, target: Ints) -> Ints:
     k = np.minimum(np.searchsorted(keys[order], wanted), rows.size - 1)
     known = (source >= 0) & (target >= 0) & (keys[order][k] == wanted)
     return np.where(known, rows[order][k], -1)
+
+
+def _require_sizes(matrix: Any, names: Sequence[str]) -> None:
+    """No feature is so large or so small that squares of it, or of its parameter, are not float64 numbers."""
+    entries = np.abs(matrix.data if is_sparse(matrix) else matrix)
+    if np.all((entries == 0.0) | ((entries >= 1.0 / LARGEST) & (entries <= LARGEST))):
+        return
+    sizes = abs(matrix).max(axis=0)
+    sizes = sizes.toarray().ravel() if is_sparse(sizes) else np.asarray(sizes)
+    for name, size in zip(names, sizes, strict=True):
+        if size and not 1.0 / LARGEST <= size <= LARGEST:
+            expected = f"features whose largest entry is between {1 / LARGEST:g} and {LARGEST:g}, or zero"
+            raise InvalidReward("features", expected, f"{size:g} for {name!r}", remedy="Measure it in other units.")
 
 
 def _as_matrix(features: Any, n_actions: int | None) -> tuple[Any, int, int]:
