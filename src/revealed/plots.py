@@ -433,7 +433,7 @@ def _require_cells(argument: str, values: Any, shape: tuple[int, int]) -> None:
     labels = getattr(values, "state_labels", None)
     cells = [divmod(k, shape[1]) for k in range(shape[0] * shape[1])]
     if is_derived(labels) and list(labels or ()) != cells:
-        require_declared(argument, "state", labels, "a grid, whose cells are positions")
+        require_declared(argument, "state", labels, "a grid of positions")
 
 
 def _as_policy(
