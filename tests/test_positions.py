@@ -240,7 +240,7 @@ def test_rows_that_are_missing_unknown_or_twice_are_named():
     for wrong, message in (
         (FRAME.drop(index="mid"), "a number for every state; got none for 1 of 3 .*'mid'"),
         (FRAME.rename(index={"mid": "mdi"}), "got 'mdi'.*Did you mean mid"),
-        (FRAME.loc[["new", "mid", "mid"]], "every state once; got 'mid' twice"),
+        (FRAME.loc[["new", "mid", "mid"]], "each state once; got 'mid' twice"),
         (FRAME.drop(columns="use"), "a number for every action; got nothing"),
     ):
         with pytest.raises(InvalidInput, match=message):
@@ -399,7 +399,9 @@ def test_positions_beside_two_orders_and_states_that_are_others_are_refused():
     here = fit.counterfactual(reward=FRAME, initial={"new": 1.0}, bands=None)
     assert good.after.welfare == pytest.approx(here.after.welfare)
     renamed = rv.MDP(MOVES, 0.8, state_labels=["a", "b", "c"], action_labels=ACTIONS)
-    with pytest.raises(InvalidInput, match=r"the states of the fit's model \(new, mid, old\); got others.*come along"):
+    with pytest.raises(
+        InvalidInput, match=r"the states of the fit's model \(new, mid, old\); got others.*Pass reward="
+    ):
         fit.counterfactual(mdp=renamed)
     apart = fit.counterfactual(mdp=renamed, reward=rv.LinearReward(FEATURES), bands=None)
     assert np.isnan(apart.change.policy).all()  # states that have nothing to do with each other

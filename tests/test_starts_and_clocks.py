@@ -305,7 +305,7 @@ def test_dates_say_their_period_zero_as_dates():
 @pytest.mark.parametrize("zero", ["18", "today", 19, 17.5, True, None], ids=repr)
 def test_a_first_time_that_is_none_is_refused(zero):
     frame, horizon = entering(LATE[:40]), machine().unroll(LENGTH)
-    with pytest.raises(InvalidInput, match="`first_time`(: expected| is required)"):
+    with pytest.raises(InvalidInput, match=r"`first_time`(: expected| is required)"):
         read(frame, first_time=zero).lift(horizon)
 
 

@@ -294,11 +294,11 @@ def test_a_first_step_of_one_form_is_valid_only_if_the_form_is_right(first_step,
 
 
 def test_the_form_of_a_first_step_matters_where_estimates_hang_on_it():
-    assert "form is right" not in words(MadeUp(method="NPL", settled=True, first_step="logit"))
-    assert "form is right" in words(MadeUp(method="NPL", settled=False, first_step="logit"))
+    assert "correctly specified" not in words(MadeUp(method="NPL", settled=True, first_step="logit"))
+    assert "correctly specified" in words(MadeUp(method="NPL", settled=False, first_step="logit"))
     resampled = {"weighting": "occupancy", "errors": ("bootstrap", False)}
-    assert "form is right" in words(MadeUp(method="NPL", settled=True, first_step="logit", **resampled))
-    assert "form is right" not in words(MadeUp(method="MCE-IRL", **resampled))
+    assert "correctly specified" in words(MadeUp(method="NPL", settled=True, first_step="logit", **resampled))
+    assert "correctly specified" not in words(MadeUp(method="MCE-IRL", **resampled))
 
 
 def test_a_given_first_step_is_taken_as_true():
@@ -449,7 +449,7 @@ def test_occupancy_weighting_prints_without_errors_until_it_is_resampled(walk):
     resampled = fit.with_errors("bootstrap", reps=8, jobs=1)
     assert len(row(str(resampled.summary()), "fuel")) == 6
     assert "Covariance type: bootstrap (8 replications)" in words(resampled)
-    assert "θ and the first step estimated again" in words(resampled)
+    assert "θ and the first step re-estimated" in words(resampled)
 
 
 @pytest.mark.parametrize("kind", ["hessian", "opg", "robust", "cluster"])
@@ -514,8 +514,8 @@ def test_a_logit_on_the_rewards_features_does_not_come_to_the_truth():
     right, wrong = (rv.CCP(reward, first_step=step).fit(mdp, population) for step in ("frequency", "logit"))
     np.testing.assert_allclose(right.theta, truth, atol=1e-6)
     assert (np.abs(wrong.theta - truth) > 100 * wrong.bse).any()
-    assert "form is right" in words(wrong)
-    assert "form is right" not in words(right)
+    assert "correctly specified" in words(wrong)
+    assert "correctly specified" not in words(right)
 
 
 def test_discounted_visits_are_told_of(walk):

@@ -182,7 +182,7 @@ def test_pairs_that_were_not_seen():
         (np.full((BINS, 2, 3), BINS), "states 0"),
         (np.full((BINS, 2, 3), 0.5), "states 0"),
         ("nonsense", "landing"),
-        (np.zeros((BINS, 2, 3)), "an outcome for every move"),
+        (np.zeros((BINS, 2, 3)), "an outcome for every observed move"),
         (np.zeros((BINS, 3, 3)), "2 actions"),
     ],
 )
@@ -476,7 +476,7 @@ def test_beyond_the_kernel_a_pair_takes_what_its_action_did_at_the_nearest_place
     near_first, near_last = [2 / 3, 1 / 3, 0, 0, 0], [0, 0, 0, 1, 0]
     np.testing.assert_allclose(T[:, 0], [near_first] * 3 + [near_last] * 2, atol=1e-15)
     np.testing.assert_array_equal(T[:, 1], np.eye(5))  # never taken: the rule for unseen pairs
-    assert "3 take what the same action did nearby (3 available at the nearest place" in found.notes[0]
+    assert "3 take what the same action did nearby (3 of them at the nearest place" in found.notes[0]
 
 
 def test_coordinates_in_a_frame_are_found_by_label():
