@@ -255,7 +255,7 @@ def test_what_the_library_calls_otherwise_is_said_in_flags():
     line = one_line(
         here("fit", "halves.csv", *TRIPS[1:3], "--time", "t", "--state", "miles", *TRIPS[7:9], "--constants")
     )
-    assert "--bins COLUMN=20 makes bins" in line
+    assert "bins (--bins COLUMN=20)" in line
     done = here("fit", *TRIPS, "--max-iter", "1", "--json")
     assert "Raise --max-iter, loosen --tol, or set --l2 1e-4." in json.loads(done.stdout)["status"]["message"]
     assert "Raise --max-iter" in " ".join(here("fit", *TRIPS, "--max-iter", "1").stdout.split())
@@ -550,7 +550,7 @@ def test_a_counterfactual_is_the_library_s():
     cf = fit.counterfactual(params={"shops": lambda x: 1.2 * x, "green": 0.0}, mdp=fit.mdp.replace(discount=0.8))
     words = ("--set", "shops*1.2", "--set", "green=0", "--discount", "0.8")
     assert well("counterfactual", "trips-fit", *words).splitlines() == cf.text(reword=in_flags).splitlines()
-    assert "revealed fit --errors hessian --joint counts" in cf.text(500, in_flags)
+    assert "revealed fit --errors hessian --joint accounts" in cf.text(500, in_flags)
     well("counterfactual", "trips-fit", *words, "--out", "answer")
     assert sorted(os.listdir("answer")) == ["counterfactual.html", "policy.csv", "states.csv", "table.csv"]
     table = exact("answer/table.csv", index_col="quantity")

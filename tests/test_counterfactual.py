@@ -222,7 +222,7 @@ def wrong(**arguments: Any) -> Any:
         wrong(match="Did you mean theta11", params={"theta_11": 1.0}),
         wrong(match="a number, or a function", params={"RC": "high"}),
         wrong(match="a number, or a function", params={"RC": np.nan}),
-        wrong(match="makes a number", params={"RC": lambda rc: "twice"}),
+        wrong(match="into a number", params={"RC": lambda rc: "twice"}),
         wrong(match="all 2 numbers", params=[1.0, 2.0, 3.0]),
         wrong(match="rv.MDP", mdp=0.9),
         wrong(match="2 parameters", error=InvalidReward, reward=rv.LinearReward(np.zeros((40, 2, 3)))),
