@@ -333,7 +333,7 @@ def test_weights_that_run_away_are_told_and_held_by_a_penalty():
     mdp, demos, reward = separated()
     advice = rv.advise(mdp, demos, reward, **QUIET)
     assert rv.NFXP(reward).fit(mdp, demos).status.code == "separated"
-    assert "run away (separated); l2=0.001 is set" in advice.paragraph
+    assert "diverge (separated); l2=0.001 is set" in advice.paragraph
     assert advice.options == {"l2": 1e-3}
     assert advice.estimator().fit(mdp, demos).status.code == "converged"
 
@@ -405,14 +405,14 @@ def test_a_single_decision_cannot_be_resampled():
     counts = np.zeros((10, 3))
     counts[0, 0] = 1
     advice = rv.advise(mdp, rv.Demonstrations.from_counts(counts), reward, **QUIET)
-    assert "Nothing was refitted: there is a single decision to resample." in advice.paragraph
+    assert "Nothing was refitted: there is only one decision to resample." in advice.paragraph
 
 
 def test_without_a_budget_nothing_is_fitted_and_the_data_decide():
     mdp, demos, reward = a_small_world(300)
     advice = rv.advise(mdp, demos, reward, budget=0, **QUIET)
     assert advice.fits == {}
-    assert "100% of the expert's time is spent in well visited states" in advice.paragraph
+    assert "100% of the expert's time is spent in well-visited states" in advice.paragraph
     assert "Not run within a budget of 0 s: CCP, NPL and NFXP" in advice.paragraph
     assert (advice.table.set_index("quantity")["value"][["CCP: expected seconds", "NFXP: expected seconds"]] > 0).all()
 
@@ -485,8 +485,8 @@ def test_advice_prints_and_travels():
     ("options", "message"),
     [
         ({"reps": 1}, "`reps`: expected a whole number, at least 2; got 1"),
-        ({"budget": -1}, "`budget`: expected seconds, a number >= 0; got -1"),
-        ({"budget": "long"}, "`budget`: expected seconds, a number >= 0; got 'long'"),
+        ({"budget": -1}, "`budget`: expected a number of seconds >= 0; got -1"),
+        ({"budget": "long"}, "`budget`: expected a number of seconds >= 0; got 'long'"),
         ({"updates": 0}, "`updates`: expected a whole number, at least 1; got 0"),
         ({"seed": None}, "`seed`: expected a whole number >= 0; got None"),
         ({"weigthing": "sample"}, "Did you mean weighting?"),

@@ -65,7 +65,7 @@ def test_a_column_that_changes_within_an_agent_is_refused(where, tmp_path):
     frame.loc[frame["t"] == 5, "line"] = "yellow"
     frame.to_csv(tmp_path / "panel.csv", index=False)
     given = {"memory": frame, "file": tmp_path / "panel.csv", "lazy": pl.from_pandas(frame).lazy()}[where]
-    with pytest.raises(InvalidDemonstrations, match=r"`keep`: expected one value of 'line' per id; got .* of id 0"):
+    with pytest.raises(InvalidDemonstrations, match=r"`keep`: expected one value of 'line' per id; got .* for id 0"):
         demos_of(given, keep="line", keep_steps=None if where == "memory" else False)
 
 
@@ -116,8 +116,8 @@ def test_groups_may_be_named_in_many_ways(fit):
         ("village", r"a column that was kept \(line\); got 'village'"),
         ([1, 2, 3], "30 values, one per agent; got 3 values"),
         ({0: "a"}, "a group for every agent's id; got none for 29 of 30"),
-        *(([gap] + [1] * 29, "none missing") for gap in (None, np.nan, pd.NA, pd.NaT, np.datetime64("NaT"))),
-        ([1] * 30, "two groups of agents or more; got 1"),
+        *(([gap] + [1] * 29, "without missing values") for gap in (None, np.nan, pd.NA, pd.NaT, np.datetime64("NaT"))),
+        ([1] * 30, "at least two groups of agents; got 1"),
         (7, "the name of a column"),
     ],
 )
@@ -129,7 +129,7 @@ def test_what_is_no_grouping_is_refused(fit, by, words):
 def test_groups_belong_to_clusters_and_bootstraps(fit):
     with pytest.raises(InvalidOption, match=r"`by` requires `kind=.*cluster.*` or `kind=.*bootstrap.*`"):
         fit.with_errors("robust", by="line")
-    with pytest.raises(InvalidOption, match="and none was"):
+    with pytest.raises(InvalidOption, match=r"\(no column was kept\)"):
         fit_of(demos_of(panel())).with_errors("cluster", by="line")
 
 

@@ -140,7 +140,7 @@ def test_each_reason_is_told(file, tmp_path):
         with pytest.raises(UnreadableFit) as told:
             read_archive(tmp_path / "x.zip")
         assert isinstance(told.value, RevealedError)
-        assert str(told.value).startswith("`path`: expected a fit that fit.save() wrote; got ")
+        assert str(told.value).startswith("`path`: expected a file written by fit.save(); got ")
         return str(told.value)
 
     whole = file.read_bytes()
@@ -148,11 +148,11 @@ def test_each_reason_is_told(file, tmp_path):
     foreign = io.BytesIO()
     with zipfile.ZipFile(foreign, "w") as other:
         other.writestr("letter.txt", "dear")
-    assert "which is no zip file" in why(b"id,time\n1,2\n")
-    assert "which is no zip file" in why(b"")
-    assert "a zip file of something else" in why(foreign.getvalue())
-    assert "cut off or damaged" in why(whole[:-30])
-    assert "cut off or damaged" in why(whole[:place] + b"\0" + whole[place + 1 :])
+    assert "which is not a zip file" in why(b"id,time\n1,2\n")
+    assert "which is not a zip file" in why(b"")
+    assert "a zip file that is not a saved fit" in why(foreign.getvalue())
+    assert "truncated or damaged" in why(whole[:-30])
+    assert "truncated or damaged" in why(whole[:place] + b"\0" + whole[place + 1 :])
 
 
 def test_a_path_that_cannot_be_opened_is_told(tmp_path):
@@ -170,7 +170,7 @@ def test_a_newer_format_is_refused_with_its_remedy(file):
 
 @pytest.mark.parametrize("manifest", [{"format": "another"}, {"version": "1"}, {"version": 0}, {"version": True}])
 def test_a_manifest_of_something_else_is_refused(file, manifest):
-    with pytest.raises(UnreadableFit, match="a zip file of something else"):
+    with pytest.raises(UnreadableFit, match="a zip file that is not a saved fit"):
         read_archive(rewritten(file, manifest=manifest))
 
 
@@ -185,7 +185,7 @@ def test_a_missing_member_is_named(file):
 
 def test_a_member_that_was_exchanged_is_named(file):
     sums = dict.fromkeys(("fit.json", "theta.npy"), "0" * 64)
-    with pytest.raises(UnreadableFit, match=r"fit\.json has another checksum"):
+    with pytest.raises(UnreadableFit, match=r"the checksum of fit\.json does not match"):
         read_archive(rewritten(file, manifest={"members": sums}))
 
 
@@ -230,7 +230,7 @@ def test_a_file_is_one_archive_from_its_first_byte_to_its_last(file, tmp_path):
         "a directory elsewhere": shifted,
     }
     for what, content in other.items():
-        with pytest.raises(UnreadableFit, match=r"cut off or damaged|no zip file"):
+        with pytest.raises(UnreadableFit, match=r"truncated or damaged|not a zip file"):
             read_archive(_written(file, content))
         assert what
     read_archive(_written(file, one))
@@ -244,7 +244,7 @@ def _written(file: Path, content: bytes) -> Path:
 def test_members_that_overlap_or_stand_twice_are_refused(file):
     with zipfile.ZipFile(file, "a") as archive, pytest.warns(UserWarning, match="Duplicate name"):
         archive.writestr("theta.npy", npy(np.zeros(3)))
-    with pytest.raises(UnreadableFit, match="not one archive"):
+    with pytest.raises(UnreadableFit, match="not a single archive"):
         read_archive(file)
 
 

@@ -38,7 +38,7 @@ def test_the_picture_shows_both_sides_in_their_bands():
     np.testing.assert_array_equal(after.get_ydata(), cf.after.policy[:, 1])
     reach = ax.collections[1].get_paths()[0].vertices[:, 1]
     assert reach.max() == pytest.approx(cf.after.upper.policy[:, 1].max())
-    assert ax.get_ylabel() == "probability to replace"
+    assert ax.get_ylabel() == "probability of replace"
     assert ax.get_title() == "RC 4.5 → 12"
 
 

@@ -75,9 +75,7 @@ def test_an_attribute_that_the_reward_does_not_have_cannot_be_changed(city):
         city.change("u_turn", 0.0)
     features = city.reward_model.matrix.reshape(city.network.n_links, -1, 3) * [60.0, 1.0, 1.0]
     seconds = rv.RouteChoice(city.network, rv.LinearReward(features, city.names), [-0.1, -0.4, -0.6])
-    with pytest.raises(
-        InvalidInput, match=r"`attribute`: expected one that the reward takes from the network as it is"
-    ):
+    with pytest.raises(InvalidInput, match=r"the reward does not take 'travel_time' from the network as it is"):
         seconds.change("travel_time", {"01-11": 2.0})
 
 

@@ -259,7 +259,7 @@ def test_given_edges_must_cover_the_values(tmp_path, kind):
         discretize(frame, "x", edges=[0, 5, 9])
     assert str(caught.value) == (
         "`column 'x'`: expected values from 0 to 9, the outer edges; got 9.5 (first at row 2). "
-        "Give edges that cover it, or cut the values off first."
+        "Give edges that cover it, or clip the values first."
     )
 
 
@@ -289,9 +289,9 @@ def test_an_unknown_column_comes_with_a_near_one(tmp_path, kind):
         ({"edges": {"miles": [0, 5, 5, 1e9]}}, "`edges of 'miles'`: expected increasing numbers; got 5 after 5"),
         ({"edges": {"miles": [0, np.nan]}}, "`edges of 'miles'`: expected finite numbers; got nan"),
         ({"edges": {"miles": [0]}}, "`edges of 'miles'`: expected at least two numbers"),
-        ({"column": ["miles", "miles"]}, "`column`: expected names of columns that differ"),
-        ({"column": []}, "`column`: expected names of columns that differ"),
-        ({"column": 3}, "`column`: expected names of columns that differ"),
+        ({"column": ["miles", "miles"]}, "`column`: expected distinct column names"),
+        ({"column": []}, "`column`: expected distinct column names"),
+        ({"column": 3}, "`column`: expected distinct column names"),
         ({"bins": 10**6}, "`bins`: expected at most 2147483646 states; got 1000000000000"),
     ],
 )
@@ -306,9 +306,9 @@ def test_options_that_make_no_bins_are_named(arguments, words):
 
 def test_a_range_too_narrow_for_so_many_bins_is_refused():
     frame = pd.DataFrame({"x": [1.0, np.nextafter(1.0, 2.0)]})
-    with pytest.raises(InvalidInput, match="apart enough for 20 bins"):
+    with pytest.raises(InvalidInput, match="far enough apart for 20 bins"):
         discretize(frame, "x")
-    with pytest.raises(InvalidInput, match="apart enough"), np.errstate(over="ignore", invalid="ignore"):
+    with pytest.raises(InvalidInput, match="far enough apart"), np.errstate(over="ignore", invalid="ignore"):
         discretize(pd.DataFrame({"x": [-1.7e308, 1.7e308]}), "x")
 
 

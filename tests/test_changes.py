@@ -104,7 +104,7 @@ def test_numbers_of_rows_are_no_ids_of_links_unless_they_are_theirs_in_order():
     """Rows that pandas numbered 0, 1, 2 are links 2, 0, 1 here: taking the numbers for ids would permute the tolls."""
     ring = pd.DataFrame({"link": [2, 0, 1], "from": [0, 1, 2], "to": [1, 2, 0], "toll": [12.0, 10.0, 11.0]})
     message = (
-        "`values`: expected a Series by link or by pair of links; got one by number of row, 0…2. "
+        "`values`: expected a Series by link or by pair of links; got one by row number, 0…2. "
         'As in table.set_index("link")["toll"], or pass a dict; an array is in the order of the turns.'
     )
     with raises(message):
@@ -122,7 +122,7 @@ def test_a_series_in_the_order_of_the_turns_is_not_read_by_link():
     """Links 0, 1, 2, … with fewer turns than links: numbers of the turns' rows are ids of links, too."""
     lane = rv.RoadNetwork.from_frame(pd.DataFrame({"link": range(4), "from": range(4), "to": range(1, 5)}))
     assert lane.n_turns < lane.n_links
-    with pytest.raises(InvalidInput, match="got one by number of row, 0…2"):
+    with pytest.raises(InvalidInput, match="got one by row number, 0…2"):
         lane.with_attribute("toll", lane.turns_frame.assign(toll=[5.0, 6.0, 7.0])["toll"])
     by_turn = lane.with_attribute("toll", np.array([5.0, 6.0, 7.0]))
     np.testing.assert_array_equal(by_turn.attribute("toll"), [5.0, 6.0, 7.0])
@@ -141,9 +141,9 @@ def test_values_that_cannot_be_meant():
         network.with_attribute("toll", {("ab", "cd"): 1.0})
     with raises("`values`: expected keys that are all links, or all pairs of links; got 'bc'."):
         network.with_attribute("toll", {("ab", "bc"): 1.0, "bc": 1.0})
-    with raises("`values`: expected a finite number for every link or turn that is named; got nan (first at 'bc')."):
+    with raises("`values`: expected a finite number for every link or turn named; got nan (first at 'bc')."):
         network.with_attribute("toll", {"bc": np.nan})
-    with raises("`values`: expected every link or turn named once; got 'bc' twice."):
+    with raises("`values`: expected each link or turn once; got 'bc' twice."):
         network.with_attribute("toll", pd.Series([1.0, 2.0], index=["bc", "bc"]))
     with raises("`name`: expected a name; got 3."):
         network.with_attribute(3, 1.0)  # pyright: ignore[reportArgumentType]

@@ -240,7 +240,7 @@ def test_every_destination_is_somebodys_goal(town):
     ("options", "message"),
     [
         ({"destinations": 0}, r"`destinations`: expected 1…\d+ links; got 0"),
-        ({"destinations": "x"}, "`destinations`: expected how many links, or a sequence of links; got 'x'"),
+        ({"destinations": "x"}, "`destinations`: expected a number of links, or a sequence of links; got 'x'"),
         ({"destinations": [-1]}, "`destinations`: expected one of 0, 1, 2"),
         ({"destinations": [5], "origins": [5]}, "no trip can start at link 5: it is the only destination"),
         ({"n": 0}, "`n`: expected a whole number, at least 1; got 0"),

@@ -199,7 +199,7 @@ def test_an_interrupt_keeps_what_the_cluster_had_finished(cluster, at_the_third_
 def test_nobody_at_an_address_is_told_in_words(monkeypatch):
     monkeypatch.setattr("revealed.clusters.ANSWER_SECONDS", 0.2)
     with (
-        pytest.raises(InvalidInput, match=r"`cluster`: expected a Dask scheduler that answers; got tcp://127.0.0.1:1"),
+        pytest.raises(InvalidInput, match=r"`cluster`: expected a Dask scheduler that responds; got tcp://127.0.0.1:1"),
         rv.on_cluster("tcp://127.0.0.1:1"),
     ):
         pass
@@ -209,8 +209,8 @@ def test_nobody_at_an_address_is_told_in_words(monkeypatch):
     ("text", "got"),
     [
         (None, "FILE: No such file or directory"),
-        ("", "FILE, which is no JSON"),
-        ("tcp://127.0.0.1:1", "FILE, which is no JSON"),
+        ("", "FILE, which is not JSON"),
+        ("tcp://127.0.0.1:1", "FILE, which is not JSON"),
         ('["tcp://127.0.0.1:1"]', "FILE, which has no address"),
         ('{"theta": 1.0}', "FILE, which has no address"),
         ('{"address": "here"}', "FILE, whose address is 'here'"),
@@ -228,7 +228,7 @@ def test_a_file_that_no_scheduler_wrote_is_refused_at_the_door(text, got, tmp_pa
         pass
     assert str(refused.value) == (
         f"`cluster`: expected a file that a Dask scheduler wrote; got {got.replace('FILE', str(file))}. `dask "
-        "scheduler --scheduler-file FILE` writes one; the scheduler's address will do, too."
+        "scheduler --scheduler-file FILE` writes one; the scheduler's address works, too."
     )
 
 
@@ -244,9 +244,7 @@ def test_a_package_that_workers_lack_is_named(cluster, monkeypatch):
     """The workers are asked for a package that is nowhere; that it is here is pretended."""
     monkeypatch.setattr("revealed.clusters.SAME", ("no-such-package",))
     monkeypatch.setattr("revealed.clusters.version", Here())
-    said = (
-        r"expected workers with no-such-package 1\.0, as here; got none of it \(first at tcp://.*\)\. Install the same"
-    )
+    said = r"expected workers with no-such-package 1\.0, as here; got no installation \(first at tcp://.*\)\. Install "
     with pytest.raises(InvalidInput, match=said), rv.on_cluster(cluster.address):
         pass
 
@@ -270,7 +268,7 @@ class RayTaskError(PackageNotFoundError):
 
 @pytest.mark.parametrize(
     ("error", "got"),
-    [(RayTaskError("revealed"), "none of it"), (OSError("no\n room"), "OSError: no room")],
+    [(RayTaskError("revealed"), "no installation"), (OSError("no\n room"), "OSError: no room")],
 )
 def test_a_package_that_workers_of_ray_lack_is_named(error, got, monkeypatch):
     """Ray is played: a cluster that runs, whose worker raises."""
@@ -283,7 +281,7 @@ def test_a_package_that_workers_of_ray_lack_is_named(error, got, monkeypatch):
     joined: Any = SimpleNamespace(register_ray=lambda: None)
     for name, module in {"ray": ray, "ray.util": SimpleNamespace(), "ray.util.joblib": joined}.items():
         monkeypatch.setitem(sys.modules, name, module)
-    said = rf"with revealed .*, as here; got {got} \(first at a worker of Ray\)\. Install the same versions there"
+    said = rf"with revealed .*, as here; got {got} \(first at a Ray worker\)\. Install the same versions there"
     with pytest.raises(InvalidInput, match=said), rv.on_cluster("ray"):
         pass
 
@@ -300,8 +298,6 @@ def test_workers_with_another_version_are_named():
 
 def test_a_piece_that_kills_every_worker_is_given_up_in_words(cluster):
     cluster.made.scheduler.allowed_failures = 0  # Dask's own patience, which is for three workers
-    said = (
-        r"^workers died again and again; 1 pieces of work are left \(KilledWorker: .* use fewer workers, or give each"
-    )
+    said = r"^worker processes kept dying; 1 tasks are left \(KilledWorker: .* use fewer workers, or give each"
     with parallel_config(backend="dask", client=cluster.client), pytest.raises(WorkersLost, match=said):
         list(each(os._exit, [(1,)], 2))

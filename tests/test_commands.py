@@ -170,7 +170,7 @@ def test_what_did_not_converge_is_written_with_its_reason_and_status_three():
 def test_an_interrupt_keeps_what_was_reached():
     done = process(sys.executable, "-c", INTERRUPTED, "fit", *TRIPS, "--out", "stopped")
     assert done.returncode == 130, done.stderr
-    assert "what was reached is kept" in one_line(done)
+    assert "the best point so far is kept" in one_line(done)
     assert rv.load("stopped").status.interrupted
 
 
@@ -255,7 +255,7 @@ def test_what_the_library_calls_otherwise_is_said_in_flags():
     line = one_line(
         here("fit", "halves.csv", *TRIPS[1:3], "--time", "t", "--state", "miles", *TRIPS[7:9], "--constants")
     )
-    assert "--bins COLUMN=20 makes bins" in line
+    assert "bins (--bins COLUMN=20)" in line
     done = here("fit", *TRIPS, "--max-iter", "1", "--json")
     assert "Raise --max-iter, loosen --tol, or set --l2 1e-4." in json.loads(done.stdout)["status"]["message"]
     assert "Raise --max-iter" in " ".join(here("fit", *TRIPS, "--max-iter", "1").stdout.split())
@@ -288,8 +288,11 @@ def test_what_the_library_calls_otherwise_is_said_in_flags():
         (("fit", *TRIPS, "--out", "trips.csv"), "`--out`: expected a folder that can be written"),
         (("fit", "--config", "stations.csv"), "`--config`: expected a TOML file; got stations.csv"),
         (("compare", *TRIPS, "--method", "npl"), "No such option: --method"),
-        (("predict", "nowhere"), "`FIT`: expected the folder or the fit.zip of revealed fit; got nowhere, which does"),
-        (("predict", "trips.csv"), "trips.csv, which is no zip file"),
+        (
+            ("predict", "nowhere"),
+            "`FIT`: expected the folder or the fit.zip written by revealed fit; got nowhere, which does",
+        ),
+        (("predict", "trips.csv"), "trips.csv, which is not a zip file"),
         (("predict", "trips-fit", "--state", "zo"), "got 'zo'. Did you mean zoo?"),
         (
             ("predict", "trips-fit", "--states", "stations.csv", "--state", "zoo"),
@@ -523,7 +526,7 @@ def test_several_columns_and_an_end_survive_the_round_trip(no_report):
     (found,) = json.loads(well("predict", "grid-fit", "--state", "1,2", "--json"))["choices"]
     assert (found["x"], found["y"]) == (1, 2)
     assert found["e"] == fit.policy[fit.state_labels.index((1, 2)), 0]
-    assert "nothing is decided in (2, 2), which is terminal" in one_line(here("predict", "grid-fit", "--state", "2,2"))
+    assert "no decision is made in (2, 2), which is terminal" in one_line(here("predict", "grid-fit", "--state", "2,2"))
 
 
 def test_on_a_horizon_the_period_is_asked_for(own, no_report):
@@ -547,7 +550,7 @@ def test_a_counterfactual_is_the_library_s():
     cf = fit.counterfactual(params={"shops": lambda x: 1.2 * x, "green": 0.0}, mdp=fit.mdp.replace(discount=0.8))
     words = ("--set", "shops*1.2", "--set", "green=0", "--discount", "0.8")
     assert well("counterfactual", "trips-fit", *words).splitlines() == cf.text(reword=in_flags).splitlines()
-    assert "revealed fit --errors hessian --joint counts" in cf.text(500, in_flags)
+    assert "revealed fit --errors hessian --joint accounts" in cf.text(500, in_flags)
     well("counterfactual", "trips-fit", *words, "--out", "answer")
     assert sorted(os.listdir("answer")) == ["counterfactual.html", "policy.csv", "states.csv", "table.csv"]
     table = exact("answer/table.csv", index_col="quantity")

@@ -127,10 +127,10 @@ def test_each_first_step_is_told_what_it_hangs_on():
     steps = {"NFXP": None, "freq": "frequency", "logit": "logit", "kernel": "kernel", "mine": np.ones((90, 2))}
     fits = {name: MadeUp(method="CCP", first_step=step) if name != "NFXP" else GROUP4 for name, step in steps.items()}
     text = " ".join(str(compare_fits(fits)).split())
-    assert "whose bias in finite samples the errors do not show: freq; kernel." in text
-    assert "since a wrong one leaves a bias that more data do not remove: logit." in text
-    assert "given and is taken as true: mine." in text
-    assert "do not compare with the others': freq; logit; kernel; mine." in text
+    assert "whose finite-sample bias the standard errors ignore: freq; kernel." in text
+    assert "otherwise a bias remains that more data do not remove: logit." in text
+    assert "which is taken as the truth: mine." in text
+    assert "are not comparable with the others: freq; logit; kernel; mine." in text
 
 
 def test_fits_on_different_data_are_told_apart():
@@ -153,8 +153,8 @@ def test_what_a_column_lacks_is_told_below():
     assert cells(table, "Covariance") == ["hessian", "none", "hessian", "hessian"]
     assert "Without standard errors: MCE-IRL" in text
     assert "occupancy weighting the log likelihood is not what was maximised" in text
-    assert "errors that do not cover the shrinkage: CCP." in text
-    assert "whose bias in finite samples the errors do not show: CCP." in text
+    assert "the standard errors ignore the shrinkage: CCP." in text
+    assert "whose finite-sample bias the standard errors ignore: CCP." in text
 
 
 def test_a_fit_with_very_many_parameters_gives_statistics_only():

@@ -122,7 +122,7 @@ def test_it_says_which_start_was_used():
     reward = rv.LinearReward(np.random.default_rng(0).normal(size=(4, 2, 1)))
     fit = estimate(mdp, reward, np.ones(1), np.eye(1))
     change: Any = {"params": {"theta0": 0.0}}
-    assert "Starts: uniform over the states that are not terminal." in str(counterfactual(fit, **change))
+    assert "Starts: uniform over the non-terminal states." in str(counterfactual(fit, **change))
     assert "Starts: as given." in str(counterfactual(fit, **change, initial=np.eye(4)[1]))
     fit.demonstrations.starts = np.array([3.0, 1.0, 0.0, 0.0])
     assert "Starts: where the data started." in str(counterfactual(fit, **change))
@@ -149,7 +149,7 @@ def test_on_a_horizon_of_the_question_agents_start_where_the_data_did_in_the_fir
 
 def test_a_model_of_another_size_needs_its_reward_and_is_compared_in_what_they_share(world, bus):
     finer = rv.environments.rust_bus(bins=60, RC=5.0, theta11=40.0, discount=0.99)
-    with pytest.raises(InvalidInput, match="reward= must come along"):
+    with pytest.raises(InvalidInput, match="Pass reward= as well"):
         counterfactual(bus, mdp=finer.mdp)
     cf = counterfactual(bus, mdp=finer.mdp, reward=finer.reward_model())
     best = rv.solve(finer.mdp, finer.features @ THETA)
@@ -222,7 +222,7 @@ def wrong(**arguments: Any) -> Any:
         wrong(match="Did you mean theta11", params={"theta_11": 1.0}),
         wrong(match="a number, or a function", params={"RC": "high"}),
         wrong(match="a number, or a function", params={"RC": np.nan}),
-        wrong(match="makes a number", params={"RC": lambda rc: "twice"}),
+        wrong(match="into a number", params={"RC": lambda rc: "twice"}),
         wrong(match="all 2 numbers", params=[1.0, 2.0, 3.0]),
         wrong(match="rv.MDP", mdp=0.9),
         wrong(match="2 parameters", error=InvalidReward, reward=rv.LinearReward(np.zeros((40, 2, 3)))),

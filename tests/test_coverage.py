@@ -12,7 +12,7 @@ from revealed.estimation import Options, Run
 from shell import here
 from trips import FLAGS, write
 
-SAID = "π̂_E is known poorly"
+SAID = "π̂_E is poorly known"
 
 
 @cache
@@ -41,8 +41,8 @@ def test_a_fit_on_thin_data_says_what_it_does_not_know():
     assert unseen > 400
     assert found.status.code == "converged"  # which is how the search ended, and no praise
     (note,) = found.status.notes
-    assert note.startswith(f"{SAID}: {unseen} of 798 states with a choice were never seen, and there π̂_E is uniform; ")
-    assert "compare NFXP" in note
+    assert note.startswith(f"{SAID}: {unseen} of 798 states with a choice were never seen, so π̂_E is uniform there; ")
+    assert "compare with NFXP" in note
     coverage = measure_coverage(Run("CCP", rv.LinearReward(X), Options(), mdp, demos))
     assert coverage.share < COVERED
     assert f"{coverage.share:.0%} of the expert's time" in note
@@ -110,5 +110,5 @@ def test_the_command_line_says_it_too(tmp_path):
     (tmp_path / "few.csv").write_text("".join((tmp_path / "trips.csv").read_text().splitlines(keepends=True)[:40]))
     words = (tmp_path / "few.csv", *FLAGS, "--features", tmp_path / "stations.csv", "--columns", "shops,green")
     done = here("compare", *words, "--transitions", tmp_path / "moves.csv", "--discount", "0.9", "--l2", "0.01")
-    assert "CCP: π̂_E is known poorly" in " ".join(done.stdout.split()), done.stdout + done.stderr
+    assert "CCP: π̂_E is poorly known" in " ".join(done.stdout.split()), done.stdout + done.stderr
     assert "--first-step logit" in " ".join(done.stdout.split())

@@ -251,7 +251,7 @@ def spoiled(tmp_path: Path, line: int, text: str) -> Path:
         (99, "9" * 400, r"got '9{20,40}.*line 99"),
         (17, "", r"expected 240 whole numbers, 60 for each of 4 buses, in rt50\.asc; got 239.*line 240"),
         (17, "1\n2", r"got 241 \(first at rt50\.asc, line 241\)"),
-        (74, "3000", r"odometers that never go back; got 3000 \(first at rt50\.asc, line 74, bus 2\)"),
+        (74, "3000", r"odometer readings that never decrease; got 3000 \(first at rt50\.asc, line 74, bus 2\)"),
         (240, "460000", r"at most 450000 miles on an engine; got 460000 \(first at rt50\.asc, line 240, bus 4\)"),
         (9, "51000", r"at most one replacement in a month; got 2 \(first at rt50\.asc, line 24, bus 1\)"),
         (70, "13", r"months from 1 to 12; got 13 \(first at rt50\.asc, line 70, bus 2\)"),
@@ -263,15 +263,15 @@ def test_a_file_that_is_wrong_is_named_with_its_line(tmp_path, line, text, said)
 
 
 def test_a_folder_without_the_files_is_an_error(tmp_path):
-    remedy = "there, or leave path out: counts that ship with revealed serve groups 1 to 4 with 90 or 175 bins"
+    remedy = "there, or omit path: counts shipped with revealed cover groups 1 to 4 with 90 or 175 bins"
     said = r"g870\.asc, rt50\.asc; got .* without g870\.asc\. Put that file " + remedy
     with pytest.raises(MissingData, match=said):
         rv.datasets.rust_bus([1, 2], path=folder_with(tmp_path, made()))
     with pytest.raises(MissingData, match=r"got .* without g870\.asc, a530875\.asc\. Put those files " + remedy):
         rv.datasets.rust_bus([1, 2, 4], path=tmp_path)
-    with pytest.raises(MissingData, match=r"a530875\.asc; got .* which is no folder\. Put that file " + remedy):
+    with pytest.raises(MissingData, match=r"a530875\.asc; got .* which is not a folder\. Put that file " + remedy):
         rv.datasets.rust_bus(4, path=tmp_path / "nowhere")
-    with pytest.raises(InvalidInput, match=r"`path`: expected the folder.* Leave path out: counts that ship"):
+    with pytest.raises(InvalidInput, match=r"`path`: expected the folder.* Omit path: counts shipped"):
         rv.datasets.rust_bus(4, path=7)
 
 
@@ -282,7 +282,7 @@ def test_without_raw_files_the_panel_tells_where_they_go():
 
 @pytest.mark.parametrize(("groups", "bins"), [(5, 90), ([4, 8], 175), (4, 100)])
 def test_what_is_not_shipped_needs_raw_files(groups, bins):
-    with pytest.raises(MissingData, match=r"counts that ship.* groups 1 to 4 with 90 or 175 bins.*REVEALED_DATA"):
+    with pytest.raises(MissingData, match=r"counts shipped.* groups 1 to 4 with 90 or 175 bins.*REVEALED_DATA"):
         rv.datasets.rust_bus(groups, bins=bins)
 
 

@@ -131,7 +131,7 @@ def test_print_shows_the_numbers():
     assert "expected “buy” per 12 decisions against price" in str(curve)
     assert "At the estimate, price = 1 (-0.073516 to 2.0735): 5.1067." in str(curve)
     assert "Bands at 95 %, delta method" in str(curve)
-    assert "Starts: uniform over the states that are not terminal." in str(curve)
+    assert "Starts: uniform over the non-terminal states." in str(curve)
     assert "values;" not in str(curve)
     assert "5.1067" in curve.to_html()
 

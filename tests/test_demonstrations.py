@@ -239,7 +239,7 @@ def test_what_may_be_steps_or_a_pair_is_refused_with_both(written):
     with pytest.raises(InvalidDemonstrations) as caught:
         rv.Demonstrations.from_trajectories([written], 3, 3)
     told = str(caught.value)
-    assert "two steps or a list of states and one of actions (first at trajectory 0)" in told
+    assert "two steps, or a list of states and a list of actions (first at trajectory 0)" in told
     assert "([0, 2], [1, 1]) for the steps: action 1 in state 0, then action 1 in state 2" in told
     assert "([0, 1], [2, 1]) for states and actions: action 2 in state 0, then action 1 in state 1" in told
     for clear, counts in ((([0, 2], [1, 1]), {(0, 1), (2, 1)}), (([0, 1], [2, 1]), {(0, 2), (1, 1)})):
@@ -299,5 +299,5 @@ def test_a_frame_keeps_gaps_in_time_and_says_what_was_not_seen():
 def test_plain_counts_have_no_frame_and_columns_need_names_of_their_own():
     with pytest.raises(rv.errors.InvalidDemonstrations, match="plain counts"):
         rv.Demonstrations.from_counts([[1, 2]]).to_frame()
-    with pytest.raises(rv.errors.InvalidInput, match="different names"):
+    with pytest.raises(rv.errors.InvalidInput, match="distinct column names"):
         rv.Demonstrations.from_trajectories([([0], [0])], 1, 1).to_frame(state="x", action="x")

@@ -96,7 +96,7 @@ def test_one_text_is_a_list_of_one_and_hyphens_are_underscores(tmp_path):
         ("updates = 0", "`--updates`: expected a whole number, at least 1; got 0 in {file}."),
         ("max-iter = 3\nmax_iter = 4", "expected every option only once; got max-iter and max_iter in {file}."),
         ("state = [1]", "`--state`: expected text; got 1 in {file}."),
-        ("state = {a = 1}", "`--state`: expected text, or a list of texts; got {{'a': 1}} in {file}."),
+        ("state = {a = 1}", "`--state`: expected a string, or a list of strings; got {{'a': 1}} in {file}."),
         ("id = ''", "`--id`: expected text; got '' in {file}."),
         ("constants = 1", "`--constants`: expected true or false; got 1 in {file}."),
         ('method = "nlp"', "expected one of nfxp, mce-irl, ccp, npl; got 'nlp' in {file}. Did you mean npl?"),

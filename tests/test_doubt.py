@@ -118,7 +118,7 @@ def test_what_an_unidentified_parameter_cannot_move_still_has_a_band(world):
     assert np.isnan(one.before.se.value).all()
     for name in ("policy", "occupancy", "long_run", "frequencies"):
         np.testing.assert_allclose(getattr(one.change.se, name), getattr(other.change.se, name), rtol=1e-6, atol=1e-9)
-    assert one.notes == ("the data tell nothing along `c`; what moves along it has no band.",)
+    assert one.notes == ("the data say nothing about `c`; quantities that depend on it have no band.",)
     assert one.change.se.welfare == pytest.approx(other.change.se.welfare, rel=1e-6)  # of both sides it cancels
 
 
@@ -141,7 +141,7 @@ def test_collinear_features_hide_weights_but_not_what_follows_from_their_sum(kin
             found, expected = (np.asarray(getattr(getattr(cf, part).se, name)) for cf in (one, other))
             np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-9, err_msg=f"{part} {name}")
     assert "Bands of the change" in str(one)
-    assert one.notes[1:] == ("the data tell nothing along `RC` − `RC2`; what moves along it has no band.",)
+    assert one.notes[1:] == ("the data say nothing about `RC` − `RC2`; quantities that depend on it have no band.",)
 
 
 def test_a_change_to_one_of_two_collinear_weights_has_no_band_and_none_is_announced():
@@ -241,7 +241,7 @@ def test_a_search_that_did_not_end_gives_an_answer_without_bands(world, bands):
     cf = fit.counterfactual(params={"RC": 12.0}, bands=bands)
     np.testing.assert_allclose(cf.before.policy, rv.solve(world.mdp, fit.reward).policy, rtol=1e-10)
     assert cf.bands is None
-    assert "the search did not come to its end (iteration_limit)" in cf.notes[0]
+    assert "the search did not finish (iteration_limit)" in cf.notes[0]
     assert "Bands" not in str(cf)
     curve = fit.demand_curve("RC", [5.0], "replace", bands=bands)
     assert np.isnan(curve.se).all()

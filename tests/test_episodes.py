@@ -149,7 +149,7 @@ def test_sizes_come_from_the_model_else_the_data_sets_spaces_else_the_data():
     read = rv.Demonstrations.from_episodes
     sizes = [(d.n_states, d.n_actions) for d in (read(data, corridor(6)), read(data), read(SAME["minari"]))]
     assert sizes == [(6, 2), (9, 5), (3, 2)]
-    with pytest.raises(rv.errors.InvalidDemonstrations, match=r"`n_states`: expected 6, as the MDP has; got 5"):
+    with pytest.raises(rv.errors.InvalidDemonstrations, match=r"`n_states`: expected 6, as in the MDP; got 5"):
         read(data, corridor(6), n_states=5)
 
 
@@ -203,8 +203,8 @@ def test_transitions_that_do_not_follow_each_other_are_broken_and_it_is_said():
     np.testing.assert_array_equal(demos.starts, [1, 0, 0, 0])
     assert demos.n_agents == 1
     assert demos.notes == (
-        "1 transition does not begin where the one before led; trajectories are broken there, what follows is not a "
-        "start, and times count on as if nothing were missing. Where an episode ended, `dones` must say so.",
+        "1 transition does not begin where the previous one led; trajectories are split there, the rest is not a "
+        "start, and times continue as if nothing were missing. `dones` must mark where episodes end.",
     )
 
 
@@ -240,7 +240,7 @@ def test_steps_that_do_not_follow_each_other_are_broken_and_it_is_said():
     apart = rv.Demonstrations.from_trajectories([([0, 1], [1]), ([2, 3], [1])], 4, 2)
     np.testing.assert_array_equal(demos.transition_counts.toarray(), apart.transition_counts.toarray())
     np.testing.assert_array_equal(demos.starts, [1, 0, 0, 0])
-    assert demos.notes[0].startswith("1 transition does not begin where the one before led")
+    assert demos.notes[0].startswith("1 transition does not begin where the previous one led")
 
 
 @pytest.mark.parametrize("info", [{}, {"TimeLimit.truncated": True}])
@@ -292,9 +292,9 @@ def test_an_end_that_the_model_does_not_know_is_an_error():
     with pytest.raises(rv.errors.InvalidDemonstrations) as caught:
         rv.Demonstrations.from_episodes([episode(STATES, ACTIONS), episode(STATES, ACTIONS, ended=True)], ending())
     assert str(caught.value) == (
-        "`episodes`: expected an end in a terminal state where an episode terminated; got state 1, which goes on in "
+        "`episodes`: expected terminated episodes to end in a terminal state; got state 1, which is not terminal in "
         "the MDP, after action 0 in state 2 (first at episode 1, time 3). Take the model from MDP.from_gymnasium, "
-        "mark the state terminal, or pass n_states= and n_actions= for mdp."
+        "mark the state terminal, or pass n_states= and n_actions= instead of mdp."
     )
     assert led_to([episode(STATES, ACTIONS, ended=True)], corridor(4)) == 1  # a model in which nothing ends
 
@@ -302,7 +302,7 @@ def test_an_end_that_the_model_does_not_know_is_an_error():
 def test_an_end_that_was_seen_is_no_appended_one():
     """The last state of this model is observed elsewhere, so an end somewhere else is not it."""
     seen = episode([0, 1, 2, 3], [1, 1, 1], ended=True)
-    with pytest.raises(rv.errors.InvalidDemonstrations, match="state 2, which goes on"):
+    with pytest.raises(rv.errors.InvalidDemonstrations, match="state 2, which is not terminal"):
         rv.Demonstrations.from_episodes([seen, episode([0, 1, 2, 2], [1, 1, 1], ended=True)], ending())
 
 
@@ -331,7 +331,7 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "a flat dict": ({"observations": STATES, "actions": ACTIONS, "terminals": [0, 1, 0]}, "arrays with `terminals`"),
     "two in one dict": (
         {"observations": STATES, "actions": ACTIONS, "terminations": [False, True, False]},
-        r"`terminations`: expected an end at the last step alone; got one before \(first at episode 0, time 1\)",
+        r"`terminations` may be True only at the last step of an episode \(first at episode 0, time 1\)",
     ),
     "no episode": (3, "`episodes`: expected Minari"),
     "none": ([], "at least one"),
@@ -394,7 +394,7 @@ def test_the_end_of_taxi_is_met_as_often_as_episodes_end():
 def test_a_tuple_over_time_or_over_parts_is_refused_where_it_may_be_both(T):
     """Two parts over two times: transposed, it would be other observations."""
     told = (np.arange(2), np.arange(2) + 1)
-    with pytest.raises(rv.errors.InvalidDemonstrations, match="which may be both"):
+    with pytest.raises(rv.errors.InvalidDemonstrations, match="which could be either"):
         rv.Demonstrations.from_episodes([episode(told, [0] * T)], state_of=lambda obs: int(obs[0]), n_states=4)
     space = SimpleNamespace(spaces=(None, None))
     data = SimpleNamespace(iterate_episodes=lambda: [episode(told, [0] * T)], observation_space=space)

@@ -244,7 +244,7 @@ CUT = np.where(FIRST[:, :1, 0] > 0.0, [[9.0, 0.0, 0.0]], [[0.0, 4.0, 4.0]])
 def test_a_logit_without_a_maximum_is_told_and_gives_a_policy(features, table):
     fit = rv.CCP(rv.LinearReward(PAIRS), first_step=Logit(features)).fit(MDP, counts(table))
     (note,) = fit.status.notes
-    assert note.startswith("the first step's logit has no maximum: some of its weights run away")
+    assert note.startswith("the first step's logit has no maximum: some of its weights diverge")
     assert "rv.first_step.Logit(l2=1e-3)" in note
     assert note in " ".join(str(fit.summary()).split())
     assert np.isfinite(fit.theta).all()

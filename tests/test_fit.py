@@ -132,7 +132,7 @@ def test_npl_that_was_asked_for_two_updates_says_that_it_has_not_settled():
     fit = rv.NPL(REWARD, updates=2).fit(MDP, DEMOS)
     assert fit.settled is False
     assert fit.status.code == "converged"
-    assert "2-step NPL, as asked" in fit.status.message
+    assert "2-step NPL, as requested" in fit.status.message
     assert fit.updates == 2
 
 

@@ -195,17 +195,17 @@ CASES = {
     "many parameters": (lambda: fit_of(random_mdp(50, 2), rv.TabularReward(50), l2=1e-2), "of 50 are shown"),
     "neural": (
         lambda: fit_of(random_mdp(), rv.NeuralReward(np.eye(12), hidden=(4,)), max_iter=5),
-        "mean nothing one by one",
+        "have no meaning one by one",
     ),
     "γ = 1, counts only, one parameter": (undiscounted, "2, 1 of them terminal"),
     "masked": (lambda: fit_of(random_mdp(masked=True, terminal=2)), "12, 2 of them terminal"),
     "unrolled": (unrolled, "6 in each of 3 periods"),
     "separated": (separated, "✗ No finite estimate"),
     "unidentified": (lambda: fit_of(random_mdp(), rv.LinearReward(np.ones((12, 1)))), "Not every parameter"),
-    "iteration limit": (lambda: fit_of(random_mdp(), max_iter=1), "✗ Stopped before the end"),
+    "iteration limit": (lambda: fit_of(random_mdp(), max_iter=1), "✗ Stopped early"),
     "one state": (lambda: fit_of(shuffled(1, 3), linear((1, 3))), "1 of 1"),
     "bootstrap": (lambda: fit_of(random_mdp()).with_errors("bootstrap", reps=10, jobs=1, progress=False), "bootstrap"),
-    "occupancy": (lambda: fit_of(random_mdp(initial=True), weighting="occupancy"), "Points alone"),
+    "occupancy": (lambda: fit_of(random_mdp(initial=True), weighting="occupancy"), "Points only"),
     "NPL": (lambda: fit_of(random_mdp(), method=rv.NPL, updates=3), "Dotted lines: π̃ was updated"),
     "many actions": (lambda: fit_of(random_mdp(20, 30, branching=2), method=rv.CCP, n=80), "20 most frequent of 30"),
 }
@@ -329,7 +329,7 @@ def test_a_chapter_that_fails_is_a_note(evil, blind, monkeypatch):
 
     monkeypatch.setattr(fit_chapters, "choice_figure", fails)
     text = Page(build_fit_report(evil)).text()
-    assert "This chapter could not be made: KeyError: 'no <colour>'" in text
+    assert "This chapter could not be created: KeyError: 'no <colour>'" in text
     assert "Coverage" in text
 
 

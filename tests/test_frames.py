@@ -68,7 +68,7 @@ def test_a_misspelt_column_is_named_with_what_is_near():
         ([1.0, None, 2.0], r"no missing values; got 1 missing \(first at row 1\)"),
         ([1.0, 2.0, np.inf], r"finite numbers in column 'v'; got inf \(first at row 2\)"),
         (["a", "b", "c"], r"numbers in column 'v'; got text such as a"),
-        (pd.Series([1, "b", 2], dtype=object), r"one kind of values.*got int and str \(first at row 1\)"),
+        (pd.Series([1, "b", 2], dtype=object), r"values of one kind.*got int and str \(first at row 1\)"),
     ],
 )
 def test_what_is_no_number_is_named(values, match):
@@ -91,7 +91,7 @@ def test_a_column_of_text_that_looks_like_numbers_at_first_is_text(tmp_path):
 
 def test_files_of_two_kinds_are_refused(tmp_path):
     sources(tmp_path)
-    with pytest.raises(InvalidInput, match=r"files of one kind; got table.csv and table.parquet"):
+    with pytest.raises(InvalidInput, match=r"files of one format; got table.csv and table.parquet"):
         relation_of([tmp_path / "table.csv", tmp_path / "table.parquet"])
 
 

@@ -67,7 +67,7 @@ def test_a_turn_to_where_the_goal_is_out_of_reach_is_named_with_the_trip():
 
 def test_a_turn_that_does_not_exist_is_named_with_the_trip():
     assert complaint(network(), trips(GOOD, ([3, 0, 2], [1, 1], 2))) == (
-        "`demonstrations`: expected feasible actions in states that are not terminal; got 1 decisions infeasible "
+        "`demonstrations`: expected feasible actions in non-terminal states; got 1 decisions infeasible "
         "(first at state 'mill', action 1, trip 'b', time 0). "
         "Drop those decisions, or change the MDP's feasible= or terminal=."
     )
@@ -79,8 +79,8 @@ def test_a_goal_that_the_model_does_not_have_is_named_with_the_trip():
     )
     named = replace(trips(GOOD, ([3, 0], [0], 6), n_states=7), state_labels=(*LINKS, "quai"))
     assert complaint(network(), named) == (
-        "`goal`: expected a state of the model, one of quay, arch, gate, mill, yard, dead end; got 'quai' "
-        "(first at trip 'b', time 0). Did you mean quay? A goal is a state of the model, even if nobody decides there."
+        "`goal`: expected a state of the model, one of quay, arch, gate, mill, yard, dead end; got 'quai' (first at "
+        "trip 'b', time 0). Did you mean quay? A goal is a state of the model, even if no decision is made there."
     )
     assert "got goal 'quai' (first at trip 'b', time 0)" in complaint(network(labels=None), named)
 

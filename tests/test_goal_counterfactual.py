@@ -174,7 +174,7 @@ def test_link_sizes_that_stay_what_they_were_are_noted():
     closed = network.without(["01-11"])
     note = (
         "link sizes stay those of the network before the change; rv.RouteChoice.of(network, fit).close(...) and "
-        ".change(...) make them anew."
+        ".change(...) recompute them."
     )
     stale = goal_counterfactual(fit, mdp=closed.mdp, bands=None, trips=between(network, *ENDS[:2], *ENDS[3:]))
     assert stale.notes == (note,)
@@ -231,7 +231,7 @@ def test_each_wrong_argument_is_refused_with_its_remedy():
     with pytest.raises(InvalidInput, match=r"`mdp`: expected the 24 states of the fit's model; got 14.*without"):
         goal_counterfactual(fit, mdp=streets(3, wide=2).mdp)
     swapped = network.mdp.replace(state_labels=[*network.links[1::-1], *network.links[2:]])
-    with pytest.raises(InvalidInput, match=r"features of every move of the model; got none for \d+ of them"):
+    with pytest.raises(InvalidInput, match=r"features for every move of the model; got none for \d+"):
         goal_counterfactual(fit, mdp=swapped)
     with pytest.raises(InvalidDemonstrations, match="`trips`: expected demonstrations with goals; got none"):
         goal_counterfactual(fit, params={"toll": -1}, trips=between(network, ENDS[0]).toward("12-22"))
@@ -334,7 +334,7 @@ def test_bands_say_that_they_take_estimated_moves_as_known_and_joint_errors_are_
     mdp = rv.MDP(rv.estimate_transitions(demos, unseen="infeasible"), discount=0.95)
     constant = rv.LinearReward(-np.ones((*mdp.feasible.shape, 1)))
     fit = rv.NFXP(constant, start=[2.0]).fit(mdp, demos)
-    told = 'bands take the transitions as known; with_errors("bootstrap") estimates them anew in every draw.'
+    told = 'bands take the transitions as known; with_errors("bootstrap") re-estimates them in every draw.'
     cf = fit.counterfactual(params={"theta0": 1.0})
     assert told in cf.notes
     for text in (str(cf), cf.to_html(), cf.to_latex()):

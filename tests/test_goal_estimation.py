@@ -191,8 +191,8 @@ def test_a_model_without_a_value_anywhere_names_the_remedy():
     with pytest.raises(ValueDoesNotExist) as raised:
         rv.NFXP(rv.LinearReward(X)).fit(mdp, demos)
     message = str(raised.value)
-    assert message.startswith("no start was found: the soft value exists neither at the reward's own start")
-    assert "add a feature that is a cost of every move, such as a constant" in message
+    assert message.startswith("no starting point was found: the soft value exists neither at the reward's own start")
+    assert "add a feature that makes every move costly, such as a constant" in message
     assert rv.NFXP(rv.LinearReward(np.ones((4, 2, 1)))).fit(mdp, demos).theta[0] < -np.log(2.0) / 2.0
 
 
@@ -202,7 +202,7 @@ def test_models_on_a_horizon_and_rooms_too_small_are_refused(monkeypatch):
         rv.NFXP(made.reward).fit(made.mdp.unroll(30), made.demos)
     monkeypatch.setattr("revealed.goal_estimation.MOST_STORED", 10)
     for fit in (rv.NPL(made.reward), rv.NFXP(made.reward, weighting="occupancy")):
-        with pytest.raises(InvalidOption, match=r"Use NFXP, which streams its goals\."):
+        with pytest.raises(InvalidOption, match=r"Use NFXP, which goes through the goals one by one\."):
             fit.fit(made.mdp, made.demos)
 
 
@@ -241,7 +241,7 @@ def test_a_penalty_brings_them_back(straight_on):
     np.testing.assert_allclose(npl.theta, fit.theta, atol=1e-6)
 
 
-GOALS_MISSING = " Trips with destinations need goal= where they are read, or network.trips."
+GOALS_MISSING = " Trips with destinations need goal= when they are read, or network.trips."
 
 
 @pytest.mark.parametrize(("method", "dead_ends"), [(rv.NFXP, 0), (rv.CCP, 0), (rv.NPL, 0), (rv.NFXP, 1)])
@@ -263,6 +263,6 @@ def test_a_model_toward_a_goal_lacks_none():
     with pytest.raises(ValueDoesNotExist) as caught:
         rv.solve(mdp, np.ones(mdp.feasible.shape))
     assert str(caught.value) == (
-        "at discount 1 every state must be able to end, but no action leads from state 0 to a terminal state (12 such "
-        f"states). Mark terminal states, or use a discount below 1.{GOALS_MISSING}"
+        "at discount 1 every trajectory must be able to end, but no action leads from state 0 to a terminal state (12 "
+        f"such states). Mark terminal states, or use a discount below 1.{GOALS_MISSING}"
     )

@@ -124,7 +124,7 @@ def test_an_interrupt_keeps_what_was_reached(goal_trips):
     fit = rv.NFXP(goal_trips.reward, callback=callback).fit(goal_trips.mdp, goal_trips.demos)
     assert fit.status.interrupted
     assert fit.status.code == "iteration_limit"
-    assert "what was reached is kept" in fit.status.message
+    assert "the best point so far is kept" in fit.status.message
     np.testing.assert_array_equal(fit.theta, seen[-1].theta)
     assert np.isfinite(fit.policy_for(int(goal_trips.demos.goals[0]))).all()
 

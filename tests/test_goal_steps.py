@@ -265,7 +265,7 @@ def test_goals_that_are_none_are_refused_with_the_trajectory():
 
 
 def test_a_trip_does_not_go_on_behind_its_goal():
-    remedy = "Drop what follows its arrival, or give each trip an id of its own."
+    remedy = "Drop the rows after its arrival, or give each trip its own id."
     text = "a trip cannot go on after it has reached its goal"
     assert message(lambda: demos(goal=[3, 3, 3], ids=["ann", "bob", "cas"])) == (
         f"{text} (first at trip 'bob', time 1, state 3). {remedy}"
@@ -279,9 +279,8 @@ def test_a_goal_that_changes_on_the_way_is_refused():
     table = pd.DataFrame({"trip": "b", "n": [6, 5, 4], "at": [0, 1, 2], "turn": 0, "goal": ["x", "y", "y"]})
     table["at"] = table["at"].map(str)
     assert message(lambda: rv.Demonstrations.from_frame(table, **COLUMNS, goal="goal")) == (
-        "`goal`: expected one goal for the whole of a trip; got 'y' and then 'x', of id 'b' at time 6 "
-        "(first at row 0). "
-        "Give each trip an id of its own, or name the column that tells an id's trips apart: episode=."
+        "`goal`: expected one goal per trip; got 'y', then 'x' for id 'b' at time 6 (first at row 0). "
+        "Give each trip its own id, or name the column that distinguishes an id's trips: episode=."
     )
     apart = table.assign(n=[7, 5, 4])
     read = rv.Demonstrations.from_frame(apart, **COLUMNS, goal="goal", states=["0", "1", "2", "x", "y"])
@@ -293,12 +292,12 @@ def test_bad_columns_of_goals_are_refused():
     read = lambda t, **o: rv.Demonstrations.from_frame(t, **COLUMNS, goal="goal", **o)  # noqa: E731
     assert message(lambda: read(table)) == (
         "`goal`: expected no missing values; got 1 missing (first at row 1). "
-        "Every decision of a trip needs its goal; trips without one go into demonstrations of their own."
+        "Every decision of a trip needs its goal; put trips without one into separate demonstrations."
     )
     filled = table.assign(goal="mlil")
     assert message(lambda: read(filled, states=["a", "b", "c", "mill"])) == (
-        "`goal`: expected one of a, b, c, mill; got 'mlil' (first at row 0). Did you mean mill? "
-        "A goal is a state, even if nobody decides there: list it in states=."
+        "`goal`: expected one of a, b, c, mill; got 'mlil' (first at row 0). Did you mean mill? A goal is a state, "
+        "even if no decision is made there: list it in states=."
     )
     assert "states and goals of one kind; got text and whole numbers" in message(lambda: read(table.assign(goal=3)))
     numbers = table.assign(at=[0, 1, 2], goal=[-1, -1, -1])
@@ -330,7 +329,7 @@ def test_a_horizon_has_no_goals():
     found = rv.Demonstrations.from_trajectories([([0, 1], [1])], 4, 2, goal=3)
     assert message(lambda: found.lift(corridor(4).unroll(3))) == (
         "`goal` cannot be combined with a horizon, which ends every trip. "
-        "Use mdp.base, where a trip ends on entering its goal, whenever that is; or leave goals out."
+        "Use mdp.base, where trips end at their goals, or leave goals out."
     )
     assert found.lift(corridor(4)) is found
 

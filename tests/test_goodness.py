@@ -131,7 +131,7 @@ def test_pooled_it_has_the_mean_of_a_chi_square_under_the_true_policy():
     [
         ({"l2": 0.1}, "the penalty"),
         ({"weighting": "occupancy"}, "does not maximise the likelihood"),
-        ({"max_iter": 1}, "did not come to an end"),
+        ({"max_iter": 1}, "did not finish"),
     ],
 )
 def test_where_there_is_no_test_the_reason_is_said(options, words):
@@ -149,8 +149,8 @@ def test_few_decisions_weights_and_flexible_rewards_have_no_test():
     features[:, 1, 0] = np.linspace(-1.0, 1.0, 6)
     tables = {
         "too few decisions": [[1, 0], [0, 1], [1, 0], [0, 1], [1, 0], [0, 1]],
-        "no more than what was fitted": [[1, 1]] * 6,
-        "carry weights": [[20.5, 20.5]] * 6,
+        "no degrees of freedom": [[1, 1]] * 6,
+        "are weighted": [[20.5, 20.5]] * 6,
     }
     for words, table in tables.items():
         fit = rv.NFXP(rv.LinearReward(features)).fit(mdp, counts(table))
@@ -160,7 +160,7 @@ def test_few_decisions_weights_and_flexible_rewards_have_no_test():
     network = replace(
         fit, reward_model=rv.NeuralReward(features[:, 1], hidden=(2,)), demonstrations=counts([[9, 9]] * 6)
     )
-    assert "so flexible a reward" in str(chi_square(network, ChoiceFit.of(network)))
+    assert "such a flexible reward" in str(chi_square(network, ChoiceFit.of(network)))
 
 
 def test_nothing_in_units_of_nothing_is_nothing():
@@ -301,7 +301,7 @@ def test_a_poor_fit_is_told_beside_a_good_end():
     assert not good.goodness.poor
     text = " ".join(str(fit.summary()).split())
     assert f"Goodness of fit: {fit.goodness.brief}" in text
-    assert "Note: the model fits poorly, converged or not" in text
+    assert "Note: the model fits poorly: observed choices differ" in text
     assert "fits poorly" not in str(good.summary())
     both = " ".join(str(rv.compare_fits({"all": good, "half": fit})).split())
     assert "half: the model fits poorly" in both
@@ -313,7 +313,7 @@ def test_the_report_of_a_poor_fit_is_not_headed_by_a_plain_tick():
     badge = page[page.index('class="badge') :][:200]
     assert badge.startswith('class="badge mind"')
     assert "Converged · the model fits poorly" in badge
-    assert "The model fits poorly, converged or not: observed choices differ" in page
+    assert "The model fits poorly: observed choices differ" in page
     good = rv.build_fit_report(a_fit(800))
     assert good[good.index('class="badge') :].startswith('class="badge holds"')
     assert "fits poorly" not in good

@@ -32,9 +32,7 @@ def test_a_graph_is_the_network_of_its_table():
     assert network.attributes == table.attributes
     found, known = (set(zip(turns_of(one), values_of(one), strict=True)) for one in (network, table))
     assert found == known
-    assert network.notes == (
-        "column 'note' holds other things than numbers, so that no attribute of the links comes from there.",
-    )
+    assert network.notes == ("column 'note' holds values that are not numbers: not used as attributes of the links.",)
 
 
 def values_of(network: rv.RoadNetwork) -> list[tuple[float, ...]]:
@@ -96,11 +94,11 @@ def test_places_are_those_of_the_nodes():
 
 
 def test_graphs_that_cannot_be_meant():
-    with raises("`graph`: expected a graph of networkx; got dict."):
+    with raises("`graph`: expected a networkx graph; got dict."):
         rv.RoadNetwork.from_networkx({"a": ["b"]})
     with raises("`graph`: expected at least one edge; got none."):
         rv.RoadNetwork.from_networkx(nx.DiGraph())
-    with raises("`graph`: expected nodes of different names; got 1 and '1'. Rename one."):
+    with raises("`graph`: expected distinct node names; got 1 and '1'. Rename one."):
         rv.RoadNetwork.from_networkx(nx.DiGraph([(1, "1")]))
     with raises(
         "`link` requires a directed graph: an undirected edge is two links. Leave it out, and links are called (u, v); "

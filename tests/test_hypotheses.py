@@ -119,8 +119,9 @@ def test_wald_uses_the_errors_that_were_chosen():
     "hypothesis", [{"rc": 1.0}, {"RC": "x"}, {"RC": None}, {}, ([[1.0]], [0.0]), "RC = 1", {"RC": "RC"}]
 )
 def test_wald_refuses_what_it_cannot_read(hypothesis):
-    with pytest.raises(InvalidInput, match="hypothesis"):
+    with pytest.raises(InvalidInput) as told:
         bus_fit().wald_test(hypothesis)
+    assert told.value.argument == "hypothesis"
 
 
 def test_wald_and_likelihood_ratio_agree_with_much_data():

@@ -284,7 +284,7 @@ def test_discounted_visits_are_clustered_with_their_weights():
 def test_kinds_that_have_no_meaning_are_refused():
     fit = bus_fit()
     counts = rv.NFXP(fit.reward_model).fit(fit.mdp, rv.Demonstrations.from_counts(fit.demonstrations.counts))
-    with pytest.raises(InvalidOption, match="two agents or more"):
+    with pytest.raises(InvalidOption, match="at least two agents"):
         counts.cov_params("cluster")
     occupancy = bus_fit(weighting="occupancy", first_step="smoothed")
     with pytest.raises(InvalidOption, match="bootstrap"):

@@ -357,7 +357,7 @@ def test_smoothed_transitions_point_to_the_bootstrap():
     reward = rv.LinearReward(np.tile([[0.0], [1.0]], (BINS, 1, 1)), names=["replace"])
     fit = rv.NFXP(reward).fit(mdp, demos)
     note = fit.counterfactual(params={"replace": 0.0}).notes[0]
-    assert note == f'{KNOWN}; with_errors("bootstrap") estimates them anew in every draw.'
+    assert note == f'{KNOWN}; with_errors("bootstrap") re-estimates them in every draw.'
     joint = fit.with_errors("hessian", joint=True, reps=6, jobs=1, progress=False)
     assert joint.errors == ("bootstrap", True)
     cf = joint.counterfactual(params={"replace": 0.0})

@@ -261,7 +261,7 @@ def test_tuples_and_lists_of_tuples_are_as_many_labels():
 def test_a_terminal_state_is_named():
     mdp = model(terminal=[False, False, False, True])
     fit = rv.CCP(REWARD, l2=0.1, first_step="smoothed").fit(mdp, draw(mdp))
-    with pytest.raises(rv.errors.InvalidInput, match="not terminal; got state 'gym'"):
+    with pytest.raises(rv.errors.InvalidInput, match="non-terminal states; got state 'gym'"):
         fit.predict("gym")
 
 
@@ -341,10 +341,10 @@ def test_a_series_in_the_states_own_order_is_an_array():
     [
         ("rode", r"`initial`: expected one of office, home, road, gym; got 'rode'. Did you mean road\?"),
         ({"road": 0.5}, "sum 0.5"),
-        ({"road": "x"}, "a number for every state that is named; got 'x'"),
+        ({"road": "x"}, "a number for every state named; got 'x'"),
         ({"road": -1.0, "gym": 2.0}, r"got -1.0 \(first at state 'road'\)"),
         (7, "indices in 0…3; got 7"),
-        (pd.Series([0.5, 0.5], index=["gym", "gym"]), "every state named once; got 'gym' twice"),
+        (pd.Series([0.5, 0.5], index=["gym", "gym"]), "each state once; got 'gym' twice"),
     ],
 )
 def test_a_start_that_is_none_is_refused(initial, message):

@@ -210,7 +210,7 @@ def test_constants_beside_features_of_states_need_the_actions():
     theta = np.array([*THETA, 0.3, -0.7])
     expected = (STATE @ THETA)[:, None] + [0.0, 0.3, -0.7]
     np.testing.assert_allclose(reward.aligned(STATIONS, CHOICES).value(theta), expected, atol=1e-15)
-    with pytest.raises(InvalidReward, match=r"`constants`: expected known actions.* Pass actions="):
+    with pytest.raises(InvalidReward, match=r"`constants` requires known actions.* Pass actions="):
         rv.LinearReward.from_frame(state_frame(), state="station", constants=True)
 
 
@@ -245,7 +245,7 @@ def test_pairs_that_the_model_does_not_offer_may_be_left_out_and_count_as_zero()
     aligned = align_reward(partial, mdp)
     np.testing.assert_array_equal(aligned.value(THETA), np.where(mdp.feasible, PAIR @ THETA, 0.0))
     everything = mdp.replace(feasible=None)
-    with pytest.raises(InvalidReward, match="features of every pair that the model offers"):
+    with pytest.raises(InvalidReward, match="features for every feasible pair of the model"):
         align_reward(aligned, everything)  # zeros never pass for features
 
 
@@ -255,7 +255,7 @@ def test_a_pair_without_features_is_named():
     with pytest.raises(InvalidReward) as caught:
         rv.NFXP(from_pairs(pair_frame(keep=keep))).fit(model(), draw(model(), PAIR @ THETA, 5))
     assert str(caught.value) == (
-        "`features`: expected features of every pair that the model offers; got none for 2 of them "
+        "`features`: expected features for every feasible pair of the model; got none for 2 "
         "(first at state 'Cedar', action 'keep'). Add a row for it."
     )
 
@@ -267,7 +267,7 @@ def test_a_state_without_features_is_named_with_what_looks_like_it_and_is_not_in
         with pytest.raises(InvalidReward) as caught:
             rv.CCP(reward).fit(model(), draw(model(), PAIR @ THETA, 5))
         assert str(caught.value) == (
-            "`features`: expected features of every state of the model; got none for 1 of them "
+            "`features`: expected features for every state of the model; got none for 1 "
             f"(first at state 'Cedar'). {remedy}"
         )
 
@@ -280,7 +280,7 @@ def test_a_label_that_is_another_states_is_not_offered_as_a_remedy():
 
 
 def test_labels_that_have_nothing_to_do_with_the_models_are_shown():
-    with pytest.raises(InvalidReward, match=r"first at state 0\)\. The features are those of Ash, Birch"):
+    with pytest.raises(InvalidReward, match=r"first at state 0\)\. There are features for Ash, Birch"):
         align_reward(rv.LinearReward(STATE, state_labels=STATIONS), model(labels=False))
     with pytest.raises(InvalidReward, match=r"state 'Ash', action 'buy'\)\. Did you mean buys\?"):
         align_reward(from_pairs(pair_frame(choices=("buys", "keep", "sell"))), model())
@@ -325,7 +325,7 @@ BAD = {
     ),
     "no features": (
         lambda f: f[["station"]],
-        "`columns`: expected at least one column of features; got none beside station.",
+        "`columns`: expected at least one column of features; got none besides station.",
     ),
 }
 
@@ -379,7 +379,7 @@ def test_a_pair_twice_and_a_frame_with_bad_labels_are_refused():
         ({"action": "chose"}, "`action`: expected the name of a column among .*Did you mean choice"),
         ({"columns": ["wages"]}, "`columns`: expected the name of a column among .*Did you mean wage"),
         ({"constants": "yes"}, "`constants`: expected True or False"),
-        ({"actions": ["buy", "buy", "sell"]}, "`actions`: expected labels of actions that differ"),
+        ({"actions": ["buy", "buy", "sell"]}, "`actions`: expected distinct labels of actions"),
         ({"actions": ["buy", "sell"]}, "`action`: expected one of buy, sell; got 'keep'"),
         ({"frame": "nowhere.csv"}, "expected a CSV or Parquet file that exists"),
         ({"frame": 3}, "expected a data frame or the path"),

@@ -270,7 +270,7 @@ def test_cases_that_were_not_asked_about_are_refused():
         InvalidInput, match=r"expected one of the 1 cases they were made for; got a trip from 'p' to 'd'"
     ):
         pairs.of(d, p)
-    with pytest.raises(InvalidInput, match=r"got a trip to 'p'\. Make the sizes with all trips that are asked about"):
+    with pytest.raises(InvalidInput, match=r"got a trip to 'p'\. Compute the sizes for all trips that are needed"):
         goals.of(p)
 
 
@@ -279,14 +279,14 @@ def test_sizes_need_a_plain_model_and_known_options():
     reward = rv.LinkSizeReward(network.reward("cost"), sizes_of(network, {("o", "d"): 1.0}))
     with pytest.raises(InvalidOption, match=r"`per`: expected one of goal, pair; got 'trip'"):
         sizes_of(network, {("o", "d"): 1.0}, per="trip")
-    with pytest.raises(InvalidInput, match=r"`reward`: expected a plain reward at which flows are expected"):
+    with pytest.raises(InvalidInput, match=r"`reward` cannot have link sizes itself"):
         rv.link_size(network, reward, [-1.0, -1.0], {("o", "d"): 1.0})
     with pytest.raises(InvalidInput, match=r"^1 trips of 1 pair cannot reach their destination"):
         sizes_of(network, {("d", "o"): 1.0})
     with pytest.raises(InvalidInput, match=r"`sizes`: expected what rv\.link_size\(\.\.\.\) returns; got ndarray"):
         rv.LinkSizeReward(network.reward("cost"), np.ones(3))  # pyright: ignore[reportArgumentType]
     same = rv.LinearReward(np.ones((network.n_links, network.n_actions, 1)), ["link_size"])
-    with pytest.raises(InvalidReward, match=r"parameters of which none is called 'link_size'"):
+    with pytest.raises(InvalidReward, match=r"`reward` cannot have a parameter called 'link_size'"):
         rv.LinkSizeReward(same, reward.sizes)
     with pytest.raises(InvalidReward, match=r"`reward`: expected a linear reward; got NeuralReward"):
         rv.LinkSizeReward(rv.NeuralReward(network.features(["cost"])), reward.sizes)  # pyright: ignore[reportArgumentType]

@@ -162,11 +162,11 @@ def test_a_reward_of_ones_own_is_passed_again(tmp_path):
     wrong: list[tuple[Any, str]] = [
         (
             None,
-            r"`reward`: expected the Own of this fit, which the file cannot hold; got None\. Make the Own as it was",
+            r"`reward` is required: the file cannot hold the Own of this fit\. Create the Own as",
         ),
-        (Own(2), "expected 1 parameters, as the saved one had; got 2"),
+        (Own(2), "expected 1 parameters, like the saved one; got 2"),
         (Own(name="b"), r"expected the names of the saved one \('a0'\); got 'b0' \(first at parameter 0\)"),
-        (Own(scale=2.0), r"the table of rewards that was saved.*features the same"),
+        (Own(scale=2.0), r"the saved table of rewards.*features the same"),
         (Own, "n_params, names, init, value, vjp"),
     ]
     for reward, message in wrong:
@@ -349,7 +349,7 @@ def test_plain_counts_and_a_fit_that_did_not_end_well(tmp_path):
 def test_a_fit_without_its_estimator_stays_one(tmp_path):
     fit = replace(rv.CCP(REWARD).fit(MDP, DEMOS), estimator=None)
     loaded = round_trip(fit, tmp_path)
-    with pytest.raises(rv.errors.InvalidOption, match="put together by hand"):
+    with pytest.raises(rv.errors.InvalidOption, match="built by hand"):
         loaded.bootstrap(reps=2)
 
 
@@ -374,7 +374,7 @@ def test_paths_are_found_as_save_names_them(tmp_path, monkeypatch):
         ("none.zip", r"none\.zip, which does not exist\.$"),
         ("none", "none, which does not exist"),
         (".", r"\., a folder without fit\.zip\.$"),
-        ("data.csv", r"data\.csv, which is no zip file"),
+        ("data.csv", r"data\.csv, which is not a zip file"),
     ],
 )
 def test_what_is_no_fit_is_refused(tmp_path, monkeypatch, path, message):
@@ -450,18 +450,18 @@ def put(*path: str, value: Any) -> Any:
         (lambda d, a: a.update({"demonstrations/starts": np.zeros(5)}), r"starts has shape \(5,\)"),
         (lambda d, a: a.update({"demonstrations/steps/time": np.zeros(5)}), r"steps\.time has shape \(5,\)"),
         (lambda d, a: a.update({"demonstrations/steps/state": np.full(4, 9)}), r"steps\.state holds indices beyond 2"),
-        (lambda d, a: a.update({"mdp/_original/transitions/indices": np.full(8, 7)}), "do not fit together"),
-        (lambda d, a: a.update({"mdp/_original/transitions/indptr": np.zeros(2, int)}), "do not fit together"),
+        (lambda d, a: a.update({"mdp/_original/transitions/indices": np.full(8, 7)}), "are inconsistent"),
+        (lambda d, a: a.update({"mdp/_original/transitions/indptr": np.zeros(2, int)}), "are inconsistent"),
         (lambda d, a: a.update({"reward_model/matrix": np.ones((4, 1))}), "whose reward does not fit its model"),
-        (lambda d, a: a.update({"reward_model/matrix": np.ones((3, 1))}), "do not fit together"),
-        (lambda d, a: a.pop("value"), "do not fit together: 'value'"),
+        (lambda d, a: a.update({"reward_model/matrix": np.ones((3, 1))}), "are inconsistent"),
+        (lambda d, a: a.pop("value"), "are inconsistent: 'value'"),
         (put("value", value=None), "value has shape None"),
         (put("mdp", value=None), "model or demonstrations are missing"),
         (put("mdp", "fields", "state_labels", value={"$tuple": ["a"]}), r"state_labels has shape \(1,\), not \(2,\)"),
-        (put("mdp", "$object", value="Popen"), "do not fit together: 'Popen'"),
-        (put("estimator", "class", value="Run"), "no estimator is called 'Run'"),
+        (put("mdp", "$object", value="Popen"), "are inconsistent: 'Popen'"),
+        (put("estimator", "class", value="Run"), "there is no estimator 'Run'"),
         (put("estimator", "arguments", "tol", value=-1.0), "`tol`: expected a positive number"),
-        (put("status", value={"$unknown": 1}), r"do not fit together: '\$unknown'"),
+        (put("status", value={"$unknown": 1}), r"are inconsistent: '\$unknown'"),
         (put("another", value=1), "another"),
         (put("mdp", "fields", "discount", value=-3.0), r"`discount`: expected a number in \[0, 1\]; got -3.0"),
         (put("mdp", "fields", "discount", value="abc"), "the discount is 'abc'"),
@@ -471,18 +471,18 @@ def put(*path: str, value: Any) -> Any:
             r"mdp.transitions has shape \(4, 2\), not",
         ),
         (put("mdp", "fields", "transitions", "fields", "n_actions", value="2"), "the model has 2 states and 2 actions"),
-        (put("mdp", "fields", "transitions", value=3), "do not fit together"),
-        (put("mdp", "fields", "base_state", value={"$array": "value"}), "the horizon does not consist of its base"),
-        (put("mdp", "fields", "action_labels", value={"$tuple": ["a", "a"]}), "expected labels that differ"),
+        (put("mdp", "fields", "transitions", value=3), "are inconsistent"),
+        (put("mdp", "fields", "base_state", value={"$array": "value"}), "the horizon does not match its base model"),
+        (put("mdp", "fields", "action_labels", value={"$tuple": ["a", "a"]}), "expected distinct labels"),
         (
             lambda d, a: a.update({"mdp/_original/transitions/data": np.full(8, 0.7)}),
             "rows that sum to one within 1e-8",
         ),
         (
             lambda d, a: a.update({"mdp/feasible": np.zeros((2, 2), bool)}),
-            "at least one feasible action in every state",
+            "at least one feasible action in every non-terminal state",
         ),
-        (lambda d, a: a.update({"mdp/feasible": np.eye(2, dtype=bool)}), "transitions of pairs that it does not offer"),
+        (lambda d, a: a.update({"mdp/feasible": np.eye(2, dtype=bool)}), "transitions of infeasible pairs"),
         (lambda d, a: a.update({"mdp/terminal": np.array([True, False])}), "masks contradict each other"),
         (
             put("demonstrations", "fields", "n_actions", value=3),
@@ -490,12 +490,15 @@ def put(*path: str, value: Any) -> Any:
         ),
         (
             lambda d, a: a.update({"demonstrations/by_agent/data": np.full(3, -1.0)}),
-            "by_agent holds what are no counts",
+            "by_agent holds values that are not counts",
         ),
-        (lambda d, a: a.update({"demonstrations/starts": np.full(2, np.nan)}), "starts holds what are no counts"),
-        (lambda d, a: a.update(policy=np.full((2, 2), 0.6)), "policy holds what are no probabilities"),
-        (lambda d, a: a.update(policy=np.full((2, 2), 0.5)), "log_policy is not that of the policy"),
-        (put("llf", value=-1.0), "the log likelihood is -1, but -"),
+        (
+            lambda d, a: a.update({"demonstrations/starts": np.full(2, np.nan)}),
+            "starts holds values that are not counts",
+        ),
+        (lambda d, a: a.update(policy=np.full((2, 2), 0.6)), "policy holds values that are not probabilities"),
+        (lambda d, a: a.update(policy=np.full((2, 2), 0.5)), "log_policy does not match the policy"),
+        (put("llf", value=-1.0), "the log likelihood is -1, but these data under this policy give -"),
         (put("llf", value="abc"), "llf is 'abc'"),
         (put("iterations", value=-2), "iterations is -2"),
         (put("status", "fields", "code", value="fine"), "the status is 'fine'"),
@@ -564,19 +567,19 @@ OFFERED = int(MDP._original["transitions"].indptr[np.flatnonzero(MDP.feasible.re
         (MASKED, all_but_q, "Bellman's equation"),
         (MASKED, moved, "Bellman's equation"),
         (MASKED, more("mdp/_original/transitions/data", OFFERED, 1e-4), "transitions are not those it was made of"),
-        (MASKED, more("demonstrations/by_agent/data", 0, 1.0), "by_agent are not the counts of the decisions"),
-        (MASKED, more("demonstrations/transition_counts/data", 0, 1.0), "transition_counts are not the counts"),
+        (MASKED, more("demonstrations/by_agent/data", 0, 1.0), "by_agent does not match the decisions"),
+        (MASKED, more("demonstrations/transition_counts/data", 0, 1.0), "transition_counts does not match"),
         (MASKED, put("objective", value=-0.5), "the objective is -0.5, but -"),
         (MASKED, put("gradient_norm", value=0.5), "the gradient norm is 0.5, but"),
-        (MASKED, put("own_policy", value=False), "with π̃ of another"),
-        (MASKED, put("settled", value=True), "nothing to settle"),
+        (MASKED, put("own_policy", value=False), "its π̃ is that of another"),
+        (MASKED, put("settled", value=True), "cannot be marked as settled"),
         (MASKED, put("options", "l2", value=0.5), "the objective is"),
-        (MASKED, put("options", "max_iter", value=5), "other options than the fit"),
-        (STOPPED, put("status", "fields", "code", value="converged"), "its estimate is no maximum"),
+        (MASKED, put("options", "max_iter", value=5), "the options of its estimator differ"),
+        (STOPPED, put("status", "fields", "code", value="converged"), "its estimate is not a maximum"),
         (STOPPED, put("gradient_norm", value=1e-12), "the gradient norm is 1e-12, but"),
-        (STOPPED, uphill, "its estimate is no maximum"),
-        (APART, put("status", "fields", "code", value="converged"), "its estimate is separated|no maximum"),
-        (APART, put("status", "fields", "code", value="unidentified"), "weights run away|no maximum"),
+        (STOPPED, uphill, "its estimate is not a maximum"),
+        (APART, put("status", "fields", "code", value="converged"), "its estimate is separated|not a maximum"),
+        (APART, put("status", "fields", "code", value="unidentified"), "weights diverge|not a maximum"),
         (BLIND, put("status", "fields", "code", value="converged"), "its estimate is unidentified"),
     ],
 )
@@ -599,11 +602,11 @@ def test_pi_tilde_of_ccp_is_estimated_again_and_that_of_npl_must_have_settled(tm
         theirs = {n.removesuffix(".npy"): np.load(archive.open(n)) for n in archive.namelist() if n.endswith(".npy")}
     with pytest.raises(rv.errors.UnreadableFit, match=r"Bellman|pi_tilde"):
         rv.load(forged(file, lambda d, a: a.update(pi_tilde=theirs["pi_tilde"])))
-    with pytest.raises(rv.errors.UnreadableFit, match="pi_tilde is another"):
+    with pytest.raises(rv.errors.UnreadableFit, match="pi_tilde does not follow"):
         rv.load(forged(other, smoothed))
     fit = rv.NPL(REWARD, updates=2, first_step="smoothed").fit(MDP, DEMOS)
     assert fit.settled is False
-    with pytest.raises(rv.errors.UnreadableFit, match="has settled, it says, but moves by"):
+    with pytest.raises(rv.errors.UnreadableFit, match="is marked as settled, but moves by"):
         rv.load(forged(fit.save(tmp_path / "npl.zip"), put("settled", value=True)))
 
 
@@ -698,7 +701,7 @@ def test_link_sizes_come_back(tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (put("llf", value=-1.0), "the log likelihood is -1, but -"),
+        (put("llf", value=-1.0), "the log likelihood is -1, but these data under this policy give -"),
         (lambda d, a: a.update(reward=np.zeros((3, 3))), r"reward has shape \(3, 3\), not \(12, 3\)"),
         (lambda d, a: d["stored"]["fields"]["log"].pop(), "4 policies are stored for 5 goals"),
         (put("stored", "fields", "log", value=[{"$array": "theta"}] * 5), r"stored\[0\] has shape \(3,\)"),

@@ -118,7 +118,7 @@ def test_what_cannot_be_drawn_is_said(triangle):
         draw_flows(triangle, [1.0, 2.0, 3.0])
     with pytest.raises(rv.errors.InvalidInput, match=r"`visits`: expected 4 numbers >= 0, one per link; .* least -1"):
         draw_fan(triangle, [1.0, -1.0, 0.0, 0.0], "ab", "ca")
-    with pytest.raises(rv.errors.InvalidInput, match="`ax`: expected axes of matplotlib; got int"):
+    with pytest.raises(rv.errors.InvalidInput, match="`ax`: expected matplotlib axes; got int"):
         draw_network(triangle, ax=cast("Any", 3))
     nowhere = rv.RoadNetwork.from_frame(LINKS[["link", "from", "to"]])
     with pytest.raises(rv.errors.InvalidInput, match="`network`: expected a network with coordinates; got one without"):

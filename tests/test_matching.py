@@ -98,7 +98,7 @@ def test_first_time_puts_late_entrants_where_they_are():
     np.testing.assert_array_equal(np.flatnonzero(own.lift(horizon).counts[:, 0]), [0, 4])
     np.testing.assert_array_equal(np.flatnonzero(common.lift(horizon).counts[:, 0]), [0, 4, 6, 10])
     np.testing.assert_array_equal(np.flatnonzero(common.lift(horizon).starts), [0, 6])
-    with pytest.raises(rv.errors.InvalidInput, match="at most 3"):
+    with pytest.raises(rv.errors.InvalidInput, match="no later than 3"):
         read(table, n_states=3, n_actions=2, first_time=4)
 
 

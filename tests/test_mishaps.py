@@ -331,7 +331,7 @@ def test_a_single_file_that_a_killed_run_left_goes_with_the_next(tmp_path):
 
 
 def test_results_that_are_replaced_are_told(tmp_path):
-    said = "What an earlier run had written there is replaced."
+    said = "Results of an earlier run there were replaced."
     questions = ("counterfactual", "there", "--discount", "0.8", "--bands", "none")
     for k, words in enumerate((TRIPS, questions)):
         assert said not in well(*words, "--out", tmp_path / str(k))

@@ -156,7 +156,7 @@ def test_text_is_no_attribute_and_noted():
     network = rv.RoadNetwork.from_frame(frame.drop(columns="lit"))
     assert network.attributes == ("time", "constant", "u_turn")
     assert network.notes == (
-        "columns 'name', 'shape' hold other things than numbers, so that no attribute of the links comes from there.",
+        "columns 'name', 'shape' hold values that are not numbers: not used as attributes of the links.",
     )
     assert repr(network) == "RoadNetwork(6 links, 7 turns, 1 dead end; time, constant, u_turn; not used: name, shape)"
     chosen = rv.RoadNetwork.from_frame(frame, attributes=["time"])
@@ -166,8 +166,8 @@ def test_text_is_no_attribute_and_noted():
 def test_a_column_of_numbers_with_a_text_in_it_says_which():
     frame = links().assign(time=pd.Series(["1", "2", None, "n/a", "5", "6"]))
     with raises(
-        "`columns`: expected one of constant, u_turn; got 'time'. It is no attribute: column 'time' of the links holds "
-        "'n/a' in row 3."
+        "`columns`: expected one of constant, u_turn; got 'time'. It is not an attribute: column 'time' of the links "
+        "holds 'n/a' in row 3."
     ):
         rv.RoadNetwork.from_frame(frame).reward(["time"])
     with pytest.raises(InvalidInput, match=r"column 'time' of the links holds '1' in row 0\.$"):  # text, all the same
@@ -262,7 +262,7 @@ def test_by_default_all_attributes_count_but_flags_that_no_turn_has():
     assert rv.RoadNetwork.from_frame(one_way).reward().names == ("time", "constant")
     with raises("`columns`: expected one of time, length, constant, u_turn, left_turn; got 'tine'. Did you mean time?"):
         town().reward(["tine"])
-    with raises("`columns`: expected every attribute once; got 'time' twice."):
+    with raises("`columns`: expected each attribute once; got 'time' twice."):
         town().reward(["time", "time"])
     with pytest.raises(InvalidInput, match="columns"):
         town().features([])
@@ -305,7 +305,7 @@ def turns(*rows: tuple, **more) -> pd.DataFrame:
 def test_links_have_ids_of_their_own():
     with raises(
         "`links`: expected one row per link; got link 'ab' in rows 0 and 6 (first at row 6). Keep one of them; "
-        "parallel links between the same nodes have ids of their own."
+        "parallel links between the same nodes need distinct ids."
     ):
         rv.RoadNetwork.from_frame(pd.concat([links(), links()[:1]]))
 
@@ -331,14 +331,14 @@ def test_missing_and_infinite_attributes_are_named_by_link_and_column():
 
 def test_turns_join_two_links_that_are_known_and_meet():
     with raises(
-        "`turns`: expected links that the table of links holds; got a turn with link 'cdd' (first at row 1). "
+        "`turns`: expected links that are in the table of links; got a turn with link 'cdd' (first at row 1). "
         "Did you mean cd?"
     ):
         town(turns=turns(("ab", "bc"), ("bc", "cdd")))
     with raises(
         "`turns`: expected turns between links that meet; got the turn from link 'bc' to link 'da', where the first "
         "ends at node 'C' and the second starts at node 'D' (first at row 1; 1 such turn). "
-        "Are from and to exchanged?"
+        "Are from and to swapped?"
     ):
         town(turns=turns(("ab", "bc"), ("bc", "da")))
     with raises(
@@ -347,14 +347,14 @@ def test_turns_join_two_links_that_are_known_and_meet():
     ):
         town(turns=turns(("ab", "bc"), ("bc", "cd"), ("ab", "bc")))
     with raises(
-        "`turns`: expected turns from a link to another; got the turn from link 'ab' to link 'ab' (first at row 0). "
-        "Drop it; a road that may be driven round and round is two links."
+        "`turns`: expected turns between different links; got the turn from link 'ab' to link 'ab' (first at row 0). "
+        "Drop it; model a road that loops back onto itself as two links."
     ):
         rv.RoadNetwork.from_turns(turns(("ab", "ab")))
 
 
 def test_links_that_never_meet_are_no_network():
-    with raises("no link leads to another: there is no turn. Check the columns of nodes, or the turns."):
+    with raises("no link leads to another: there is no turn. Check the node columns, or the turns."):
         rv.RoadNetwork.from_frame(pd.DataFrame({"link": ["a", "b"], "from": [1, 3], "to": [2, 4]}))
 
 

@@ -100,12 +100,12 @@ def test_a_fit_tells_that_inputs_were_standardised_and_what_its_penalty_is():
     n = fit.demonstrations.n_decisions
     assert fit.options["l2"] == pytest.approx(min(4.0 / n, 0.01))
     assert any(note.startswith("inputs standardised") for note in fit.status.notes)
-    assert any("the penalty is the network's own" in note for note in fit.status.notes)
+    assert any("the penalty is the network's default" in note for note in fit.status.notes)
     assert "Penalty l2" in str(fit.summary())
     for l2 in (0.0, 1e-3):
         told = fitted(LINE, max_iter=3, l2=l2)
         assert told.options["l2"] == l2
-        assert not any("the network's own" in note for note in told.status.notes)
+        assert not any("the network's default" in note for note in told.status.notes)
 
 
 def test_other_rewards_have_no_penalty_unless_one_is_set():

@@ -222,7 +222,7 @@ def test_missing_values_of_nullable_columns_and_dates_are_found():
 def test_negative_and_real_numbers_are_no_states():
     with pytest.raises(InvalidDemonstrations, match=r"-1 \(first at row 2\)"):
         read(frame(x=[0, 1, -1, 0, 2, 3, 1]))
-    with pytest.raises(InvalidDemonstrations, match="bins, or labels"):
+    with pytest.raises(InvalidDemonstrations, match=r"bins \(rv.discretize\), or labels"):
         read(frame(x=np.linspace(0, 1, 7)))
 
 

@@ -60,8 +60,8 @@ NOT_HERE = "`kind`: expected one of {kinds}, host on this machine; got "
     ("arguments", "message"),
     [
         (("abacus",), NOT_HERE + "'abacus'."),
-        (("CPU",), NOT_HERE + "'CPU'. It is written \"cpu\"."),
-        (("cuda:0",), NOT_HERE + "'cuda:0'. A graphics card is called \"gpu\"."),
+        (("CPU",), NOT_HERE + "'CPU'. Did you mean \"cpu\"?"),
+        (("cuda:0",), NOT_HERE + "'cuda:0'. For a graphics card, use \"gpu\"."),
         (("host", "float32"), "`dtype` requires a device: it has no effect on the host."),
         (("cpu", "float16"), "`dtype`: expected one of float64, float32; got 'float16'. Did you mean float64?"),
         (("cpu", "float64", 0), "`devices`: expected a whole number, 1 to {n} (cpu); got 0. {split}"),

@@ -303,7 +303,7 @@ def test_ordered_states_are_joined_and_a_single_action_names_its_axis(ax):
     plot_states(ax, np.zeros(200), np.full((200, 1), 0.1), actions=("replace",), ordered=True)
     beside = ax.figure.axes[1]
     assert beside.lines[0].get_linestyle() == "-"
-    assert beside.get_ylabel() == "probability to replace"
+    assert beside.get_ylabel() == "probability of replace"
     assert beside.get_legend() is None
     assert beside.get_ylim()[1] == pytest.approx(0.108)
 
@@ -436,7 +436,7 @@ def test_the_bus_shows_how_likely_an_engine_is_replaced():
     world = rust_bus(bins=20, discount=0.95)
     hazard = world.plot().axes[1]
     np.testing.assert_array_equal(hazard.lines[0].get_ydata(), world.expert[:, 1])
-    assert hazard.get_ylabel() == "probability to replace"
+    assert hazard.get_ylabel() == "probability of replace"
 
 
 def test_the_car_marks_the_goal_and_leaves_it_blank():

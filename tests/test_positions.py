@@ -177,7 +177,7 @@ def by_step(step: Any, mdp: rv.MDP, demos: rv.Demonstrations) -> rv.Fit:
 
 @pytest.mark.parametrize("door", DOORS)
 def test_positions_are_refused_at_every_door_where_the_order_was_derived(door):
-    with pytest.raises(InvalidInput, match=r"sorted from .* not declared; .*0 = (mid|buy).*Declare the order of the"):
+    with pytest.raises(InvalidInput, match=r"sorted from .* not declared: .*0 = (mid|buy).*Declare the order of the"):
         DOORS[door](derived_model(), derived())
 
 
@@ -238,9 +238,9 @@ def _in_user_order(mdp: rv.MDP) -> np.ndarray:
 
 def test_rows_that_are_missing_unknown_or_twice_are_named():
     for wrong, message in (
-        (FRAME.drop(index="mid"), "a number for every state; got nothing for 1 of 3 .*'mid'"),
+        (FRAME.drop(index="mid"), "a number for every state; got none for 1 of 3 .*'mid'"),
         (FRAME.rename(index={"mid": "mdi"}), "got 'mdi'.*Did you mean mid"),
-        (FRAME.loc[["new", "mid", "mid"]], "every state once; got 'mid' twice"),
+        (FRAME.loc[["new", "mid", "mid"]], "each state once; got 'mid' twice"),
         (FRAME.drop(columns="use"), "a number for every action; got nothing"),
     ):
         with pytest.raises(InvalidInput, match=message):
@@ -391,7 +391,7 @@ def test_models_are_compared_by_what_they_say(tmp_path):
 
 def test_positions_beside_two_orders_and_states_that_are_others_are_refused():
     fit, other = rv.NFXP(rv.LinearReward(FEATURES)).fit(named(), derived()), shuffled([2, 0, 1], [0, 1, 2])
-    orders = r"different orders \(new, mid, old and old, new, mid\); got positions"
+    orders = r"different orders \(new, mid, old and old, new, mid\)"
     for given in ({"reward": FEATURES @ THETA}, {"initial": START}, {"reward": rv.LinearReward(FEATURES)}):
         with pytest.raises(InvalidInput, match=orders):
             fit.counterfactual(mdp=other, bands=None, **given)  # pyright: ignore[reportArgumentType]
@@ -399,11 +399,13 @@ def test_positions_beside_two_orders_and_states_that_are_others_are_refused():
     here = fit.counterfactual(reward=FRAME, initial={"new": 1.0}, bands=None)
     assert good.after.welfare == pytest.approx(here.after.welfare)
     renamed = rv.MDP(MOVES, 0.8, state_labels=["a", "b", "c"], action_labels=ACTIONS)
-    with pytest.raises(InvalidInput, match=r"the states of the fit's model \(new, mid, old\); got others.*come along"):
+    with pytest.raises(
+        InvalidInput, match=r"the states of the fit's model \(new, mid, old\); got others.*Pass reward="
+    ):
         fit.counterfactual(mdp=renamed)
     apart = fit.counterfactual(mdp=renamed, reward=rv.LinearReward(FEATURES), bands=None)
     assert np.isnan(apart.change.policy).all()  # states that have nothing to do with each other
-    assert apart.after.begins == "uniform over the states that are not terminal"
+    assert apart.after.begins == "uniform over the non-terminal states"
 
 
 # -- permuting whatever is labelled -----------------------------------------------------------------------------------

@@ -309,7 +309,7 @@ def test_one_fractional_time_is_told(tmp_path, keep):
     path = csv(tmp_path, rows("1,0,0,0", "1,1.5,1,0", "1,7,0,0"))
     demos = rv.Demonstrations.from_frame(path, id="i", time="t", state="s", action="a", keep_steps=keep)
     (note,) = [note for note in demos.notes if "gaps" in note]
-    assert "not looked for: 1 time is not a whole number, of 3 (first 1.5, row 1)" in note
+    assert "not checked: 1 time is not a whole number, of 3 (first 1.5, row 1)" in note
 
 
 def test_columns_of_one_name_are_refused_by_every_route(tmp_path):

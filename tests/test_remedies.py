@@ -233,7 +233,7 @@ def led_to(**more: Any) -> Any:
 LIBRARY: dict[str, tuple[Any, str, Any]] = {
     "a goal that states= does not list": (
         lambda: heading(states=["place0", "place1", "place2", "place3"]),
-        r"A goal is a state, even if nobody decides there: list it in states=",
+        r"A goal is a state, even if no decision is made there: list it in states=",
         lambda: heading(states=["place0", "place1", "place2", "place3", "place4"]),
     ),
     "a label with a slip": (
@@ -315,7 +315,7 @@ def test_a_goal_is_not_only_taken_for_its_neighbour():
     """One in which nobody decides looks like the places beside it: what to do if it is no slip is said, too."""
     demos = heading()
     few = rv.MDP(np.full((4, 2, 4), 0.25), state_labels=[f"place{k}" for k in range(4)], action_labels=["on", "back"])
-    with pytest.raises(RevealedError, match="A goal is a state of the model, even if nobody decides there"):
+    with pytest.raises(RevealedError, match="A goal is a state of the model, even if no decision is made there"):
         rv.CCP(rv.TabularReward(4), l2=0.1).fit(few, demos)
     own = rv.estimate_transitions(demos, unseen="infeasible", smoothing=1.0)
     assert "place4" in (rv.MDP(own).state_labels or ())

@@ -137,7 +137,7 @@ def test_bad_trips_may_be_left_out():
 
 def test_columns_that_are_not_used_are_told():
     links().assign(name="x").to_csv("links.csv", index=False)
-    note = "column 'name' holds other things than numbers, so that no attribute of the links comes from there."
+    note = "column 'name' holds values that are not numbers: not used as attributes of the links."
     assert recipe().demonstrations.notes == (note,)
     assert note in recipe(columns=COLUMNS, l2=0.1).fit().status.notes
 

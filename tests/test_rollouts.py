@@ -94,7 +94,7 @@ def test_length_and_time_limits_cut_off():
 
 def test_an_episode_that_nothing_ends_asks_for_a_length(monkeypatch):
     monkeypatch.setattr("revealed.environments.rollouts.MOST_STEPS", 50)
-    with pytest.raises(rv.errors.InvalidInput, match=r"at most 50 steps; got one that goes on. Pass length="):
+    with pytest.raises(rv.errors.InvalidInput, match=r"at most 50 steps; got a longer one. Pass length="):
         rollout(Walk(), lambda obs: 0, 1)
 
 
@@ -154,7 +154,7 @@ def test_predict_drives_an_environment_in_a_loop():
     [
         ({"policy": 3}, "`policy`: expected an \\(S, A\\) array, a fit"),
         ({"policy": RIGHT[:2]}, r"states in 0…1; got 2 \(first at time 2\)"),
-        ({"policy": np.zeros((5, 2))}, "probabilities in every state that is met"),
+        ({"policy": np.zeros((5, 2))}, "probabilities in every state visited"),
         ({"policy": -RIGHT}, "finite probabilities >= 0"),
         ({"n": 0}, "`n`"),
         ({"length": 0}, "`length`"),

@@ -41,7 +41,7 @@ def test_the_rule(fit):
     np.testing.assert_allclose(seen.weights, demos.starts / demos.starts.sum(), rtol=1e-15)
     for nobody in (None, rv.Demonstrations.from_counts(demos.counts)):
         even = starts_of(MDP, None, nobody)
-        assert even.words == "uniform over the states that are not terminal"
+        assert even.words == "uniform over the non-terminal states"
         np.testing.assert_array_equal(even.weights, ~MDP.terminal / 5.0)
 
 
@@ -90,7 +90,7 @@ def test_starts_are_matched_by_label(fit):
     np.testing.assert_allclose(scores.initial, (fit.demonstrations.starts / fit.demonstrations.starts.sum())[order])
     fewer = rv.MDP(T[:4, :, :4] / T[:4, :, :4].sum(axis=2, keepdims=True), 0.9, state_labels=LABELS[1:5])
     elsewhere = starts_of(fewer, None, fit.demonstrations, here.mdp)
-    assert elsewhere.words == "uniform over the states that are not terminal"  # some began where nobody can begin here
+    assert elsewhere.words == "uniform over the non-terminal states"  # some began where nobody can begin here
 
 
 def test_worlds_are_judged_from_where_they_start():

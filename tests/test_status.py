@@ -37,12 +37,12 @@ def test_a_fit_in_which_nobody_had_a_choice_says_so(method, reward, l2):
     mdp = rv.MDP(T, 0.9, feasible=np.array([[True, False], [True, False], [True, True]]))
     blind = rv.Demonstrations.from_trajectories([([0, 1], [0, 0])] * 5, 3, 2)
     status = method(reward, l2=l2).fit(mdp, blind).status
-    assert status.notes[0].startswith(
-        "nobody had a choice: every state in which decisions count offers a single action"
-    )
+    assert status.notes[0].startswith("there was nothing to choose: every state with decisions offers a single action")
     assert status.code == ("unidentified" if l2 == 0.0 and reward.n_params == 1 else "converged")
     seeing = rv.Demonstrations.from_trajectories([([0, 1, 2], [0, 0, 1]), ([2], [0])], 3, 2)
-    assert not any("nobody had a choice" in note for note in method(reward, l2=l2).fit(mdp, seeing).status.notes)
+    assert not any(
+        "there was nothing to choose" in note for note in method(reward, l2=l2).fit(mdp, seeing).status.notes
+    )
 
 
 def test_npl_that_settles_slowly_is_not_called_circling():
@@ -193,7 +193,7 @@ def test_a_number_of_updates_that_was_asked_for_is_an_estimator():
         assert fit.updates == k
         assert np.isfinite(fit.bse).all()
         if not fit.settled:
-            assert f"{k}-step NPL, as asked" in fit.status.message
+            assert f"{k}-step NPL, as requested" in fit.status.message
     ccp = rv.CCP(bus.reward).fit(bus.mdp, bus.demonstrations)
     one = rv.NPL(bus.reward, updates=1).fit(bus.mdp, bus.demonstrations)
     np.testing.assert_allclose(one.theta, ccp.theta, rtol=1e-9)

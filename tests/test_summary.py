@@ -145,7 +145,7 @@ def test_what_moves_do_not_tell_apart_has_no_error_and_a_reason():
     fit = MadeUp(errors=("opg", True), moves=MOVES)
     fit.psi_errs[1] = np.nan
     assert row(str(fit.summary()), "p1") == ["0.5953", "–", "–", "–", "–", "–"]
-    assert "the moves seen do not tell it from others" in words(fit)
+    assert "the observed moves do not identify it" in words(fit)
     fit.at_maximum = False
     assert "the moves seen" not in words(fit)
 
@@ -204,7 +204,7 @@ def test_what_has_no_error_is_a_dash_with_its_reason(code, why):
 
 def test_a_search_that_was_stopped_gives_no_errors_and_says_so():
     text = words(MadeUp(errs=(np.nan, np.nan), code="iteration_limit", at_maximum=False))
-    assert "–: no standard error, since the search did not come to its end." in text
+    assert "–: no standard error, since the search did not finish." in text
     assert "not that of a maximum" not in text
 
 
@@ -229,7 +229,7 @@ def test_the_bootstrap_of_a_first_step_measures_spread_alone():
     text = words(MadeUp(method="CCP", errors=("bootstrap", False), failures={"separated": 30}))
     assert "measures spread, not the bias" in text
     assert "asymptotically valid" not in text
-    assert "30 failed (separated: 30); so many failures" in text
+    assert "30 failed (separated: 30); with this many failures" in text
 
 
 class Guess:
@@ -248,11 +248,11 @@ FORMS = [
     (rv.first_step.Kernel(), ""),
     (rv.first_step.Kernel(bandwidth=0.3), "a kernel of fixed width that is too wide"),
     (rv.first_step.Kernel(distance=np.ones((90, 90))), "a kernel of fixed width that is too wide"),
-    ("logit", "a logit of a wrong form"),
-    (rv.first_step.Logit(), "a logit of a wrong form"),
-    (rv.first_step.Logit(l2=0.01), "a logit with a penalty, or of a wrong form,"),
-    (rv.first_step.GoalLogit(l2=0.01), "a logit with a penalty, or of a wrong form,"),
-    (Guess(), "one of a wrong form"),
+    ("logit", "a misspecified logit"),
+    (rv.first_step.Logit(), "a misspecified logit"),
+    (rv.first_step.Logit(l2=0.01), "a penalised or misspecified logit"),
+    (rv.first_step.GoalLogit(l2=0.01), "a penalised or misspecified logit"),
+    (Guess(), "a misspecified one"),
 ]
 
 
@@ -284,30 +284,32 @@ def test_what_shapes_a_first_step_beside_the_data_is_shown(first_step, shown, me
 @pytest.mark.parametrize(("first_step", "what"), FORMS)
 def test_a_first_step_of_one_form_is_valid_only_if_the_form_is_right(first_step, what, kind):
     text = words(MadeUp(method="CCP", first_step=first_step, errors=(kind, False)))
-    assert (f"only if the first step's form is right: {what} leaves a bias that more data do not" in text) is bool(what)
+    assert (
+        f"only if the first step is correctly specified: {what} leaves a bias that more data do not" in text
+    ) is bool(what)
     consistent = "asymptotically valid" if kind == "hessian" else "measures spread, not the bias"
     assert (consistent in text) is not bool(what)
     narrowing = not what and "kernel" in str(first_step).lower()
-    assert ("only if its features tell states apart" in text) is narrowing
+    assert ("only if its features distinguish states" in text) is narrowing
 
 
 def test_the_form_of_a_first_step_matters_where_estimates_hang_on_it():
-    assert "form is right" not in words(MadeUp(method="NPL", settled=True, first_step="logit"))
-    assert "form is right" in words(MadeUp(method="NPL", settled=False, first_step="logit"))
+    assert "correctly specified" not in words(MadeUp(method="NPL", settled=True, first_step="logit"))
+    assert "correctly specified" in words(MadeUp(method="NPL", settled=False, first_step="logit"))
     resampled = {"weighting": "occupancy", "errors": ("bootstrap", False)}
-    assert "form is right" in words(MadeUp(method="NPL", settled=True, first_step="logit", **resampled))
-    assert "form is right" not in words(MadeUp(method="MCE-IRL", **resampled))
+    assert "correctly specified" in words(MadeUp(method="NPL", settled=True, first_step="logit", **resampled))
+    assert "correctly specified" not in words(MadeUp(method="MCE-IRL", **resampled))
 
 
 def test_a_given_first_step_is_taken_as_true():
     text = words(MadeUp(method="CCP", first_step=np.ones((90, 2))))
     assert "First step: given" in text
-    assert "taken as true" in text
+    assert "as known" in text
     assert "re-estimates" not in text
 
 
 def test_a_penalty_is_told_of():
-    assert "do not cover the shrinkage by the penalty (l2 = 0.01)" in words(MadeUp(l2=0.01))
+    assert "ignore the shrinkage by the penalty (l2 = 0.01)" in words(MadeUp(l2=0.01))
     assert "Penalty l2: 0.01" in words(MadeUp(l2=0.01))
     assert "shrinkage" not in words(MadeUp())
 
@@ -323,7 +325,7 @@ def test_status_notes_and_weak_directions_stand_below_the_table():
 
 def test_of_a_network_one_sentence_tells_what_choices_tell():
     text = words(MadeUp(linear=False, rank=1, weak="features `w0` and `w1` move together"))
-    assert "Choices tell 1 of 2 parameters apart." in text
+    assert "Choices identify 1 of 2 parameters." in text
     assert "Weak identification" not in text
     assert "condition index 120" in words(MadeUp(linear=False, weak="features `w0` and `w1` nearly move together"))
     assert "apart" not in words(MadeUp(linear=False))
@@ -447,7 +449,7 @@ def test_occupancy_weighting_prints_without_errors_until_it_is_resampled(walk):
     resampled = fit.with_errors("bootstrap", reps=8, jobs=1)
     assert len(row(str(resampled.summary()), "fuel")) == 6
     assert "Covariance type: bootstrap (8 replications)" in words(resampled)
-    assert "θ and the first step estimated again" in words(resampled)
+    assert "θ and the first step re-estimated" in words(resampled)
 
 
 @pytest.mark.parametrize("kind", ["hessian", "opg", "robust", "cluster"])
@@ -492,7 +494,7 @@ def test_a_search_cut_short_has_no_errors(walk):
     mdp, features, demos = walk
     fit = rv.NFXP(rv.LinearReward(features, names=["fuel", "wear"]), max_iter=1).fit(mdp, demos)
     assert row(str(fit.summary()), "fuel")[1:] == ["–"] * 5
-    assert "since the search did not come to its end" in words(fit)
+    assert "since the search did not finish" in words(fit)
 
 
 def test_plain_counts_have_no_agents(walk):
@@ -512,8 +514,8 @@ def test_a_logit_on_the_rewards_features_does_not_come_to_the_truth():
     right, wrong = (rv.CCP(reward, first_step=step).fit(mdp, population) for step in ("frequency", "logit"))
     np.testing.assert_allclose(right.theta, truth, atol=1e-6)
     assert (np.abs(wrong.theta - truth) > 100 * wrong.bse).any()
-    assert "form is right" in words(wrong)
-    assert "form is right" not in words(right)
+    assert "correctly specified" in words(wrong)
+    assert "correctly specified" not in words(right)
 
 
 def test_discounted_visits_are_told_of(walk):
@@ -544,7 +546,7 @@ def test_a_fit_of_trips_tells_how_many_go_to_how_many_goals():
     assert "First step: kernel (goal by goal)" in words(
         rv.CCP(made.reward, first_step="kernel").fit(made.mdp, made.demos)
     )
-    assert "a logit of a wrong form leaves a bias" in text
+    assert "a misspecified logit leaves a bias" in text
     assert repr(fit).startswith("<GoalFit CCP: 3 parameters, llf ")
     assert f"{fit.n_decisions} decisions toward 5 goals, converged" in repr(fit)
     assert "Trips" not in words(MadeUp())

@@ -182,7 +182,7 @@ def test_pairs_that_were_not_seen():
         (np.full((BINS, 2, 3), BINS), "states 0"),
         (np.full((BINS, 2, 3), 0.5), "states 0"),
         ("nonsense", "landing"),
-        (np.zeros((BINS, 2, 3)), "an outcome for every move"),
+        (np.zeros((BINS, 2, 3)), "an outcome for every observed move"),
         (np.zeros((BINS, 3, 3)), "2 actions"),
     ],
 )
@@ -294,7 +294,7 @@ def test_smoothing_is_no_remedy_for_a_state_that_was_never_left(unseen, smoothin
     with pytest.raises(InvalidInput) as found:
         rv.MDP(rv.estimate_transitions(lives(), unseen=unseen, smoothing=smoothing))
     told = str(found.value)
-    assert "(first at state 30, action 'rest'). Nobody was seen to leave state 30, so that smoothing cannot" in told
+    assert "(first at state 30, action 'rest'). No agent was seen to leave state 30, so smoothing cannot" in told
     assert "smoothing=1.0" not in told
     for remedy in ('unseen="stay"', "next_state=", "coordinates="):
         assert remedy in told
@@ -326,10 +326,10 @@ def test_a_kernel_fills_a_state_that_was_never_left():
     [
         ({}, "they need a rule (unseen=) or must not be feasible"),
         ({"unseen": "stay"}, "they stay where they are"),
-        ({"unseen": "infeasible"}, "they are not offered, and 1 state that has no other is terminal"),
+        ({"unseen": "infeasible"}, "they are not offered, and 1 state without another action is terminal"),
         (
             {"unseen": "stay", "smoothing": 2.0},
-            "1 take the frequencies of next states of their state under any action, 2 stay where they are",
+            "1 take the next-state frequencies of their state over all actions, 2 stay where they are",
         ),
         ({"coordinates": [0.0, 1.0, 9.0], "bandwidth": 1.0}, NEARBY := "they take what the same action did nearby"),
     ],
@@ -341,7 +341,7 @@ def test_notes_count_what_was_never_seen_and_tell_the_rule(options, rule):
     assert notes[0] == f"{told}{rule}{far}."
     known = {"smoothing": "smoothed transitions (α = 2)", "coordinates": "kernel estimates of transitions"}
     about = [
-        f"standard errors take {known[k]} as known; a bootstrap over agents estimates them anew."
+        f"standard errors take {known[k]} as known; a bootstrap over agents re-estimates them."
         for k in known
         if k in options
     ]
@@ -660,4 +660,4 @@ def test_bands_say_where_transitions_are_not_drawn_with_the_agents():
     reward = rv.LinearReward(np.tile([[0.0], [1.0]], (BINS, 1, 1)), names=["replace"])
     fit = rv.NFXP(reward).fit(rv.MDP(estimated, discount=0.9), demos)
     found = fit.counterfactual(params={"replace": 0.0}, bands="bootstrap", reps=4, jobs=1, progress=False)
-    assert found.notes == ("bands take the transitions as known: they do not come from the agents that were drawn.",)
+    assert found.notes == ("bands take the transitions as known: they were not estimated from the resampled agents.",)

@@ -143,9 +143,9 @@ def test_every_frame_and_file_says_the_same(form, tmp_path):
     [
         (
             {"p": [1.0, 0.7, 1.0, 0.25]},
-            "`probability`: expected probabilities of every state and action that sum to one within 1e-8; got 0.95 for "
-            "state 'a', action 'go' (first at row 1; 1 such pair). Add the rows that are missing, or drop the pair, "
-            "which then is not feasible.",
+            "`probability`: expected probabilities that sum to one within 1e-8 for every state and action; got 0.95 "
+            "for state 'a', action 'go' (first at row 1; 1 such pair). Add the missing rows, or drop the pair, which "
+            "is then infeasible.",
         ),
         (
             {"p": [1.0, 0.75, 1.00001, 0.25]},
@@ -166,12 +166,12 @@ def test_every_frame_and_file_says_the_same(form, tmp_path):
         ),
         (
             {"s": [-1, 0, 1, 0], "t": [1, 1, 1, 0]},
-            "`state`: expected indices from 0 to 100000000; got -1 (first at row 0). Numbers that are names go in with "
-            "their list: states=.",
+            "`state`: expected indices from 0 to 100000000; got -1 (first at row 0). If numbers are names, pass their "
+            "list: states=.",
         ),
         (
             {"s": [0.5, 0.0, 0.5, 0.0]},
-            "`state`: expected whole numbers or text; got dtype float64. Make states of them first: bins, or labels.",
+            "`state`: expected whole numbers or text; got dtype float64. Turn them into states first: bins, or labels.",
         ),
     ],
 )
@@ -200,12 +200,12 @@ def test_of_rows_that_stand_twice_the_first_that_repeats_is_named():
         ({"next_state": ["t", "p"]}, InvalidInput, "`next_state`: expected as many columns as `state` has"),
         ({"state": []}, InvalidInput, "columns"),
         ({"states": ["a", "b"]}, InvalidTransitions, r"`next_state`: expected one of a, b; got 'c' \(first at row 0\)"),
-        ({"states": ["a", "a", "c"]}, InvalidInput, "`states`: expected labels that differ"),
-        ({"actions": "go"}, InvalidInput, "`actions`: expected labels that differ"),
+        ({"states": ["a", "a", "c"]}, InvalidInput, "`states`: expected distinct labels"),
+        ({"actions": "go"}, InvalidInput, "`actions`: expected distinct labels"),
         ({"terminal": ["d"]}, InvalidMask, "`terminal`: expected one of a, b, c; got 'd'"),
         ({"terminal": [True]}, InvalidMask, "3 bools, or labels of states; got 1 bools"),
         ({"terminal": 7}, InvalidMask, "`terminal`: expected labels of states"),
-        ({"terminal": ["a", "b"]}, InvalidMask, "at least one state that is not terminal"),
+        ({"terminal": ["a", "b"]}, InvalidMask, "at least one non-terminal state"),
         ({"discount": 2.0}, InvalidInput, "discount"),
     ],
 )
@@ -215,7 +215,7 @@ def test_arguments_that_do_not_fit_are_refused(options, error, message):
 
 
 def test_columns_of_one_name_cannot_be_written():
-    with pytest.raises(InvalidInput, match="columns of different names"):
+    with pytest.raises(InvalidInput, match="distinct column names"):
         read().to_frame(state="next_state")
     with pytest.raises(InvalidInput, match=r"one name per part of a label \(1\)"):
         read().to_frame(state=["x", "y"])

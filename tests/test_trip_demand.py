@@ -116,7 +116,7 @@ def test_demand_that_is_none_is_refused(network, demand, message):
 
 def test_demand_of_another_network_is_refused(network):
     foreign = Demand(("a", "b"), 2, np.array([0]), np.array([1]), np.array([1.0]))
-    message = r"`demand`: expected trips between links of the network; got trips between others"
+    message = r"`demand`: expected trips between links of the network; got trips between other states"
     with pytest.raises(InvalidInput, match=message):
         as_demand(network, foreign)
 
@@ -125,10 +125,10 @@ def test_demonstrations_without_goals_are_no_trips(network):
     mdp = network.mdp
     plain = rv.Demonstrations.from_trajectories([([0, 1], [0])], mdp.n_states, mdp.n_actions)
     with pytest.raises(
-        InvalidDemonstrations, match=r"`trips`: expected demonstrations with goals; got none\. Read them by"
+        InvalidDemonstrations, match=r"`trips`: expected demonstrations with goals; got none\. Read them with"
     ):
         rv.demand_of(plain, network)
-    with pytest.raises(InvalidDemonstrations, match=r"got DataFrame\. A table goes through network\.trips\(table\)"):
+    with pytest.raises(InvalidDemonstrations, match=r"got DataFrame\. Convert a table with network\.trips\(table\)"):
         model(network).log_likelihood(pd.DataFrame())  # pyright: ignore[reportArgumentType]
 
 

@@ -122,7 +122,7 @@ def test_trips_that_would_hardly_ever_arrive_need_a_longest():
     with pytest.raises(InvalidInput) as caught:
         simulate_trips(mdp, reward, [0, 0], [2, 2], seed=0)
     assert str(caught.value) == (
-        "`longest` is required where trips take so long: 2e+08 decisions are expected on the way to goal 2. Trips that "
+        "`longest` is required, because trips are long: 2e+08 decisions are expected on the way to goal 2. Trips that "
         "have not arrived by then are cut off; or make rewards more negative."
     )
     cut = simulate_trips(mdp, reward, [0, 0], [2, 2], seed=0, longest=50)

@@ -142,12 +142,12 @@ def test_what_follows_what_must_be_told():
     table = trip_table(("T1", "ab bc cd"))
     with raises(
         "`trips`: expected one row per trip and sequence; got trip 'T1' with sequence 2 in rows 1 and 2 (first at row "
-        '2; 1 such row). Tell which comes first, or leave such trips out: bad="drop".'
+        '2; 1 such row). Say which comes first, or leave such trips out: bad="drop".'
     ):
         town().trips(table.assign(sequence=[1, 2, 2]))
     with raises(
-        "`sequence`: expected numbers, or dates such as 2024-07-31, all written alike; got '1' (first at row 0). Other "
-        "text has an order of its own, letter by letter: 't10' before 't2', April before March."
+        "`sequence`: expected numbers, or dates such as 2024-07-31, all in the same format; got '1' (first at row 0). "
+        "Other text would be sorted alphabetically: 't10' before 't2', April before March."
     ):
         town().trips(table.assign(sequence=["1", "2", "3"]))
 

@@ -102,8 +102,8 @@ def test_what_a_road_network_refuses_is_not_offered():
     assert "start=" not in typed
     assert "--start" not in typed
     assert typed.endswith(
-        "add a feature that is a cost of every move, such as the constant of a road network (--columns …,constant); "
-        "without a road network a --discount below 1 does, too."
+        "add a feature that makes every move costly, such as the constant of a road network (--columns …,constant); "
+        "without a road network, a --discount below 1 works, too."
     )
 
 

@@ -1,6 +1,6 @@
 """Groups of agents with correlated decisions (villages, depots): what clustered errors and bootstraps count as one.
 
-Agents are the finest units that are told apart: a column that changes within an agent cannot be clustered by.
+Agents are the finest units: one cannot cluster by a column that changes within an agent.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def group_agents(demos: Any, by: Any) -> AgentGroups:
     code = np.array([place.setdefault(spell(value), len(place)) for value in values], dtype=np.intp)
     labels = tuple(values[int(k)] for k in np.unique(code, return_index=True)[1])
     if len(labels) < 2:
-        raise InvalidOption("by", "two groups of agents or more", f"{len(labels)} ({listed(labels)})")
+        raise InvalidOption("by", "at least two groups of agents", f"{len(labels)} ({listed(labels)})")
     return AgentGroups(name, code, labels)
 
 
@@ -82,7 +82,7 @@ def _kept(demos: Any, name: str) -> Sequence[Any]:
     known = demos.columns
     if name not in known:
         expected = f"a column that was kept ({listed(list(known))})" if known else "a column that was kept"
-        got = repr(name) if known else f"{name!r}, and none was"
+        got = repr(name) if known else f"{name!r} (no column was kept)"
         raise InvalidOption("by", expected, got, remedy=near(name, list(known)) or _KEEP)
     return known[name]
 
@@ -100,10 +100,10 @@ def _present(value: Any, one: Any) -> Any:
     """A group that can be told from others."""
     group = plain(value)
     if not isinstance(group, Hashable) or is_missing(group):
-        raise InvalidOption("by", "groups that are text or numbers, none missing", repr(group)[:40], f"id {one!r}")
+        raise InvalidOption(
+            "by", "groups that are text or numbers, without missing values", repr(group)[:40], f"id {one!r}"
+        )
     return group
 
 
-_KEEP = either(
-    "Columns are read along with keep=[...] of from_frame or network.trips.", "Name a column of PANEL by --cluster."
-)
+_KEEP = either("Keep columns with keep=[...] in from_frame or network.trips.", "Name a column of PANEL with --cluster.")

@@ -35,7 +35,7 @@ EPOCH = (1980, 1, 1, 0, 0, 0)  # the first moment that a zip can tell: no clock 
 MOST_RATIO = 100  # by which a file may grow when it is read: none of a few bytes can fill the memory
 ROOM = 1 << 24  # bytes up to which it does not matter by how much
 LEVEL = 1  # of compression: several times faster than the usual 6, and hardly larger
-SAVE_ANEW = "Copy it again, or save the fit anew."
+SAVE_ANEW = "Copy it again, or save the fit again."
 KINDS = "biufcMmSU"  # of NumPy's types: no objects, which would be pickled, and no records
 
 # the last record of a zip, without a comment; of large files the two records before it, whose numbers are wider (zip64)
@@ -104,7 +104,7 @@ def read_archive(path: Path) -> tuple[dict[str, Any], Arrays]:
         for name, expected in sums.items():
             content = _read(archive, name, path)
             if hashlib.sha256(content).hexdigest() != expected:
-                raise damaged(path, f"{name} has another checksum than when it was saved")
+                raise damaged(path, f"the checksum of {name} does not match")
             if name == DOCUMENT:
                 document = _parse(content, name, path)
             else:
@@ -115,12 +115,12 @@ def read_archive(path: Path) -> tuple[dict[str, Any], Arrays]:
 
 
 def unreadable(path: Path, why: str, remedy: str | None = SAVE_ANEW) -> UnreadableFit:
-    expected = either("a fit that fit.save() wrote", "the folder or the fit.zip of revealed fit")
+    expected = either("a file written by fit.save()", "the folder or the fit.zip written by revealed fit")
     return UnreadableFit("path", expected, f"{path}, {why}", remedy=remedy)
 
 
 def damaged(path: Path, why: object) -> UnreadableFit:
-    return unreadable(path, f"which is cut off or damaged: {why or 'it cannot be read'}")
+    return unreadable(path, f"which is truncated or damaged: {why or 'it cannot be read'}")
 
 
 def _open(path: Path) -> zipfile.ZipFile:
@@ -128,7 +128,7 @@ def _open(path: Path) -> zipfile.ZipFile:
         with path.open("rb") as file:
             is_zip = file.read(4) == b"PK\x03\x04"
         if not is_zip:
-            raise unreadable(path, "which is no zip file", remedy=None)
+            raise unreadable(path, "which is not a zip file", remedy=None)
         return zipfile.ZipFile(path)
     except UnreadableFit:
         raise
@@ -150,14 +150,14 @@ def _require_one_archive(archive: zipfile.ZipFile, path: Path) -> None:
             at = 0
             for info in sorted(archive.infolist(), key=lambda info: info.header_offset):
                 if info.header_offset != at:
-                    raise damaged(path, f"it has other bytes before {info.filename}")
+                    raise damaged(path, f"it has extra bytes before {info.filename}")
                 at += _length(file, at) + info.compress_size
     except UnreadableFit:
         raise
     except DAMAGE as error:
         raise damaged(path, error) from error
     if at != begin or end != size or len(set(archive.namelist())) != len(archive.namelist()):
-        raise damaged(path, "it is not one archive from its first byte to its last")
+        raise damaged(path, "it is not a single archive")
 
 
 def _directory(file: BinaryIO, size: int) -> tuple[int, int]:
@@ -166,7 +166,7 @@ def _directory(file: BinaryIO, size: int) -> tuple[int, int]:
     signature, *_, length, begin, comment = END.unpack(file.read(END.size))
     end = size - END.size
     if signature != b"PK\x05\x06" or comment:
-        raise ValueError("its last record is not where it must be")
+        raise ValueError("its end record is misplaced")
     before = max(0, end - LOCATOR.size - END64.size)
     file.seek(before)
     wide, locator = END64.unpack(file.read(END64.size)), file.read(LOCATOR.size)
@@ -194,10 +194,10 @@ def _require_moderate(archive: zipfile.ZipFile, path: Path) -> None:
 def _read_manifest(archive: zipfile.ZipFile, path: Path) -> dict[str, str]:
     """The checksums of the other members, of a file that is ours and not newer than we are."""
     if MANIFEST not in archive.namelist():
-        raise unreadable(path, "a zip file of something else", remedy=None)
+        raise unreadable(path, "a zip file that is not a saved fit", remedy=None)
     manifest = _parse(_read(archive, MANIFEST, path), MANIFEST, path)
     if manifest.get("format") != FORMAT or not is_count(manifest.get("version")):
-        raise unreadable(path, "a zip file of something else", remedy=None)
+        raise unreadable(path, "a zip file that is not a saved fit", remedy=None)
     if manifest["version"] > VERSION:
         why = f"in format {manifest['version']} of revealed {manifest.get('library')}; this version reads up to "
         raise unreadable(path, f"{why}{VERSION}", remedy="Install a newer revealed: pip install -U revealed.")
@@ -211,7 +211,7 @@ def _read(archive: zipfile.ZipFile, name: str, path: Path) -> bytes:
     try:
         info = archive.getinfo(name)
         if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-            raise damaged(path, f"{name} is compressed in another way than ours")
+            raise damaged(path, f"{name} uses an unsupported compression")
         return archive.read(info)
     except UnreadableFit:
         raise
@@ -242,7 +242,7 @@ def _require_whole(content: bytes) -> None:
     file = io.BytesIO(content)
     version = np.lib.format.read_magic(file)
     if version not in _HEADERS:
-        raise ValueError(f"version {version} of NumPy's format is none of ours")
+        raise ValueError(f"version {version} of NumPy's format is not supported")
     shape, _, dtype = _HEADERS[version](file)
     if dtype.kind not in KINDS or dtype.hasobject:
         raise ValueError(f"it holds {dtype}")

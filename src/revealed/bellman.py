@@ -100,7 +100,7 @@ def solve(mdp: MDP, reward: Any, solver: str = "auto", progress: bool | None = N
 
     `reward` may be a fit: its reward on this model, whatever model it was estimated on (`fit.reward_on(mdp)`). Rewards
     of pairs that the model does not offer may be NaN.
-    `progress=None` shows a bar on a terminal where it takes more than two seconds.
+    `progress=None` shows a progress bar on a terminal if solving takes more than two seconds.
     """
     require_mdp(mdp)
     require_option("solver", solver, SOLVERS)
@@ -181,8 +181,8 @@ class SoftBellman:
         self._reward_size = self._level = 0.0
 
     def solve(self, reward: Floats) -> SoftOptimum:
-        """Raises `ValueDoesNotExist` where γ = 1 and the value is infinite, `SolverFailed` where float64 cannot tell
-        what is chosen; what earlier solves left survives."""
+        """Raises `ValueDoesNotExist` where γ = 1 and the value is infinite, `SolverFailed` where float64 is not precise
+        enough; results of earlier solves stay valid."""
         if self.mdp.device is not None and self.solver == "auto":
             return self._keep(self._on_device(reward))
         if in_layers(self.mdp, self.solver):
@@ -427,7 +427,7 @@ def whole_reward(mdp: MDP, reward: Any, name: str = "reward", largest: float = s
             name,
             f"shape {mdp.feasible.shape}, ({mdp.n_states}, 1) or ({mdp.n_states},)",
             f"shape {array.shape}",
-            remedy="Rewards of a base MDP go through mdp.lift(reward)." if mdp.base is not None else None,
+            remedy="Lift rewards of the base MDP with mdp.lift(reward)." if mdp.base is not None else None,
         )
     bad = ~(np.abs(array) <= largest) & mdp.feasible
     if bad.any():

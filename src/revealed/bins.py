@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 MOST_STATES = 2**31 - 2
 HOW = ("uniform", "quantile")
-COVER = "Give edges that cover it, or cut the values off first."
+COVER = "Give edges that cover it, or clip the values first."
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -37,8 +37,8 @@ class Bins:
     """How continuous columns become states. `rv.discretize` makes one; `from_frame(state=bins)` uses it.
 
     `columns` names the columns; `edges` has one array per column, of one more edge than the column has bins; `how`
-    tells for each column where its edges come from ("uniform", "quantile" or "given"); `notes` tells in sentences what
-    did not come out as it was asked for.
+    tells for each column where its edges come from ("uniform", "quantile" or "given"); `notes` says in sentences where
+    the bins differ from what was requested.
     """
 
     columns: tuple[str, ...]
@@ -57,7 +57,7 @@ class Bins:
         for name, value in (fields | {"notes": _as_texts("notes", notes)}).items():
             object.__setattr__(self, name, value)
         if self.n_states > MOST_STATES:
-            raise InvalidInput("bins", f"at most {MOST_STATES} states", f"{self.n_states}", remedy="Take fewer bins.")
+            raise InvalidInput("bins", f"at most {MOST_STATES} states", f"{self.n_states}", remedy="Use fewer bins.")
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -88,8 +88,8 @@ class Bins:
         return tuple(", ".join(parts) for parts in product(*named))
 
     def code(self, *values: Any) -> Ints:
-        """The state of each row, from one array of raw values per column; a value outside all bins is an error. Of one
-        column the labels of bins will do, too."""
+        """The state of each row, from one array of raw values per column; a value outside all bins is an error. For a
+        single column, labels of bins are accepted as well."""
         if len(values) != len(self.columns):
             expected = f"{len(self.columns)} arrays of numbers, one for each of {', '.join(self.columns)}"
             raise InvalidInput("values", expected, f"{len(values)}")
@@ -98,7 +98,7 @@ class Bins:
             return find(f"column {self.columns[0]!r}", texts, self.labels, "row")
         arrays = [_as_values(name, given) for name, given in zip(self.columns, values, strict=True)]
         if len({array.size for array in arrays}) > 1:
-            raise InvalidInput("values", "arrays of one length", f"lengths {[array.size for array in arrays]}")
+            raise InvalidInput("values", "arrays of equal length", f"lengths {[array.size for array in arrays]}")
         state = np.zeros(arrays[0].size, dtype=np.intp)
         for name, array, edges in zip(self.columns, arrays, self.edges, strict=True):
             _require_inside(name, array, edges)
@@ -130,7 +130,7 @@ class Bins:
         )
 
     def describe(self) -> dict[str, Any]:
-        """All there is to know, in lists and texts that JSON can hold."""
+        """All settings as lists and strings that JSON can hold."""
         return {
             "columns": list(self.columns),
             "edges": [edges.tolist() for edges in self.edges],
@@ -140,12 +140,12 @@ class Bins:
 
     @classmethod
     def from_description(cls, description: Mapping[str, Any]) -> Bins:
-        """The way back from `describe`."""
-        require_instance("description", description, Mapping, "what Bins.describe() gives: a dict")
+        """Bins from what `describe` returned."""
+        require_instance("description", description, Mapping, "a dict from Bins.describe()")
         try:
             return cls(**{name: tuple(description[name]) for name in ("columns", "edges", "how", "notes")})
         except (KeyError, TypeError, IndexError) as error:
-            expected = "what Bins.describe() gives: columns, edges, how, notes"
+            expected = "a dict from Bins.describe(), with columns, edges, how and notes"
             raise InvalidInput("description", expected, repr(description)[:60]) from error
 
     def __eq__(self, other: object) -> bool:
@@ -177,10 +177,10 @@ def discretize(
         memory, and the edges are the same to the last bit.
     column : a column, or several, which make a grid.
     bins : how many, for all columns or for each.
-    how : "uniform" for bins of one width, "quantile" for bins with about as many rows each. Quantiles that coincide
+    how : "uniform" for bins of equal width, "quantile" for bins with about as many rows each. Quantiles that coincide
         are merged: there are fewer bins then, and `notes` says so.
-    edges : given edges, increasing, from the lower end of the first bin to the upper end of the last. For several
-        columns a dict by name; columns that it leaves out are cut by `bins` and `how`.
+    edges : increasing bin edges, from the lower end of the first bin to the upper end of the last. For several columns
+        a dict by name; columns that it leaves out are cut by `bins` and `how`.
     """
     names = _as_columns([column] if isinstance(column, str) else column, "column")
     require_option("how", how, HOW)
@@ -203,7 +203,7 @@ def _uniform(name: str, n: int, numbers: NumericColumn) -> Floats:
     _require_range(name, numbers)
     edges = np.linspace(numbers.lo, numbers.hi, n + 1)
     if not np.isfinite(edges).all() or not (np.diff(edges) > 0).all():
-        between = f"numbers apart enough for {n} bins of one width"
+        between = f"numbers far enough apart for {n} bins of equal width"
         raise InvalidInput(f"column {name!r}", between, f"{numbers.lo!r} to {numbers.hi!r}", remedy=_GIVE_EDGES)
     return edges
 
@@ -221,7 +221,7 @@ _GIVE_EDGES = either("Give edges=.", "Give edges, as in --bins COLUMN=edges:0,5,
 
 def _require_range(name: str, numbers: NumericColumn) -> None:
     if numbers.lo == numbers.hi:
-        remedy = f"A constant tells no states apart: leave it out, or {_EDGES}."
+        remedy = f"A constant cannot distinguish states: leave it out, or {_EDGES}."
         raise InvalidInput(f"column {name!r}", "at least two different values", f"only {numbers.lo:g}", remedy=remedy)
 
 
@@ -247,14 +247,14 @@ def _require_inside(name: str, values: Floats, edges: Floats) -> None:
 def _as_columns(columns: Any, argument: str = "columns") -> tuple[str, ...]:
     listed = [columns] if isinstance(columns, str) else as_list(columns)
     if not listed or not all(isinstance(name, str) for name in listed) or len(set(listed)) < len(listed):
-        raise InvalidInput(argument, "names of columns that differ", repr(columns)[:60])
+        raise InvalidInput(argument, "distinct column names", repr(columns)[:60])
     return tuple(listed)
 
 
 def _as_texts(argument: str, given: Any) -> tuple[str, ...]:
-    listed = require_list(argument, given, "a list of texts")
+    listed = require_list(argument, given, "a list of strings")
     if not all(isinstance(one, str) for one in listed):
-        raise InvalidInput(argument, "a list of texts", repr(given)[:60])
+        raise InvalidInput(argument, "a list of strings", repr(given)[:60])
     return tuple(listed)
 
 

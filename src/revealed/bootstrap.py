@@ -50,8 +50,8 @@ Refit = Callable[[Floats], Replication]  # from a weight per agent (N,) to the e
 class Bootstrap:
     """What the replications gave: `theta` (R, K) and `psi` (R, L) of those that ended well, at `index` (R,) of `asked`.
 
-    `failures` counts the others by reason. A failure is no random loss: often the resampled data have no maximum, so
-    that with many of them the spread of the rest is too small.
+    `failures` counts the others by reason. Failures are not random: often the likelihood of the resampled data has no
+    maximum, so that with many of them the spread of the rest is too small.
     """
 
     names: tuple[str, ...]
@@ -105,9 +105,9 @@ class Bootstrap:
         if self.failures:
             text += f", {self.n_failed} failed (" + ", ".join(f"{k}: {n}" for k, n in self.failures.items()) + ")"
             if self.n_failed > MANY_FAILURES * done:
-                text += "; so many failures make the spread of the others look too small"
+                text += "; with this many failures the spread of the others is likely too small"
         if self.n_used < FEW:
-            text += "; too few for the ends of an interval"
+            text += "; too few for the bounds of an interval"
         text += f"; {self.units} drawn" if self.units else ""
         return text + f"; {self.re_estimated}"
 
@@ -141,7 +141,7 @@ def resample(
     check_options(reps, seed, jobs)
     if n_agents < 2:
         remedy = "Plain counts have no agents: build demonstrations from trajectories or a frame."
-        raise InvalidOption.conflict("bootstrap", f"requires two agents or more, not {n_agents}", remedy=remedy)
+        raise InvalidOption.conflict("bootstrap", f"requires at least two agents, not {n_agents}", remedy=remedy)
     if groups is not None:
         refit, n_agents = _ByGroup(refit, groups), groups.n
     found = dict(done or {})
@@ -222,7 +222,8 @@ def _gather(
     if len(good) < 2:
         why = ", ".join(f"{k}: {n}" for k, n in failures.items())
         remedy = f"More agents or a penalty ({arg('l2', 1e-3)}) may help."
-        raise InvalidOption("bootstrap", "two replications or more that end well", f"{len(good)} ({why})", None, remedy)
+        what = f"a bootstrap requires two successful replications, and {len(good)} of {len(done)} succeeded ({why})"
+        raise InvalidOption.impossible(what, remedy=remedy, argument="bootstrap")
     theta = np.array([done[r].theta for r in good])
     psi = np.array([done[r].psi for r in good])
     return Bootstrap(names, theta, psi, np.array(good), asked, seed, failures, re_estimated, done)

@@ -322,9 +322,7 @@ def goals_missing(mdp: MDP) -> str:
     """What else to say where nothing ends: on a road network each trip ends somewhere else."""
     if mdp.goal is not None:
         return ""
-    return (
-        f" Trips with destinations need {arg('goal')} where they are read, or {either('network.trips', '--network')}."
-    )
+    return f" Trips with destinations need {arg('goal')} when they are read, or {either('network.trips', '--network')}."
 
 
 def _require_ends(mdp: MDP, policy: Floats) -> None:
@@ -334,7 +332,7 @@ def _require_ends(mdp: MDP, policy: Floats) -> None:
         s = int(np.flatnonzero(stuck)[0])
         whatever = "no action leads" if mdp.cannot_end[s] else "this policy never leads"
         raise ValueDoesNotExist(
-            f"at discount 1 every state must be able to end, but from {state_in_words(mdp, s)} {whatever} to a "
+            f"at discount 1 every trajectory must be able to end, but from {state_in_words(mdp, s)} {whatever} to a "
             f"terminal state ({how_many(int(stuck.sum()), 'such state')}). Mark terminal states, use a discount below "
             f"1, {either('unroll a finite horizon', 'give --horizon')}, or, for an estimated policy, "
             f"{arg('first_step', 'smoothed')}.{goals_missing(mdp)}"
@@ -353,8 +351,8 @@ def towards_the_end(mdp: MDP) -> npt.NDArray[np.intp]:
     if mdp.cannot_end.any():
         s = int(np.flatnonzero(mdp.cannot_end)[0])
         raise ValueDoesNotExist(
-            f"at discount 1 every state must be able to end, but no action leads from {state_in_words(mdp, s)} to a "
-            f"terminal state ({how_many(int(mdp.cannot_end.sum()), 'such state')}). Mark terminal states, or use a "
+            f"at discount 1 every trajectory must be able to end, but no action leads from {state_in_words(mdp, s)} to "
+            f"a terminal state ({how_many(int(mdp.cannot_end.sum()), 'such state')}). Mark terminal states, or use a "
             f"discount below 1.{goals_missing(mdp)}"
         )
     onwards = way_to(mdp.moves, mdp.terminal)[1]
@@ -365,9 +363,8 @@ def towards_the_end(mdp: MDP) -> npt.NDArray[np.intp]:
 
 MORE_NEGATIVE = either('start= with such parameters, or start="ccp"', "--start ccp")
 NO_VALUE = (
-    "the soft value does not exist for this reward, for all that float64 can tell: at discount 1 the agent would "
-    f"rather go on for ever than end. Make rewards more negative (in a fit: {MORE_NEGATIVE}), or use a discount below "
-    "1."
+    "the soft value does not exist for this reward (to float64 precision): at discount 1 the agent would rather go on "
+    f"for ever than end. Make rewards more negative (in a fit: {MORE_NEGATIVE}), or use a discount below 1."
 )
 MAX_NEWTON, PASSED = 80, 100
 NO_PROGRESS = (

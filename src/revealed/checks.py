@@ -232,11 +232,11 @@ def _odd_within(values: Any, raw: npt.NDArray[Any]) -> Odd | None:
     for _ in range(raw.ndim - 1):
         leaves = list(chain.from_iterable(x if isinstance(x, list | tuple) else (x,) for x in leaves))
     if any(issubclass(kind, np.ma.MaskedArray) for kind in set(map(type, leaves))):
-        return Odd("a masked array or value among others", remedy=UNMASK)
+        return Odd("a masked array or value", remedy=UNMASK)
     if raw.dtype.kind in "iuf":
         at = next((i for i, x in enumerate(leaves) if _is_truth(x)), None)
         if at is not None:
-            return Odd(f"{shown(leaves[at])} among numbers", f"position {at}", "Write 1 or 0 where that is meant.")
+            return Odd(f"{shown(leaves[at])} among numbers", f"position {at}", "Write 1 or 0 instead.")
     return None
 
 
@@ -273,9 +273,9 @@ _KINDS = {
     "T": "text",
 }
 _REMEDIES = {
-    "c": "Take the real part, x.real, if that is meant.",
+    "c": "Use x.real if the real part is meant.",
     "m": 'Divide by a unit, as in x / np.timedelta64(1, "D").',
-    "M": 'Count from a day in units, as in (x - x.min()) / np.timedelta64(1, "D").',
+    "M": 'Subtract a reference date and divide by a unit, as in (x - x.min()) / np.timedelta64(1, "D").',
 }
 
 

@@ -1,8 +1,7 @@
 """A cluster by its address: inside `on_cluster`, whatever goes through joblib runs there.
 
-It is `joblib.parallel_config` with what goes wrong told in words: no such file, nobody answers, no workers, other
-versions there, or none. The latter matter, since a result is the same to the last digit only where the same code
-computes it.
+It is `joblib.parallel_config` with clear errors: no such file, no response, no workers, other versions there, or none.
+The latter matter, since a result is the same to the last digit only where the same code computes it.
 """
 
 from __future__ import annotations
@@ -23,13 +22,13 @@ ANSWER_SECONDS = 30  # for a scheduler to answer, and for a first worker to join
 SAME = ("revealed", "numpy", "scipy")  # packages whose versions decide what a number is
 RAY = "ray"
 DASK_REMEDY = "Start one with `dask scheduler`, and on every machine `dask worker ADDRESS`."
-FILE_REMEDY = "`dask scheduler --scheduler-file FILE` writes one; the scheduler's address will do, too."
-RAY_REMEDY = "Start one with `ray start --head`; RAY_ADDRESS names one that runs elsewhere."
+FILE_REMEDY = "`dask scheduler --scheduler-file FILE` writes one; the scheduler's address works, too."
+RAY_REMEDY = "Start one with `ray start --head`, or set RAY_ADDRESS to one that is running."
 
 
 @contextmanager
 def on_cluster(address: str | os.PathLike[str]) -> Iterator[int]:
-    """Run sweeps, Monte Carlo studies and bootstraps on a cluster while this lasts; gives the number of its workers.
+    """Context manager: run sweeps, Monte Carlo studies and bootstraps on a cluster; yields its number of workers.
 
     `address` is that of a Dask scheduler ("tcp://host:8786") or the JSON file that it wrote (--scheduler-file), or
     "ray" for the Ray cluster that runs here, or that RAY_ADDRESS names.
@@ -38,7 +37,7 @@ def on_cluster(address: str | os.PathLike[str]) -> Iterator[int]:
 
     place = os.fspath(address) if isinstance(address, os.PathLike) else address
     if not isinstance(place, str) or not (place == RAY or "://" in place or place.endswith(".json")):
-        expected = 'the address of a Dask scheduler (tcp://host:8786), the file that it wrote (.json), or "ray"'
+        expected = 'the address of a Dask scheduler (tcp://host:8786), its .json file, or "ray"'
         raise InvalidInput("cluster", expected, repr(address), remedy=DASK_REMEDY)
     with _ray() if place == RAY else _dask(place):
         yield workers(None)
@@ -60,7 +59,7 @@ def _dask(place: str) -> Iterator[None]:
     except (OSError, ValueError) as error:  # nobody there, or no such protocol
         reason = str(error).partition("\n")[0] or type(error).__name__
         raise InvalidInput(
-            "cluster", "a Dask scheduler that answers", f"{place}: {reason}", None, DASK_REMEDY
+            "cluster", "a Dask scheduler that responds", f"{place}: {reason}", None, DASK_REMEDY
         ) from error
     with client:
         _require_workers(client, place)
@@ -87,7 +86,7 @@ def address_in(file: str) -> str:
     except OSError as error:
         raise _not_written(f"{file}: {error.strerror}") from error
     except ValueError as error:  # neither JSON nor, perhaps, text
-        raise _not_written(f"{file}, which is no JSON") from error
+        raise _not_written(f"{file}, which is not JSON") from error
     address = found.get("address") if isinstance(found, dict) else None
     if address is None:
         raise _not_written(f"{file}, which has no address")
@@ -116,7 +115,7 @@ def require_same(name: str, there: Mapping[str, str | BaseException]) -> None:
     here = version(name)
     for worker, found in there.items():
         if found != here:
-            remedy = "Install the same versions there: other ones may give other numbers."
+            remedy = "Install the same versions there: different versions may give different numbers."
             raise InvalidInput("cluster", f"workers with {name} {here}, as here", _in_words(found), worker, remedy)
 
 
@@ -125,7 +124,7 @@ def _in_words(found: str | BaseException) -> str:
     if isinstance(found, str):
         return found
     if isinstance(found, PackageNotFoundError):  # an error of Ray's is one of the error's own class, too
-        return "none of it"
+        return "no installation"
     return " ".join(f"{type(found).__name__}: {found}".split())[:200]
 
 
@@ -144,10 +143,10 @@ def _ray() -> Iterator[None]:
         try:
             ray.init(address="auto", log_to_driver=False)
         except (ConnectionError, OSError) as error:
-            raise InvalidInput("cluster", "a Ray cluster that runs", "none", remedy=RAY_REMEDY) from error
+            raise InvalidInput("cluster", "a running Ray cluster", "none", remedy=RAY_REMEDY) from error
     try:
         for name in SAME:
-            require_same(name, {"a worker of Ray": _ray_version(ray, name)})
+            require_same(name, {"a Ray worker": _ray_version(ray, name)})
         register_ray()
         with parallel_config(backend="ray", n_jobs=-1):
             yield

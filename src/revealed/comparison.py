@@ -40,13 +40,13 @@ def compare_fits(
     names: Sequence[str] | None = None,
     stars: bool = False,
 ) -> Comparison:
-    """Fits side by side: estimates with standard errors in brackets, then likelihoods, criteria and how they ended.
+    """Fits side by side: estimates with standard errors in brackets, then likelihoods, information criteria and status.
 
     Parameters
     ----------
     fits : a list of fits, or a dictionary from names to fits; or fits one by one, `compare_fits(a, b, c)`.
-    names : one per fit; by default the methods. Names that occur twice are told apart by what differs between the
-        fits ("NFXP (γ = 0)"), or numbered.
+    names : one per fit; by default the methods. Duplicate names are distinguished by what differs between the fits
+        ("NFXP (γ = 0)"), or numbered.
     stars : mark estimates by their p-values: * below 0.1, ** below 0.05, *** below 0.01.
     """
     if more and _is_fit(fits):
@@ -105,7 +105,7 @@ class Comparison(Printed):
         notes = [
             "Standard errors in brackets." if any(one is not None and not one.reason for one in found) else "",
             "* p < 0.1, ** p < 0.05, *** p < 0.01." if self._stars else "",
-            f"Without standard errors: {_listed(bare)}. Their own summaries say why." if bare else "",
+            f"Without standard errors: {_listed(bare)}. Their summaries say why." if bare else "",
             f"Too many parameters to list: {_listed(long)}." if long else "",
             _PENALISED.format(names=shrunk) if shrunk else "",
             *self._first_step_notes(),
@@ -337,14 +337,13 @@ _FORMATS |= {"Pseudo R²": "{:.4f}", "Hit rate": "{:.4f}"}
 
 _OTHER_DATA = "The fits are on different data ({what}): their log likelihoods, AIC and BIC cannot be compared."
 _WEIGHTED = "With occupancy weighting the log likelihood is not what was maximised."
-_PENALISED = "Penalised, with errors that do not cover the shrinkage: {names}."
+_PENALISED = "Penalised; the standard errors ignore the shrinkage: {names}."
 _TRUST = {
-    "size": "With a first step, whose bias in finite samples the errors do not show: {names}.",
-    "form": "Valid only if the first step's form is right, since a wrong one leaves a bias that more data do not "
+    "size": "With a first step, whose finite-sample bias the standard errors ignore: {names}.",
+    "form": "Valid only if the first step is correctly specified; otherwise a bias remains that more data do not "
     "remove: {names}.",
-    "given": "With a first step that was given and is taken as true: {names}.",
+    "given": "With a given first step, which is taken as the truth: {names}.",
 }
 _PSEUDO = (
-    "A first step helps to predict choices, so that log likelihood, AIC and BIC do not compare with the others': "
-    "{names}."
+    "A first step helps predict choices, so log likelihood, AIC and BIC are not comparable with the others: {names}."
 )

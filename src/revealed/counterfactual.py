@@ -2,7 +2,7 @@
 
 "Before" is the full solution at the estimate, whatever the method: CCP and NPL estimate θ, and θ has one soft optimum.
 Bands come from the covariance of the estimate by exact derivatives (the delta method), or from solving both worlds
-anew for every draw of a bootstrap. The change has bands of its own: what both sides share cancels.
+again for every draw of a bootstrap. The change has bands of its own: what both sides share cancels.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Counterfactual(Printed):
         """One quantity, a row per state (per action for "frequencies"); policy and q need an `action`.
 
         Rows are named by the labels of the model after the change; on a horizon by time and state. `.attrs["notes"]`
-        has what to know of the bands, `.attrs["starts"]` where agents start.
+        has notes on the bands, `.attrs["starts"]` says where agents start.
         """
         import pandas as pd
 
@@ -100,10 +100,10 @@ class Counterfactual(Printed):
     def plot(
         self, action: Any = None, ax: Axes | None = None, title: str | None = None, period: int = 0, **style: Any
     ) -> Figure:
-        """The probability of an action (the last one unless told) over the states, before and after, with bands.
+        """The probability of an action (by default the last one) over the states, before and after, with bands.
 
-        States whose labels are text have no order: they are marks, and named where they are at most 40. Of an unrolled
-        horizon one `period` is shown, the first unless told.
+        States with text labels have no order: they are drawn as marks, with their names if there are at most 40. On an
+        unrolled horizon one `period` is shown, by default the first.
         """
         mdp, horizons = self.after.mdp, [side.mdp.horizon for side in (self.before, self.after) if side.mdp.horizon]
         last = min(horizons, default=1) - 1
@@ -116,7 +116,7 @@ class Counterfactual(Printed):
             raise InvalidInput.impossible(what, None, remedy, "plot")
         told = f"{self.words}, period {period}" if horizons else self.words
         label = spell(mdp.action_labels[a]) if mdp.action_labels else f"action {a}"
-        style = {"label": f"probability to {label}", "title": told if title is None else title} | style
+        style = {"label": f"probability of {label}", "title": told if title is None else title} | style
         return _draw_curves(ax, curves, (mdp.base or mdp).state_labels, style)
 
     def _sheet(self) -> Sheet:
@@ -200,13 +200,13 @@ def counterfactual(
     bands : "delta" (the covariance of the fit's own errors, `fit.errors`), "bootstrap", None, or "auto": "bootstrap"
         after `fit.with_errors("bootstrap")`, else "delta", and none where the fit has no covariance.
     level : of the bands.
-    initial : where agents start; by default where the model says, else where the data started, else evenly.
+    initial : where agents start; by default the model's start distribution, else the starts in the data, else uniform.
     bootstrap : options of `fit.bootstrap` (reps, seed, jobs, progress).
 
-    Where the transitions were estimated, a bootstrap estimates them anew in every draw, and "delta" counts their noise
-    with joint errors (`fit.with_errors(kind, joint=True)`); else a note says that bands take them as known. A model
-    given as `mdp` follows if its transitions are the estimated ones (`fit.mdp.replace(discount=...)`), and stays as it
-    is otherwise. Welfare p₀·V* is in units of the shocks (scale 1) and for centred shocks.
+    Where the transitions were estimated, a bootstrap re-estimates them in every draw, and "delta" accounts for their
+    sampling error with joint errors (`fit.with_errors(kind, joint=True)`); else a note says that bands take them as
+    known. A model given as `mdp` follows if its transitions are the estimated ones (`fit.mdp.replace(discount=...)`),
+    and stays as it is otherwise. Welfare p₀·V* is in units of the shocks (scale 1) and for centred shocks.
     """
     own = ("params", "mdp", "reward", "bands", "level", "initial")
     require_known("counterfactual", bootstrap, own, fit.reward_model.names)
@@ -222,7 +222,7 @@ def counterfactual(
     return Counterfactual(*both, Banded(**moved), ", ".join(words), doubts.kind, level, tuple(notes))
 
 
-_NO_LONG_RUN = "the long run is not known: some states are left less than once in 1e12 decisions."
+_NO_LONG_RUN = "the long run cannot be computed: some states are left less than once in 1e12 decisions."
 
 
 def behaviour_under(under: Any) -> Behaviour:
@@ -277,8 +277,8 @@ def _delta_bands(doubts: Doubt, both: tuple[Side, Side], at: Pair, theta: Floats
 
 MOST_WORK = 5_000_000  # numbers of a derivative in very many ψ, each of which takes a solve
 _TOO_MANY = words(
-    "bands of shares and welfare only: there are too many transition parameters ({L}) for those of every state; "
-    f"{arg('bands', 'bootstrap')} has them."
+    "bands of shares and welfare only: there are too many transition parameters ({L}) for bands in every state; "
+    f"{arg('bands', 'bootstrap')} provides them."
 )
 
 

@@ -87,7 +87,7 @@ def coverage_notes(run: Any) -> list[str]:
     found = measure_coverage(run, quick=True)
     if found.share >= COVERED:
         return []
-    never = f"{found.unseen} of {found.choices} states with a choice were never seen, and there π̂_E is uniform; "
+    never = f"{found.unseen} of {found.choices} states with a choice were never seen, so π̂_E is uniform there; "
     spent = f"{found.share:.0%} of the expert's time is spent in states with {ENOUGH} visits per action or more. "
     return [_THIN + (never if found.unseen else "") + ("only " if found.unseen == 0 else "") + spent + _remedy(run)]
 
@@ -107,7 +107,7 @@ def _remedy(run: Any) -> str:
     return _VALUED.format(method=run.method)
 
 
-_THIN = "π̂_E is known poorly: "
-_LOGIT = f"{arg('first_step', 'logit')}, which carries over to states that were not seen."
-_MATCHED = words(f"The occupancy that is matched is that of π̂_E: compare {arg('weighting', 'sample')}, or use {_LOGIT}")
-_VALUED = words("{method} values the future by it: compare NFXP, or use " + _LOGIT)
+_THIN = "π̂_E is poorly known: "
+_LOGIT = f"{arg('first_step', 'logit')}, which generalises to unseen states."
+_MATCHED = words(f"The matched occupancy is that of π̂_E: compare with {arg('weighting', 'sample')}, or use {_LOGIT}")
+_VALUED = words("{method} computes future values from it: compare with NFXP, or use " + _LOGIT)

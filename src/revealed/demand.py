@@ -36,9 +36,8 @@ MOST_ROWS = 12  # of what is printed
 class DemandCurve(Printed):
     """How often `action` is taken per `per` decisions in the long run, at each of `values` of `parameter`.
 
-    `frequency`, `se`, `lower` and `upper` are (n,) (NaN without bands). `estimate` is where the data put the
-    parameter, `interval` its own confidence interval, `at_estimate` the frequency there; `begins` says where agents
-    start.
+    `frequency`, `se`, `lower` and `upper` are (n,) (NaN without bands). `estimate` is the parameter's estimate,
+    `interval` its own confidence interval, `at_estimate` the frequency there; `begins` says where agents start.
     """
 
     parameter: str
@@ -63,8 +62,8 @@ class DemandCurve(Printed):
         return self.to_frame()
 
     def to_frame(self) -> pd.DataFrame:
-        """Columns value, frequency, lower, upper, se; rows as the values were given. `.attrs["notes"]` has what to know
-        of the bands."""
+        """Columns value, frequency, lower, upper, se; rows as the values were given. `.attrs["notes"]` has notes on the
+        bands."""
         import pandas as pd
 
         columns = {"value": self.values, "frequency": self.frequency, "lower": self.lower, "upper": self.upper}

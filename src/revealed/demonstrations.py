@@ -37,10 +37,10 @@ class Demonstrations(Trips):
 
     `counts` (S, A) visits; `by_agent` sparse (N, S*A); `starts` (S,) start states; `transition_counts` sparse
     (S*A, S) moves seen; `weights` (S, A) what enters the objective as ρ: the counts, or visits discounted by γ^t.
-    `steps` are the single decisions, None where a panel was counted where it lives, or counts were given; `notes` say
-    what a frame did not tell (gaps, ids with one period); `bins` made the states of continuous columns; `columns` are
-    those that were kept, with one value per agent; `period` is that of times which are dates. Of trips with goals
-    `goals` are the states they go to (`goal_states`, their indices), and `toward(goal)` those that go there.
+    `steps` are the single decisions, None where a panel was only counted, or counts were given; `notes` say what a
+    frame left open (gaps, ids with one period); `bins` made the states of continuous columns; `columns` are those that
+    were kept, with one value per agent; `period` is that of times which are dates. Of trips with goals `goals` are the
+    states they go to (`goal_states`, their indices), and `toward(goal)` those that go there.
     """
 
     n_states: int
@@ -115,12 +115,12 @@ class Demonstrations(Trips):
         goal: Any = None,
     ) -> Demonstrations:
         """From (states, actions) pairs of any lengths; `states` may hold one more entry than `actions`. Lists of
-        (state, action) steps are read, too, where they cannot be taken for such pairs.
+        (state, action) steps are accepted as well, if they cannot be mistaken for such pairs.
 
         `ids` names the agent of each trajectory (the same agent may have several; by default each has its own).
         `next_state` gives, per trajectory, where its last decision led, or one next state for every decision.
-        `goal` is the state that each trajectory is heading for, or one for all; one without a decision is then no trip.
-        Episodes of other libraries are read by `from_episodes`.
+        `goal` is the state that each trajectory is heading for, or one for all; a trajectory without a decision is then
+        not a trip. Episodes of other libraries are read by `from_episodes`.
         """
         from revealed.episodes import is_foreign
 
@@ -202,28 +202,28 @@ class Demonstrations(Trips):
             Parquet file, a glob, a folder of Parquet files, a list of paths.
         id, time, state, action : names of columns. `state` and `action` may be lists of names, whose labels are
             tuples; `state` may be what `rv.discretize` made of continuous columns.
-        next_state : where decisions led, a column (or as many as `state` has), missing where that was not seen. It
-            must agree with the row that follows.
-        goal : the state that a trip is heading for, a column (or as many as `state` has) that does not change along a
-            trip and whose values are labels as those of `state`. The trip ends on entering it.
-        weight : how often a row counts.
+        next_state : the column (or as many as `state` has) of the state that each decision led to, missing where that
+            was not observed. It must agree with the next row.
+        goal : the state that a trip is heading for, a column (or as many as `state` has) that is constant along a trip
+            and has the same labels as `state`. The trip ends on entering it.
+        weight : the column of row weights (how often a row counts).
         states, actions : labels in the order of the model. Without them whole numbers are indices from 0 and text
             becomes sorted labels. An MDP with `state_labels` and `action_labels` matches labels by name; arrays and
             models without labels need an order that was declared here, not one that was sorted.
         n_states, n_actions : sizes, where the columns do not show all; by default what they hold.
         first_time : which time is period 0 of a finite horizon: one for all, such as 18 or "2020-01", where times are
-            ages or dates; or "own", where everybody's clock begins with the first row. It must be said where ids enter
-            at different times, here or in `lift`.
+            ages or dates; or "own", if every id starts at period 0 with its first row. Required, here or in `lift`, if
+            ids enter at different times.
         period : "day", "month", …: the length of a period where times are dates, so that gaps are seen.
-        gaps : a period without a row hides where the decision before it led ("break"; counted in `notes`), or is an
+        gaps : "break" if a period without a row only hides where the previous decision led (counted in `notes`), or
             "error". The row after a gap is not a start.
         keep_steps : whether to keep single decisions, which horizons, goals and `subset` need, or only counts. By
             default files and lazy frames of more than 5 million rows, and frames of distributed engines, are counted
             where they are, and only the counts come into memory.
-        keep : columns to read along, with one value per id, by which errors can be clustered later:
-            `keep="village"`, then `fit.with_errors("cluster", by="village")`.
-        episode : a column that tells the episodes of one id apart, where it has several. Each has times of its own and
-            a start; without it the first row of an id is its only start.
+        keep : more columns to read, with one value per id, by which errors can be clustered later: `keep="village"`,
+            then `fit.with_errors("cluster", by="village")`.
+        episode : a column that distinguishes the episodes of one id, if it has several. Each has its own times and
+            start; without it the first row of an id is its only start.
         """
         from revealed.panels.columns import Roles, size_of
         from revealed.panels.where import read_frame
@@ -305,7 +305,7 @@ class Demonstrations(Trips):
         kept = place[steps.agent] >= 0
         part = steps[kept]
         if part.state.size == 0:
-            raise InvalidDemonstrations("agents", "at least one with a decision", "none")
+            raise InvalidDemonstrations("agents", "at least one agent with a decision", "none")
         part = replace(part, agent=place[part.agent])
         weights = None if self.agent_weights is None else self.agent_weights[chosen]
         columns = {name: tuple(values[i] for i in chosen) for name, values in self.columns.items()}
@@ -317,7 +317,7 @@ class Demonstrations(Trips):
         return replace(self._with(self._steps_toward(goal), self.ids, self.agent_weights), columns=self.columns)
 
     def counted_again(self) -> Demonstrations:
-        """The same decisions with counts that are made anew, of the single steps."""
+        """The same decisions, counted again from the single steps."""
         return self._with(self._require_steps("Decisions can be counted again"), self.ids, self.agent_weights)
 
     def _with(self, steps: Steps, ids: tuple[Any, ...], agent_weights: Floats | None) -> Demonstrations:
@@ -400,8 +400,8 @@ class Demonstrations(Trips):
     def lift(self, mdp: MDP, first_time: Any = None) -> Demonstrations:
         """Decisions of the base MDP as decisions of the unrolled `mdp`: state s at time t becomes t·S + s.
 
-        Where a frame's ids enter at different times, `first_time` says which time is period 0, unless `from_frame` was
-        told: one for all, where times are ages or dates, or "own". Trajectories without times begin at period 0.
+        Where a frame's ids enter at different times, `first_time` says which time is period 0, unless `from_frame` got
+        it: one for all, where times are ages or dates, or "own". Trajectories without times begin at period 0.
         """
         require_mdp(mdp)
         if mdp.base is None or self.n_states == mdp.n_states:
@@ -417,7 +417,7 @@ class Demonstrations(Trips):
                 ),
             )
         if self.goal_states is not None:
-            remedy = "Use mdp.base, where a trip ends on entering its goal, whenever that is; or leave goals out."
+            remedy = "Use mdp.base, where trips end at their goals, or leave goals out."
             rule = "cannot be combined with a horizon, which ends every trip"
             raise InvalidDemonstrations.conflict("goal", rule, None, remedy)
         steps = self._on_one_clock(first_time)
@@ -437,8 +437,8 @@ class Demonstrations(Trips):
         if is_own(first_time) or (first_time is None and steps.entry is None):
             return replace(steps, entry=None)
         if steps.entry is None:
-            expected = "None: periods are counted from 0 already, by `from_frame`, or because there were no times"
-            raise InvalidInput("first_time", expected, repr(first_time))
+            rule = "cannot be given: periods already count from 0 (set in `from_frame`, or there were no times)"
+            raise InvalidInput.conflict("first_time", rule)
         entry = steps.entry[steps.first]
         if first_time is None:
             require_one_clock(entry, steps.agent[steps.first], self.ids)

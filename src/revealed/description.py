@@ -66,7 +66,7 @@ class Description:
     period: str | None = _option("text", None, "Time between decisions, if the time column holds dates.", PERIODS)
     gaps: str = _option("text", "break", "Gap in time: start a new trajectory, or report an error.", ("break", "error"))
     episode: str | None = _option(
-        "text", None, "Column that tells the episodes of one id apart.  [default: each id is one]", metavar="COLUMN"
+        "text", None, "Column that distinguishes the episodes of one id.  [default: each id is one]", metavar="COLUMN"
     )
     bins: tuple[str, ...] = _option(
         "texts",
@@ -402,7 +402,7 @@ def _is_plain(value: Any) -> bool:
 
 _EXPECTED = {
     "text": "text",
-    "texts": "text, or a list of texts",
+    "texts": "a string, or a list of strings",
     "number": "a number",
     "count": "a whole number",
     "counts": "a whole number, or a list of them",

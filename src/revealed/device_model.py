@@ -26,7 +26,9 @@ from revealed.transitions.padded import PaddedTransitions
 KINDS = ("cpu", "gpu", "tpu")
 DTYPES = ("float64", "float32")
 CARDS = ("cuda", "rocm", "nvidia", "amd", "metal")  # what others call a GPU
-SPLIT = "XLA_FLAGS=--xla_force_host_platform_device_count=4, set before JAX is loaded, makes four of the CPU."
+SPLIT = (
+    "XLA_FLAGS=--xla_force_host_platform_device_count=4, set before JAX is loaded, splits the CPU into four devices."
+)
 
 
 def devices_of(kind: str) -> list[Any]:
@@ -72,7 +74,7 @@ class Placement:
         """The JAX devices themselves."""
         found = devices_of(self.kind)
         if len(found) < self.devices:
-            got = f"{len(found)} of them"
+            got = f"{len(found)} available"
             raise InvalidOption("device", f"{self.devices} × {self.kind}, as the model was placed", got)
         return found[: self.devices]
 
@@ -103,8 +105,8 @@ def _instead_of(kind: Any) -> str | None:
         cuda = ' pip install "jax[cuda12]", or another of' if kind == "gpu" else ""
         return f"JAX sees no {kind.upper()} here:{cuda} https://docs.jax.dev/en/latest/installation.html."
     if word.startswith(CARDS):
-        return 'A graphics card is called "gpu".'
-    return f'It is written "{word}".' if word in (*KINDS, "host") else None
+        return 'For a graphics card, use "gpu".'
+    return f'Did you mean "{word}"?' if word in (*KINDS, "host") else None
 
 
 def place(mdp: Any, kind: Any, devices: Any = None, dtype: Any = "float64") -> Any:

@@ -138,7 +138,7 @@ def unseen_in_words(found: Search) -> list[str]:
     if found.reached and not tabular and K <= MOST_DIFFERENCED:
         units = units_of(point)
         return _as_note(null_directions(-difference_hessian(point), units), point, units)
-    return [_UNSEEN.format(which="what choices cannot see of this reward")]
+    return [_UNSEEN.format(which="the part of this reward that does not affect choices")]
 
 
 def _as_note(directions: Floats, point: Evaluation, size: Floats) -> list[str]:

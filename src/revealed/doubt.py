@@ -1,7 +1,7 @@
 """How sure the estimates behind an answer are: their covariance, or draws of a bootstrap (theory L3).
 
 A `Doubt` is what is known of (θ, ψ) beyond the estimate. With a covariance a quantity's standard error follows from
-its slope; with draws, every quantity is computed anew for each of them.
+its slope; with draws, every quantity is computed again for each of them.
 """
 
 from __future__ import annotations
@@ -191,7 +191,7 @@ def _bootstrap(fit: Any, level: float, options: dict[str, Any], asked: bool) -> 
     if draws.interrupted:
         notes.append(f"the bootstrap was interrupted: {len(draws.theta)} draws of {draws.asked}.")
     if fit.status.code == "unidentified":
-        notes.append("choices do not tell all parameters; of those that fit alike, the smallest are shown.")
+        notes.append("choices do not identify all parameters; the minimum-norm estimates are shown.")
     psi = _draws_of_T(fit, draws, notes)
     return Doubt("bootstrap", level, theta=draws.theta, psi=psi, notes=tuple(notes), **how)
 
@@ -200,7 +200,7 @@ def _draws_of_T(fit: Any, draws: Bootstrap, notes: list[str]) -> Floats | Recoun
     """What T follows in each draw: ψ; where it has none, the counts of the moves of the agents that were drawn."""
     estimated = fit.mdp.estimated
     if estimated is not None and estimated.ids != fit.demonstrations.ids:
-        notes.append(f"{_AS_KNOWN}: they do not come from the agents that were drawn.")
+        notes.append(f"{_AS_KNOWN}: they were not estimated from the resampled agents.")
     elif estimated is not None and estimated.psi.size == 0:
         return Recounts(estimated.by_agent, draws.seed, draws.index)
     return draws.psi
@@ -217,10 +217,10 @@ def _of_transitions(fit: Any, kind: str, joint: bool) -> list[str]:
     same = fit.mdp.estimated.ids == getattr(fit.demonstrations, "ids", None)
     if not gap and (same or kind in ("hessian", "robust")):
         counted = either(f'with_errors("{kind}", joint=True)', f"revealed fit --errors {kind} --joint")
-        return [words(f"{_AS_KNOWN}; {counted} counts their noise.")]
+        return [words(f"{_AS_KNOWN}; {counted} accounts for their sampling error.")]
     if same:
         drawn = either('with_errors("bootstrap")', "revealed fit --errors bootstrap")
-        return [words(f"{_AS_KNOWN}; {drawn} estimates them anew in every draw.")]
+        return [words(f"{_AS_KNOWN}; {drawn} re-estimates them in every draw.")]
     return [f"{_AS_KNOWN}: they were estimated from other agents."]
 
 
@@ -237,7 +237,7 @@ def _delta(fit: Any, level: float) -> Doubt:
     cov, hidden = fit.partial_covariance(kind, joint)
     lost = np.isnan(np.diag(cov))
     if lost.all():
-        why = "" if fit.at_maximum else f", since the search did not come to its end ({fit.status.code})"
+        why = "" if fit.at_maximum else f", since the search did not finish ({fit.status.code})"
         return Doubt(None, level, notes=(f"no bands: the estimates have no standard errors{why}.",))
     variance = np.diag(np.asarray(fit.cov_params(kind, joint=joint), dtype=np.float64))
     own = np.sqrt(np.where(variance >= 0.0, variance, np.nan))
@@ -262,10 +262,10 @@ def _is_negative(cov: Floats) -> bool:
 
 
 _NOT_POSITIVE = words(
-    'the covariance of kind "{kind}" is not positive: a penalty outweighs the data. Where a variance would be negative '
-    + "there is no band; "
+    'the covariance of kind "{kind}" is not positive: a penalty outweighs the data. Quantities whose variance would be '
+    + "negative have no band; "
     + either('`fit.with_errors("robust")`', "--errors robust")
-    + " has one."
+    + " provides one."
 )
 
 
@@ -275,7 +275,7 @@ def _words(hidden: Floats, fit: Any) -> str:
     along = f"{len(hidden)} directions of the parameters"
     if len(hidden) <= MOST_WORDS and not hidden[:, K:].any():
         along = describe_directions(hidden[:, :K], fit.reward_model.names, fit.feature_sizes).replace("; ", " and ")
-    return f"the data tell nothing along {along}; what moves along it has no band."
+    return f"the data say nothing about {along}; quantities that depend on it have no band."
 
 
 def over_draws(title: str, function: Callable[[Floats, Floats], Any], doubts: Doubt, notes: list[str]) -> list[Any]:

@@ -204,7 +204,8 @@ def _require_one(i: int, item: Any) -> None:
         early = np.flatnonzero(np.atleast_1d(np.asarray(getattr(item, name, False)))[:-1])
         if early.size:
             where = f"episode {i}, time {int(early[0])}"
-            raise InvalidDemonstrations(name, "an end at the last step alone", "one before", where, "Cut there.")
+            rule = "may be True only at the last step of an episode"
+            raise InvalidDemonstrations.conflict(name, rule, where, "Split the episode there.")
 
 
 def _was_cut(infos: Any) -> bool:
@@ -247,8 +248,8 @@ def _cut(flat: Any) -> tuple[list[Episode], tuple[str, ...]]:
         rest = i - 1 in jumps
         episodes.append(Episode([*rows[i:j], nexts[j - 1]], acts[i:j], rewards[i:j], *ends, goes_on=rest))
     which = "1 transition does" if len(jumps) == 1 else f"{len(jumps)} transitions do"
-    broken = f"{which} not begin where the one before led; trajectories are broken there, what follows is not a start, "
-    broken += "and times count on as if nothing were missing. Where an episode ended, `dones` must say so."
+    broken = f"{which} not begin where the previous one led; trajectories are split there, the rest is not a start, "
+    broken += "and times continue as if nothing were missing. `dones` must mark where episodes end."
     return episodes, (broken,) if jumps else ()
 
 
@@ -284,8 +285,8 @@ def _is_by_part(values: tuple[Any, ...], lengths: tuple[int, int], parts: int | 
     if by_part and parts is None:
         got = f"a tuple of {len(values)} with {len(values[0])} values each"
         remedy = "Pass a list of observations, or a dict of arrays with a name for each part."
-        expected = "observations over time, or an array over time for each part of them"
-        raise InvalidDemonstrations("episodes", expected, f"{got}, which may be both", where, remedy)
+        expected = "a sequence of observations, or one array over time for each part of them"
+        raise InvalidDemonstrations("episodes", expected, f"{got}, which could be either", where, remedy)
     return False
 
 
@@ -296,7 +297,7 @@ class _Coder:
         self, what: str, option: str, function: Function | None, n: int | None, labels: Any, hidden: bool = False
     ) -> None:
         if function is not None and not callable(function):
-            raise InvalidInput(option, "a function of one of them", type(function).__name__)
+            raise InvalidInput(option, "a function of a single one", type(function).__name__)
         self.what, self.option, self.function, self.n = what, option, function, n
         self.labels = places_by_text(labels or ())
         self.numbered = labels is not None and holds_numbers(labels)  # whole numbers are labels then
@@ -305,7 +306,7 @@ class _Coder:
 
     def code(self, episode: int, values: Any) -> Ints:
         if isinstance(values, np.ma.MaskedArray):
-            remedy = "Leave out steps that are masked, or fill them: x.filled(value)."
+            remedy = "Drop masked steps, or fill them: x.filled(value)."
             raise InvalidDemonstrations(self.what, "plain arrays", "a masked array", f"episode {episode}", remedy)
         array = values if isinstance(values, np.ndarray) and self.function is None else None
         if array is not None and array.dtype.kind in "iu" and array.size == len(array) and not self.numbered:
@@ -355,7 +356,7 @@ class _Coder:
     def _refuse(self, episode: int, t: int, got: Any) -> NoReturn:
         known = "indices from 0" if self.n is None else f"indices in 0…{self.n - 1}"
         known = "labels of the model" if self.numbered else known + (", or labels" if self.labels else "")
-        remedy = f"Pass {self.option}=, a function from one of them to its index."
+        remedy = f"Pass {self.option}=, a function that returns the index of one of them."
         if self.function is not None:
             known, remedy = f"{known} from {self.option}", ""
         where = f"episode {episode}, time {t}"
@@ -382,7 +383,7 @@ def _size(name: str, given: Any, own: int | None, data: Any, space: str) -> int 
     if given is not None:
         require_count(name, given, error=InvalidDemonstrations)
     if given is not None and own is not None and given != own:
-        raise InvalidDemonstrations(name, f"{own}, as the MDP has", given)
+        raise InvalidDemonstrations(name, f"{own}, as in the MDP", given)
     counted: Any = getattr(getattr(data, space, None), "n", None)
     return next((int(n) for n in (given, own, counted) if n is not None and is_index(n)), None)
 
@@ -403,7 +404,7 @@ def _length(i: int, episode: Episode) -> int:
 
 def _require_lengths(i: int, states: Ints, actions: Ints) -> None:
     if len(states) not in (len(actions), len(actions) + 1):
-        expected = "one observation more than actions, or as many"
+        expected = "as many observations as actions, or one more"
         got = f"{len(states)} observations and {len(actions)} actions"
         raise InvalidDemonstrations("episodes", expected, got, f"episode {i}")
 
@@ -427,10 +428,11 @@ def _last(i: int, ended: bool, states: Ints, actions: Ints, model: MDP | None, a
     act = in_words("action", model.action_labels, a)
     raise InvalidDemonstrations(
         "episodes",
-        "an end in a terminal state where an episode terminated",
-        f"{state_in_words(model, seen)}, which goes on in the MDP, after {act} in {state_in_words(model, s)}",
+        "terminated episodes to end in a terminal state",
+        f"{state_in_words(model, seen)}, which is not terminal in the MDP, after {act} in {state_in_words(model, s)}",
         f"episode {i}, time {T}",
-        "Take the model from MDP.from_gymnasium, mark the state terminal, or pass n_states= and n_actions= for mdp.",
+        "Take the model from MDP.from_gymnasium, mark the state terminal, or pass n_states= and n_actions= instead of "
+        "mdp.",
     )
 
 

@@ -1,7 +1,7 @@
-"""Every failure a user can meet, one class each; the docstring says what went wrong and what to do.
+"""One class for each kind of error; the docstring says what went wrong and what to do.
 
-All derive from `RevealedError`. Bad input is also a `ValueError`, so that callers who know nothing of this library
-can catch it. It is told in one of three forms:
+All derive from `RevealedError`. Bad input is also a `ValueError`, so that callers who do not know this library can
+catch it. Its message has one of three forms:
 
 - a wrong value: ``InvalidOption("reps", "a whole number, at least 2", 1)``, argument, expected, got, first offender
   and remedy;
@@ -55,8 +55,8 @@ class RevealedError(Exception):
 class InvalidInput(RevealedError, ValueError):
     """An argument is not what the call needs. Remedy: the message names the argument, the offender and the fix.
 
-    `form` is "value", "conflict" or "impossible". Of a wrong value, `expected` and `got` tell what was asked for and
-    what came; of a conflict, `expected` is the rule, and of something impossible what cannot be: `got` is None then.
+    `form` is "value", "conflict" or "impossible". For a wrong value, `expected` and `got` say what was needed and what
+    was given; for a conflict, `expected` is the rule, and for something impossible, what cannot be; `got` is then None.
     """
 
     def __init__(
@@ -71,8 +71,8 @@ class InvalidInput(RevealedError, ValueError):
 
     @classmethod
     def conflict(cls, argument: str, rule: str, offender: str | None = None, remedy: str | None = None) -> Self:
-        """An argument that breaks a rule: `rule` goes on where its name ends, as in "requires …", "has no effect
-        with …"."""
+        """An argument that breaks a rule: `rule` continues the sentence after its name, as in "requires …", "has no
+        effect with …"."""
         return cls._of("conflict", argument, rule, None, offender, remedy)
 
     @classmethod
@@ -111,7 +111,8 @@ class InvalidInput(RevealedError, ValueError):
         return words(whole.removeprefix(f"`{named(name)}`: ")) if self.form == "value" else self.message
 
     def spoken(self, flags: Flags) -> Self:
-        """The same error told in flags for good, also by `str`: for what is only ever reached by typing them."""
+        """The same error in the words of the command line, also for `str`: for code that only the command line
+        calls."""
         argument, *texts = self._fields
         others = [speak(text, flags) if isinstance(text, str) else text for text in texts]
         return self._of(self.form, flags.get(argument, argument), *others)
@@ -153,11 +154,11 @@ class InvalidReward(InvalidInput):
 
 
 class InvalidOption(InvalidInput):
-    """An option has a value that is not offered. Remedy: choose one of those the message lists."""
+    """An option has an unsupported value. Remedy: choose one of those the message lists."""
 
 
 class MissingData(InvalidInput):
-    """Data files that the call needs are not there. Remedy: the message says which, and where they are looked for."""
+    """Required data files are missing. Remedy: the message says which, and where they are looked for."""
 
 
 class CannotWrite(InvalidInput):
@@ -165,19 +166,21 @@ class CannotWrite(InvalidInput):
 
 
 class UnreadableFit(InvalidInput):
-    """A file is no saved fit, is damaged, or comes from a newer version. Remedy: the message says which; save anew."""
+    """A file is not a saved fit, is damaged, or comes from a newer version. Remedy: the message says which; save it
+    again."""
 
 
 class ValueDoesNotExist(RevealedError):
     """At γ = 1 the soft value is infinite: the agent would rather go on for ever than end.
 
     Remedy: more negative rewards (`start=`, or start NFXP from a CCP fit), a discount below 1, or, where a policy
-    never reaches a terminal state, a first step that gives every way out some probability (`first_step="smoothed"`).
+    never reaches a terminal state, a first step that gives every exit some probability (`first_step="smoothed"`).
     """
 
 
 class SolverFailed(RevealedError):
-    """A linear system could not be solved to its tolerance, or float64 cannot tell the choices (theory B6).
+    """A linear system could not be solved to its tolerance, or float64 is not precise enough for the choices (theory
+    B6).
 
     Remedy: `solver="lu"`, a smaller discount, or rewards of smaller size.
     """
@@ -188,16 +191,16 @@ class MissingDependency(RevealedError, ImportError):
 
 
 class WorkersLost(RevealedError):
-    """Worker processes died again and again. Remedy: often memory ran out; fewer workers, or more memory for each.
+    """Worker processes kept dying. Remedy: often memory ran out; use fewer workers, or more memory for each.
 
-    What had finished before is kept where the call keeps it (a folder, a bootstrap), and a new call goes on from there.
+    Finished work is kept (in a folder, or in a bootstrap), and a new call resumes from there.
     """
 
     def __init__(self, pieces: int, reason: object) -> None:
         why = f"{type(reason).__name__}: {reason}" if isinstance(reason, BaseException) else str(reason)
         self.pieces, self.reason = pieces, " ".join(why.split())
         super().__init__(
-            f"workers died again and again; {pieces} pieces of work are left ({self.reason[:200]}). Often memory ran "
+            f"worker processes kept dying; {pieces} tasks are left ({self.reason[:200]}). Often memory ran "
             "out: use fewer workers, or give each more memory."
         )
 

@@ -151,6 +151,6 @@ def _why_none(fit: FitLike, error: RevealedError) -> str:
 
 
 _OCCUPANCY = words(
-    "No standard errors: with occupancy weighting the objective is not a likelihood, and only resampling gives them: "
+    "No standard errors: with occupancy weighting the objective is not a likelihood. Use a bootstrap: "
     + either('fit.with_errors("bootstrap").', "--errors bootstrap.")
 )

@@ -229,7 +229,9 @@ class Run:
 
     def _require_weight(self, total: float) -> None:
         if not total > 0.0:
-            raise InvalidDemonstrations("weighting", "decisions with weight", "none: every start is terminal")
+            raise InvalidDemonstrations.impossible(
+                "no decision has any weight: every start is terminal", argument="weighting"
+            )
 
     def improved(self, best: Evaluation) -> tuple[Any, Any]:
         """π_θ and log π_θ: the next π̃ of NPL."""
@@ -304,7 +306,7 @@ class Run:
         if found.departures:
             notes.append(_LEFT)
         if found.interrupted:
-            message = found.reason + "; what was reached is kept."
+            message = found.reason + "; the best point so far is kept."
             return found.best, Status("iteration_limit", message, tuple(notes), interrupted=True)
         if self.has_no_maximum(found.best):
             return found.best, Status("separated", self._separated(found.best), tuple(notes))
@@ -359,9 +361,11 @@ class Run:
         if hidden and self.options.l2 == 0.0:
             return "unidentified", _UNIDENTIFIED.format(words=hidden)
         if hidden:
-            notes.append(f"choices do not change along {hidden}; there the penalty alone decides.")
+            notes.append(
+                f"choices do not change along {hidden}; there the estimate is determined by the penalty alone."
+            )
         if found.iterations == 0 and not getattr(self.reward, "linear", False) and not self.moves:
-            notes.append("the search ended where it began: is the start a saddle (a network with zero weights)?")
+            notes.append("the search ended where it started: is the start a saddle (a network with zero weights)?")
         return "converged", found.reason + self._settled_words() + "."
 
     def _quicker(self) -> str:
@@ -380,8 +384,8 @@ class Run:
         if k > 1 and self.moves[-1] <= SETTLED:
             return f"; π̃ settled after {k} updates"
         if self.moves and not self.settled:
-            return f"; {k}-step NPL, as asked: π̃ moved by {self.moves[-1]:.1e} in the last update"
-        left = f"; estimates have less than {HARDLY:g} standard errors left to go after {k} updates"
+            return f"; {k}-step NPL, as requested: π̃ moved by {self.moves[-1]:.1e} in the last update"
+        left = f"; estimates are within {HARDLY:g} standard errors of their limit after {k} updates"
         return left if k > 1 else ""
 
     def _result(self, best: Evaluation, status: Status) -> Any:
@@ -440,43 +444,40 @@ def _as_start(start: Any, reward: Reward) -> Floats:
 _TRY_LU = words(". Try " + either('solver="lu", or ', "") + arg("l2", 1e-4) + ".")
 _GO_ON = words(f"Raise {named('max_iter')}, loosen {named('tol')}, or set {arg('l2', 1e-4)}.")
 _SEPARATED = words(
-    "the likelihood has no maximum: it rises for ever as some weights grow{which}, because all observed choices that "
-    f"depend on them go one way. Add a penalty ({arg('l2', 1e-3)}), more data, or fewer features."
+    "the likelihood has no maximum: it keeps rising as some weights grow{which}, because all observed choices that "
+    f"depend on them go the same way. Add a penalty ({arg('l2', 1e-3)}), more data, or fewer features."
 )
 _OWN_L2 = arg("l2", Written("{l2:.3g}"))
 _NOT_HELD = words(
-    "the likelihood has no maximum: it rises for ever as some weights grow{{which}}, and the penalty "
-    f"{_OWN_L2} is too small to hold them. Use a larger one ({arg('l2', 1e-3)}), more data, or fewer features."
+    "the likelihood has no maximum: it keeps rising as some weights grow{{which}}, and the penalty "
+    f"{_OWN_L2} is too small to bound them. Use a larger one ({arg('l2', 1e-3)}), more data, or fewer features."
 )
 _HELD = words(
     "without the penalty the likelihood has no maximum: some weights{which} are held by "
-    f"{_OWN_L2} alone. They and their standard errors follow from the penalty more than from the data."
+    f"{_OWN_L2} alone. They and their standard errors reflect the penalty more than the data."
 )
-_LEFT = (
-    "the search met a stationary point that is not a maximum and left it uphill; the estimate is the maximum beyond."
-)
+_LEFT = "the search passed a stationary point that is not a maximum; the estimate is the maximum beyond it."
 _NO_CHOICE = words(
-    "nobody had a choice: every state in which decisions count offers a single action, so that they tell nothing of "
-    f"the reward. {either('Is `feasible` right, and were', 'Were')} other actions seen ({arg('unseen')})?"
+    "there was nothing to choose: every state with decisions offers a single action, so they say nothing about the "
+    f"reward. {either('Is `feasible` right, and were', 'Were')} other actions seen ({arg('unseen')})?"
 )
 _SMOOTHER = words(
     f"Adam is slow: a smooth network ({arg('activation', 'tanh')}) with {arg('optimizer', 'lbfgs')} takes fewer steps. "
 )
 _QUICKER = words(f"Adam is slow: {arg('optimizer', 'auto')} takes fewer steps. ")
 _OWN_PENALTY = words(
-    f"the penalty is the network's own, {arg('l2', Written('{l2:.3g}'))} for so many decisions; set {arg('l2')} for "
-    "another, 0 for none."
+    f"the penalty is the network's default, {arg('l2', Written('{l2:.3g}'))} for this number of decisions; set "
+    f"{arg('l2')} to change it, 0 for none."
 )
-_NEARLY = "features all but move together along {words}: read these weights with care."
-_PSEUDO = " It is the likelihood under the estimated π̃ that has none; NFXP's may have one."
+_NEARLY = "features are nearly collinear along {words}: interpret these weights with care."
+_PSEUDO = " This is the likelihood under the estimated π̃; NFXP's may have a maximum."
 _UNIDENTIFIED = (
-    "choices do not change along {words}; the estimate of smallest norm is reported. "
-    "Drop a feature, or read only differences."
+    "choices do not change along {words}; the minimum-norm estimate is reported. Drop a feature, or interpret only "
+    "differences."
 )
 _UNSETTLED = words(
     "π̃ still moved by {move:.1e} in update {k}. Set " + arg("updates") + " to a larger number, or use NFXP."
 )
 _CYCLING = words(
-    "π̃ does not come to rest (it moved by {move:.1e} in the last update). Use NFXP, or another "
-    f"{named('first_step')}."
+    f"π̃ does not settle (it moved by {{move:.1e}} in the last update). Use NFXP, or another {named('first_step')}."
 )

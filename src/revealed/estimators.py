@@ -39,7 +39,8 @@ class Estimator:
         self.reward, self.options = reward, Options(**options)
 
     def fit(self, mdp: MDP, demonstrations: Demonstrations) -> Any:
-        """Estimate the reward from the decisions observed on `mdp`: a `Fit`, or a `GoalFit` where trips have goals."""
+        """Estimate the reward from the decisions observed on `mdp`; returns a `Fit`, or a `GoalFit` if trips have
+        goals."""
         fit = run_for(self.method, self.reward, self.options, mdp, demonstrations).fit(self._search)
         return replace(fit, estimator=self.with_options(callback=None))
 
@@ -76,7 +77,7 @@ def _require_known(options: dict[str, Any]) -> None:
         if name not in known:
             near = get_close_matches(name, known, 1)
             meant = f"Did you mean {near[0]}?" if near else None
-            raise InvalidOption(name, f"options among {', '.join(known)}", "an unknown option", remedy=meant)
+            raise InvalidOption(name, f"options among {', '.join(known)}", "an unknown one", remedy=meant)
 
 
 class NFXP(Estimator):
@@ -88,20 +89,21 @@ class NFXP(Estimator):
     weighting : "sample" (visit counts: maximum likelihood) or "occupancy" (the paper's algorithms).
     first_step : π̂_E for occupancy weighting, CCP and NPL: "frequency", "smoothed", "kernel", "logit", an instance
         from `rv.first_step`, or an (S, A) array.
-    l2 : weight of the penalty (l2/2)‖θ‖² on the mean log likelihood; None is 0, but for a `NeuralReward`, which has a
-        small one of its own (its `usual_l2`, shown in the summary).
+    l2 : weight of the penalty (l2/2)‖θ‖² on the mean log likelihood; None means 0, except for a `NeuralReward`, which
+        has a small default (its `usual_l2`, shown in the summary).
     optimizer : "auto", "newton" (linear rewards), "lbfgs", "adam".
     tol, patience : stop when the gradient's 2-norm is at most `tol` for `patience` iterations in a row
         (newton 1e-9, lbfgs 1e-6 or, for a `NeuralReward`, 1e-3, adam 1e-4 five times). Each parameter is measured by
         what it does to log-odds, so that the units of features do not matter.
-    max_iter, learning_rate : iterations at most, Adam's step in those units.
+    max_iter, learning_rate : maximum number of iterations; Adam's step size in those units.
     start : θ to start from (K,), or "ccp" for the CCP estimate (at γ = 1 there may be no value at zero; CCP and NPL
         begin there anyway).
     solver : "auto", "lu" or "krylov" for the linear systems.
     progress : None shows a bar on a terminal; True and False force it.
-    callback : a function that is called with every iterate (`.iteration`, `.update`, `.theta`, `.reward`, `.policy`,
-        `.objective`, `.gradient_norm`), to follow a search; what it returns is ignored, what it raises ends the fit.
-        Its time counts. The last iterate is the estimate, but for Newton's last step once the rule is met.
+    callback : a function called with every iterate (`.iteration`, `.update`, `.theta`, `.reward`, `.policy`,
+        `.objective`, `.gradient_norm`), to follow a search. Its return value is ignored, an exception ends the fit, and
+        its time is included in `seconds`. The last iterate is the estimate, but for Newton's last step once the rule is
+        met.
     """
 
     method = "NFXP"

@@ -1,7 +1,7 @@
 """Files on disk: a folder that can be written, checked before the work; files that are whole or not there.
 
-What is being written stands beside its place under a hidden name, which tells whose it is: what a process left that was
-killed meanwhile goes when the same place is written again.
+A file is written next to its target under a hidden name that names its process; what a killed process left behind is
+removed when the same target is written again.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ def as_path(argument: str, value: Any) -> Path:
     try:
         longest = max(map(len, os.fsencode(given).split(os.fsencode(os.sep))))
     except UnicodeEncodeError as error:
-        raise InvalidInput(argument, "a path that a file system can hold", repr(given)[:60]) from error
+        raise InvalidInput(argument, "a valid path", repr(given)[:60]) from error
     if "\0" in given:
-        raise InvalidInput(argument, "a path without NUL", repr(given)[:60])
+        raise InvalidInput(argument, "a path without NUL characters", repr(given)[:60])
     if longest > LONGEST or len(given) > DEEPEST:
         expected = f"a path whose names have at most {LONGEST} bytes each"
         raise InvalidInput(argument, expected, f"{longest}: {given[:40]!r}…")

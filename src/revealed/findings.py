@@ -1,7 +1,7 @@
 """What the folder of a run has to tell: results by experiment, figures, tables and verdicts, without running anything.
 
-A run that is not finished, or whose experiments were partly made by another version of the library, is told as far as
-it goes: what cannot be shown is a note.
+A run that is not finished, or whose experiments were partly made by another version of the library, is shown as far as
+possible: what cannot be shown becomes a note.
 """
 
 from __future__ import annotations
@@ -165,7 +165,7 @@ def read_plan(about: Any, folder: Path) -> tuple[dict[str, Any], list[str]]:
         else:
             plan[name] = config
     if not plan:
-        remedy = "`revealed reproduce` into the same folder recreates them."
+        remedy = "Run `revealed reproduce` into the same folder to recreate them."
         raise InvalidInput("folder", "results of this version of the library", f"none in {folder}", remedy=remedy)
     return plan, notes
 

@@ -2,7 +2,7 @@
 
 Frequencies, frequencies with additive smoothing, kernel smoothing over features or a distance, a multinomial logit on
 features, or an (S, A) array. A string names one with its defaults; an instance sets its options. Whatever shapes the
-estimate beside the data (a penalty, a pseudo-count, a bandwidth) is told by `details` and shown in the summary.
+estimate beside the data (a penalty, a pseudo-count, a bandwidth) is given by `details` and shown in the summary.
 """
 
 from __future__ import annotations
@@ -137,12 +137,12 @@ class Kernel:
 class Logit:
     """A multinomial logit: π(a|s) ∝ exp(x(s)·β_a) for state features, ∝ exp(x(s,a)·β) for features of pairs.
 
-    `features` default to the reward's. It is our own objective at discount zero, without a penalty: where the data
-    separate, so that it has no maximum, the search stops where choices are all but certain and the fit's status says
-    so. `l2` subtracts (l2/2)Σ(σ_kβ_k)² from the mean log likelihood (theory E5). σ_k is the standard deviation of the
-    k-th feature across the actions offered in a state, over the observed decisions, so that neither its units matter
-    nor what it has in common for all actions. State features are centred over the observed decisions, and each action
-    has a constant.
+    `features` default to the reward's. It maximises the library's own objective at discount zero, without a penalty: if
+    the data are separated, so that there is no maximum, the search stops where choices are nearly certain and the fit's
+    status says so. `l2` subtracts (l2/2)Σ(σ_kβ_k)² from the mean log likelihood (theory E5). σ_k is the standard
+    deviation of the k-th feature across the actions offered in a state, over the observed decisions, so that neither
+    its units matter nor what it has in common for all actions. State features are centred over the observed decisions,
+    and each action has a constant.
     """
 
     features: Any = None
@@ -303,10 +303,9 @@ def _features(given: Any, reward: Reward | None, mdp: MDP, who: str) -> Floats:
     else:
         given = in_order(mdp, given, "first_step features", AXES[: max(0, len(shape_of(given)) - 1)])
     if given is None:
-        raise InvalidOption(
+        raise InvalidOption.conflict(
             "first_step",
-            f'features for "{who}" (this reward has none to lend)',
-            "none",
+            f'"{who}" requires features, and this reward has none',
             remedy=either(
                 f"Pass rv.first_step.{who.capitalize()}(features=...).", "Give --features, or another --first-step."
             ),
@@ -430,7 +429,7 @@ _ANOTHER = either(
     "Use fewer features, or another --first-step.",
 )
 _SEPARATED = words(
-    "the first step's logit has no maximum: some of its weights run away because they explain choices perfectly, so "
-    "that π̂_E gives some actions almost no chance. " + _ANOTHER
+    "the first step's logit has no maximum: some of its weights diverge because they predict choices perfectly, so "
+    "that π̂_E gives some actions almost no probability. " + _ANOTHER
 )
-_STOPPED = words("the first step's logit was not finished ({reason}). " + _ANOTHER)
+_STOPPED = words("the first step's logit did not converge ({reason}). " + _ANOTHER)

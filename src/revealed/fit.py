@@ -1,7 +1,7 @@
 """The result that every method returns: estimates, behaviour, status, history, summary.
 
 Names follow statsmodels (`params`, `llf`, `nobs`, `aic`, `bic`, `summary()`). pandas loads when a labelled object is
-first asked for.
+first used.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class AnyFit(Uncertain):
-    """What every result tells, whether trips have goals (`GoalFit`) or not (`Fit`).
+    """What every result has, whether trips have goals (`GoalFit`) or not (`Fit`).
 
     `theta` (K,); `reward` (S, A) is the reward model at θ, also for pairs that the model does not offer and for
     terminal states (NaN where it has no value); `llf` is Σ n(s,a) log π_θ(a|s) over the observed decisions, whatever
-    the weighting; `objective` is g/Σρ − (l2/2)‖θ‖². `settled` tells of NPL whether π̃ had stopped moving (None for the
-    other methods). `own_policy` tells whether π̃ = π_θ; `estimator` made the fit and can make it again, as the bootstrap
-    does. `units` (K,) are those of the parameters in which `gradient_norm` is measured (theory O5).
+    the weighting; `objective` is g/Σρ − (l2/2)‖θ‖². `settled` says whether NPL's π̃ had stopped moving (None for the
+    other methods). `own_policy` tells whether π̃ = π_θ; `estimator` made the fit and can make it again, as the
+    bootstrap does. `units` (K,) are those of the parameters in which `gradient_norm` is measured (theory O5).
     """
 
     method: str
@@ -110,7 +110,7 @@ class AnyFit(Uncertain):
 
     @property
     def n_free(self) -> int:
-        """The number of parameters that the data can tell: all, but for directions that choices cannot see."""
+        """The number of identified parameters: all, less the directions that do not affect choices."""
         return self.identification.rank if self.status.code == "unidentified" else self.theta.size
 
     @property
@@ -132,7 +132,8 @@ class AnyFit(Uncertain):
 
     @property
     def llnull(self) -> float:
-        """The log likelihood of choosing blindly among what is offered; where trips have goals, what leads there."""
+        """The log likelihood of uniform choice among feasible actions; with goals, among those that lead to the
+        goal."""
         return self._measure("llf_at_random")
 
     def _measure(self, name: str) -> float:
@@ -149,23 +150,23 @@ class AnyFit(Uncertain):
 
     @property
     def prsquared(self) -> float:
-        """McFadden's pseudo-R², 1 − llf/llnull; NaN where nobody had a choice."""
+        """McFadden's pseudo-R², 1 − llf/llnull; NaN if there was no choice to make."""
         return 1.0 - self.llf / self.llnull if self.llnull < 0.0 else np.nan
 
     @property
     def prsquared_adj(self) -> float:
-        """The same less one nat per parameter that the data can tell: 1 − (llf − K)/llnull."""
+        """The same less one nat per identified parameter: 1 − (llf − K)/llnull."""
         return 1.0 - (self.llf - self.n_free) / self.llnull if self.llnull < 0.0 else np.nan
 
     @property
     def hit_rate(self) -> float:
-        """Share of the decisions between several actions that were for the one predicted as the most likely."""
+        """Share of the decisions between several actions that took the action predicted as most likely."""
         return self._measure("hit_rate")
 
     @cached_property
     def goodness(self) -> ChiSquare | str:
-        """Pearson's test of predicted against observed choices, or why there is none. `.poor` tells whether the model
-        misses what these data show; a fit that converged may."""
+        """Pearson's test of predicted against observed choices, or a sentence on why there is none. `.poor` says
+        whether the model fits these data poorly, which a converged fit may."""
         from revealed.goodness import chi_square
 
         try:
@@ -175,12 +176,12 @@ class AnyFit(Uncertain):
 
     @property
     def state_labels(self) -> tuple[Any, ...]:
-        """What the states are called: labels of the model or the data, (time, label) on a horizon; else numbers."""
+        """Labels of the states, from the model or the data; (time, label) on a horizon; numbers if there are none."""
         return labels_or_numbers(self.mdp.state_labels, self.mdp.n_states)
 
     @property
     def action_labels(self) -> tuple[Any, ...]:
-        """What the actions are called; numbers where they have no labels."""
+        """Labels of the actions; numbers if there are none."""
         return labels_or_numbers(self.mdp.action_labels, self.mdp.n_actions)
 
     def summary(self, alpha: float = 0.05) -> Summary:
@@ -193,18 +194,18 @@ class AnyFit(Uncertain):
         """(S, A): the estimated reward on another model, as `rv.solve(mdp, fit)` takes it: one with other transitions,
         another discount, more actions on offer, other terminal states.
 
-        Labels are matched where both models have them; else states and actions stand for each other by position. NaN
-        where the reward has no value, which is an error for a pair that `mdp` offers.
+        Labels are matched if both models have them; else states and actions are matched by position. NaN where the
+        reward has no value, which is an error for a pair that `mdp` offers.
         """
         from revealed.transfer import reward_on
 
         return reward_on(self.reward_model, self.theta, self.mdp, mdp)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write all of it to one zip of JSON and arrays, which `rv.load(path)` reads; returns the file's path.
+        """Save the fit as one zip of JSON and arrays, which `rv.load(path)` reads; returns the file's path.
 
-        A folder gets a `fit.zip`, a path without a suffix gets `.zip`, folders on the way are made. The file is
-        replaced whole or not at all. Rewards of your own (torch, JAX functions) are passed again to `rv.load`.
+        A folder gets a `fit.zip`, a path without a suffix gets `.zip`, and missing folders are created. The file is
+        replaced completely or not at all. Rewards of your own (torch, JAX functions) are passed again to `rv.load`.
         """
         from revealed.saving import save_fit
 
@@ -235,7 +236,7 @@ class Fit(AnyFit):
     """An estimated reward and the behaviour it implies.
 
     `policy` and `log_policy` (S, A) are π_θ = softmax Q^π̃; `value` (S,) is log Σ_a exp Q^π̃; `pi_tilde` (S, A) is the
-    π̃ that was used. The rest is told by `AnyFit`: `theta` (K,), `reward` (S, A), `llf`, `status`, ….
+    π̃ that was used. `AnyFit` describes the rest: `theta` (K,), `reward` (S, A), `llf`, `status`, ….
     """
 
     policy: Floats
@@ -260,7 +261,7 @@ class Fit(AnyFit):
         `obs` is a state index or an array of them, and so are the actions. Where the fit has labels, `obs` may be a
         label or a sequence of them (tuples for labels of several columns), and the actions are labels then. Labels that
         are whole numbers are labels, too: whole numbers are indices where no label is a number. Actions are drawn from
-        the estimated policy, anew in every call unless `seed` is given, or are its most likely ones with
+        the estimated policy, differently in every call unless `seed` is given, or are its most likely ones with
         `deterministic=True`. `state` and `episode_start` are passed through: behaviour is Markov. Probabilities are in
         `fit.policy`, by label in `fit.table("policy").loc["park"]`.
         """

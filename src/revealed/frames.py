@@ -111,7 +111,7 @@ def read_table(
         found = fetch(stored.read(names, names if labels is None else labels), argument)
         lost = next((name for name in names if name not in found), None)
         if lost is not None:  # DuckDB gives columns back whose names end at a NUL
-            raise error(argument, "columns whose names are text without NUL", repr(lost)[:40])
+            raise error(argument, "column names that are text without NUL characters", repr(lost)[:40])
         others = {name: found[labelled(name)] for name in names if labelled(name) in found}
         return Table({name: found[name] for name in names}, error, others)
     table = as_narwhals(frame, argument)
@@ -155,15 +155,15 @@ def _beyond(column: Any, limit: int) -> bool:
 
 def declared_order(frame: Any, *names: Any) -> list[Any] | None:
     """The labels of columns that declare them in an order, all the same one (Enum, ordered categories); None where no
-    column does. Where only some do, or in another order, nobody can tell which is meant."""
+    column does. Where only some do, or in another order, the order is ambiguous."""
     found = [_declared_order(frame, name) for name in names]
     if all(order is None for order in found):
         return None
     odd = next((k for k, order in enumerate(found) if order != found[0]), None)
     if odd is not None:
         got = " and ".join(f"{n!r}: {_in_order(o)}" for n, o in ((names[0], found[0]), (names[odd], found[odd])))
-        remedy = "Give the order yourself (states=), or make both categories of one order."
-        raise InvalidInput("frame", "columns of states that declare the same order of labels", got, remedy=remedy)
+        remedy = "Pass the order (states=), or give both columns the same categories."
+        raise InvalidInput("frame", "state columns with the same declared order of labels", got, remedy=remedy)
     return found[0]
 
 
@@ -211,7 +211,7 @@ def _order_in_files(paths: Any, name: str) -> list[Any] | None:
     orders = [_order_in_parquet(file, name) for file in files]
     if any(order != orders[0] for order in orders):
         got = f"{_in_order(orders[0])}, and another in {Path(files[orders.index(_other(orders))]).name}"
-        raise InvalidInput("path", f"files in which {name!r} declares one order of labels", got)
+        raise InvalidInput("path", f"files in which {name!r} has one declared order of labels", got)
     return orders[0]
 
 
@@ -233,8 +233,8 @@ def _order_in_parquet(file: str, name: str) -> list[Any] | None:
     if getattr(kind, "ordered", False):
         return _order_in_arrow(one.read_row_group(0, columns=[name]).column(name)) if one.num_row_groups else None
     if kind is not None and _ordered_by_pandas((schema.metadata or {}).get(b"pandas", b"{}"), name):
-        remedy = "Give the order yourself (states=, actions=)."
-        got = f"{name!r} in {Path(file).name}, an ordered category of {kind}, of which Parquet keeps no order"
+        remedy = "Pass the order (states=, actions=)."
+        got = f"{name!r} in {Path(file).name}, an ordered category of {kind}, whose order Parquet does not keep"
         raise InvalidInput("path", "ordered categories of text", got, remedy=remedy)
     return None
 
@@ -249,8 +249,8 @@ def _refuse_unseen_order(file: str, name: str) -> None:
         return
     enums = b"_PL_ENUM" in b64decode(notes.get("ARROW:schema", b""))
     if enums or _ordered_by_pandas(notes.get("pandas", b"{}"), name):
-        what = f"the order of the categories in {Path(file).name} is read by pyarrow: pip install pyarrow"
-        raise MissingDependency(f"{what}. Or give {either('states= and actions=', 'the labels as text')}.")
+        what = f"reading the order of the categories in {Path(file).name} needs pyarrow: pip install pyarrow"
+        raise MissingDependency(f"{what}. Or pass {either('states= and actions=', 'the labels as text')}.")
 
 
 def _ordered_by_pandas(notes: bytes, name: str) -> bool:
@@ -326,7 +326,7 @@ def as_narwhals(frame: Any, argument: str = "frame") -> Any:
     except TypeError as error:
         raise InvalidInput(argument, ACCEPTED, type(frame).__name__) from error
     except ValueError as error:  # columns of one name
-        raise InvalidInput(argument, "a data frame whose columns have names that differ", str(error)) from error
+        raise InvalidInput(argument, "a data frame with distinct column names", str(error)) from error
 
 
 def is_path(frame: Any) -> bool:
@@ -353,7 +353,7 @@ def _require_different(argument: str, names: Sequence[str], where: str = "") -> 
         other = met.get(name.lower())
         if other is not None:
             got = f"{name!r} twice" if other == name else f"{other!r} and {name!r}"
-            expected = "columns whose names differ, in more than capital letters"
+            expected = "column names that differ in more than upper and lower case"
             raise InvalidInput(argument, expected, got + where, remedy="Rename one of them.")
         met[name.lower()] = name
 
@@ -430,7 +430,7 @@ def _files(paths: Any, argument: str) -> tuple[list[str], str]:
     kinds = {_kind(file) for file in files}
     if len(kinds) > 1:
         odd = next(file for file in files if _kind(file) != _kind(files[0]))
-        raise InvalidInput(argument, "files of one kind", f"{Path(files[0]).name} and {Path(odd).name}")
+        raise InvalidInput(argument, "files of one format", f"{Path(files[0]).name} and {Path(odd).name}")
     return files, kinds.pop()
 
 
@@ -538,7 +538,7 @@ def _of_one_kind(argument: str, values: Column, error: type[InvalidInput], label
                 raise error(argument, "numbers of moderate size", str(problem)) from problem
     odd = next((i for i, v in enumerate(values) if type(v) is not type(values[0])), 0)
     got = f"{type(values[0]).__name__} and {type(values[odd]).__name__}" if odd else type(values[0]).__name__
-    raise error(argument, "one kind of values: numbers, dates or text", got, f"row {odd}")
+    raise error(argument, "values of one kind: numbers, dates or text", got, f"row {odd}")
 
 
 def _of_plain_type(values: Column, label: bool) -> Column:

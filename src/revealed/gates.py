@@ -23,13 +23,13 @@ def require_instance(
         raise InvalidInput(name, expected, got, remedy=remedy)
 
 
-def require_text(name: str, value: Any, expected: str = "a text") -> None:
+def require_text(name: str, value: Any, expected: str = "a string") -> None:
     """A text that can be written: halves of characters (surrogates) cannot."""
     require_instance(name, value, str, expected)
     try:
         value.encode("utf-8")
     except UnicodeEncodeError as error:
-        raise InvalidInput(name, f"{expected} of whole characters", ascii(value)[:60]) from error
+        raise InvalidInput(name, f"{expected} of valid characters", ascii(value)[:60]) from error
 
 
 def require_function(name: str, value: Any, expected: str = "a function") -> None:

@@ -34,7 +34,9 @@ def require_named_goals(demos: Demonstrations, known: tuple[Any, ...]) -> None:
     if lost:
         i = first_met(steps, np.flatnonzero(np.isin(steps.goal, lost)))
         label = plain(labels[steps.goal[i]])
-        remedy = f"{near(label, known) or ''} A goal is a state of the model, even if nobody decides there.".strip()
+        remedy = (
+            f"{near(label, known) or ''} A goal is a state of the model, even if no decision is made there.".strip()
+        )
         where = whose(steps, demos.ids, i)
         raise InvalidDemonstrations("goal", f"a state of the model, one of {listed(known)}", repr(label), where, remedy)
 

@@ -196,9 +196,9 @@ def goal_counterfactual(
     reward : another reward of the same parameters, such as `network.with_attribute("toll", 2.0).reward(names)`, or an
         (S, A) array of rewards.
     bands, level, bootstrap : as without goals.
-    trips : those who travel, by default those observed: demonstrations with goals, of which only where they set out and
-        where they are going is used; or how many go from where to where, as a dict or Series from (origin, destination)
-        to trips, or a table with columns origin, destination and trips (labels of states; indices without labels).
+    trips : the trips to predict, by default those observed: demonstrations with goals, of which only origins and goals
+        are used; or numbers of trips, as a dict or Series from (origin, destination) to trips, or a table with columns
+        origin, destination and trips (labels of states; indices without labels).
     """
     require_known("counterfactual", bootstrap, OWN, fit.reward_model.names)
     pairs = _travellers(fit, trips)
@@ -272,8 +272,8 @@ def _of_sizes(before: Side, after: Side, changed: bool) -> list[str]:
     if not changed or sizes is None or getattr(after.reward, "sizes", None) is not sizes:
         return []
     anew = either("rv.RouteChoice.of(network, fit).close(...) and .change(...)", "rv.RouteChoice in Python")
-    make = either("make", "makes")
-    return [words(f"link sizes stay those of the network before the change; {anew} {make} them anew.")]
+    make = either("recompute", "recomputes")
+    return [words(f"link sizes stay those of the network before the change; {anew} {make} them.")]
 
 
 def _counted(before: Side, after: Side) -> tuple[Any, Any]:

@@ -173,7 +173,10 @@ class GoalRun(Run):
     def _require_room(self, name: str, what: str) -> None:
         pairs = self.observed.n_cases * self.mdp.feasible.size
         if pairs > MOST_STORED:
-            what, remedy = f"{what} do not fit into memory ({pairs:.2g} pairs)", "Use NFXP, which streams its goals."
+            what, remedy = (
+                f"{what} do not fit into memory ({pairs:.2g} pairs)",
+                "Use NFXP, which goes through the goals one by one.",
+            )
             raise InvalidOption.impossible(what, None, remedy, name)
 
     def _transition_notes(self) -> tuple[str, ...]:
@@ -217,16 +220,16 @@ class GoalRun(Run):
 
 
 _NOBODY_ARRIVED = words(
-    "no trip was seen to arrive at its goal: the transitions, which were estimated, lack the moves into the goals. "
-    f"Where trips did arrive, pass {arg('next_state')} (the goal, for the last decision of a trip)."
+    "no trip was observed to arrive at its goal, so the estimated transitions lack the moves into the goals. If trips "
+    f"did arrive, pass {arg('next_state')} (the goal, for the last decision of a trip)."
 )
 _COSTS = either(
     "such as a constant, pass start= with parameters that make moves costly, or use a discount below 1",
-    "such as the constant of a road network (--columns …,constant); without a road network a --discount below 1 does, "
-    "too",
+    "such as the constant of a road network (--columns …,constant); without a road network, a --discount below 1 "
+    "works, too",
 )
 _NO_START = words(
-    "no start was found: the soft value exists neither at the reward's own start, nor where moves cost more, nor at "
-    "the CCP estimate. With discount 1 every way round must cost something: add a feature that is a cost of every "
-    f"move, {_COSTS}."
+    "no starting point was found: the soft value exists neither at the reward's own start, nor where moves cost more, "
+    "nor at the CCP estimate. With discount 1 every cycle must have a cost: add a feature that makes every move "
+    f"costly, {_COSTS}."
 )

@@ -47,8 +47,8 @@ class GoalFit(AnyFit):
 
     `goals` are those that were seen, by their labels (indices where states have none); `policy_for`, `value_for` and
     the like take any state as a goal, known the same way. Behaviour is that of the soft optimum at the estimate; for
-    the goals that were seen CCP, and NPL that has not settled, tell that of their own objective. The rest is told by
-    `AnyFit`: `theta` (K,), `reward` (S, A), `llf`, `status`, ….
+    the goals that were seen CCP, and NPL that has not settled, give that of their own objective. `AnyFit` describes the
+    rest: `theta` (K,), `reward` (S, A), `llf`, `status`, ….
     """
 
     stored: StoredPolicies | None = field(default=None)  # π̃ of an NPL that has not settled
@@ -67,7 +67,7 @@ class GoalFit(AnyFit):
 
     @property
     def goals(self) -> tuple[Any, ...]:
-        """What the goals of the trips are called; their indices where states have no labels."""
+        """Labels of the trips' goals; their indices if states have no labels."""
         return tuple(label_array(self.mdp.state_labels, self.goal_states).tolist())
 
     @property
@@ -94,8 +94,8 @@ class GoalFit(AnyFit):
 
     @property
     def usual_errors(self) -> str:
-        """Clusters of travellers, or of trips where nobody knows whose they were. "robust", the sandwich over trips,
-        where one person made all of them; "hessian" where the reward has no scores, or there is a single trip."""
+        """Clusters of travellers, or of trips if travellers are not known. "robust", the sandwich over trips, where one
+        person made all of them; "hessian" where the reward has no scores, or there is a single trip."""
         from revealed.goal_inference import has_scores
 
         if not has_scores(self.reward_model, self._seen.rho.size):
@@ -125,12 +125,12 @@ class GoalFit(AnyFit):
         return labelled(np.where(np.isnan(self.reward), np.nan, table), self.mdp)
 
     def reward_for(self, goal: Any, origin: Any = None) -> Floats:
-        """(S, A): the rewards of those who head for `goal`: `reward`, unless they depend on the trip."""
+        """(S, A): the rewards of trips to `goal`: `reward`, unless rewards depend on the trip."""
         return self.case_table(self._state(goal), -1 if origin is None else self._state(origin, "origin"))
 
     def toward(self, goal: Any, origin: Any = None) -> Toward:
-        """The soft optimum at the estimate of those who head for `goal`; `origin` matters only to rewards that depend
-        on where a trip began."""
+        """The soft optimum at the estimate for trips to `goal`; `origin` matters only if the reward depends on where a
+        trip began."""
         g = self._state(goal)
         if not of_trips(self.reward_model):
             return self._values.toward(g)
@@ -231,8 +231,8 @@ class GoalFit(AnyFit):
         return rows, self._cases_of(rows).at(self.reward_model, self.theta, {}).choices.log_policy
 
     def flows(self) -> pd.DataFrame:
-        """How often each state was used by the trips, and how often that is expected of trips between the same places:
-        a row per state with columns observed and expected; first and last states count."""
+        """Observed and expected use of each state by trips with the same origins and goals: a row per state with
+        columns observed and expected; first and last states count."""
         from revealed.goal_flows import flows_frame
 
         return flows_frame(self)
@@ -264,8 +264,8 @@ class GoalFit(AnyFit):
     ) -> Any:
         """What these travellers would do if something changed: flows and welfare before and after, with bands.
 
-        As `Fit.counterfactual`; `trips` are those who travel, by default those observed: demonstrations with goals, or
-        how many go from where to where, as a dict from (origin, destination) to trips or a table with such columns.
+        As `Fit.counterfactual`; `trips` are the trips to predict, by default those observed: demonstrations with goals,
+        or numbers of trips, as a dict from (origin, destination) to trips or a table with such columns.
         """
         from revealed.goal_counterfactual import goal_counterfactual
 

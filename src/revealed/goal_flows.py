@@ -1,8 +1,8 @@
 """How often states are used by trips with goals: as observed, and as expected of trips between the same places (R4).
 
-What is expected of a trip hangs on where it begins and where it is heading, and on nothing that it did on its way. So
-the two can be compared: for a linear reward at its maximum the features that are gathered agree in sum, while the use
-of single states shows where the model is off.
+What is expected of a trip depends on its origin and its goal only, not on what it did on its way. So the two can be
+compared: for a linear reward at its maximum the features that are gathered agree in sum, while the use of single states
+shows where the model is off.
 """
 
 from __future__ import annotations

@@ -49,9 +49,7 @@ class GoalEvidence(Evidence):
 
     def _require_estimated(self, kind: str) -> None:
         rule = "has no formula where trips have goals"
-        raise InvalidOption.conflict(
-            "joint", rule, remedy=f"{arg('kind', 'bootstrap')} estimates the transitions anew."
-        )
+        raise InvalidOption.conflict("joint", rule, remedy=f"{arg('kind', 'bootstrap')} re-estimates the transitions.")
 
 
 def has_scores(reward: Any, n_pairs: int) -> bool:

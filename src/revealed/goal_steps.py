@@ -18,11 +18,11 @@ from revealed.naming import Labels, by_name, in_words, label_array
 from revealed.trajectories import Steps
 from revealed.voices import arg
 
-ARRIVED = "Drop what follows its arrival, or give each trip an id of its own."
+ARRIVED = "Drop the rows after its arrival, or give each trip its own id."
 
 
 class Trips:
-    """The part of `Demonstrations` that tells trajectories apart, and whither they go.
+    """The part of `Demonstrations` that knows trajectories and their goals.
 
     A trajectory without a decision is none of those counted here: its steps are not there.
     """
@@ -34,12 +34,12 @@ class Trips:
     @cached_property
     def trajectory(self) -> Ints:
         """(n_steps,): the number of the trajectory that each of the `steps` belongs to, from 0."""
-        return np.cumsum(self._require_steps("Trajectories are told apart").first) - 1
+        return np.cumsum(self._require_steps("Trajectories are known").first) - 1
 
     @property
     def origins(self) -> Ints:
         """(n_trajectories,): the state in which each trajectory starts."""
-        steps = self._require_steps("Trajectories are told apart")
+        steps = self._require_steps("Trajectories are known")
         return steps.state[steps.first]
 
     @property
@@ -86,7 +86,7 @@ class Trips:
 
     def _require_steps(self, what: str) -> Steps:
         if self.steps is None:
-            remedy = f"{what} only where the times are known."
+            remedy = f"{what} only if the times are known."
             raise InvalidDemonstrations("demonstrations", "trajectories", "plain counts", remedy=remedy)
         return self.steps
 

@@ -100,7 +100,7 @@ class ChoiceFit:
 
     @property
     def llf_at_random(self) -> float:
-        """Σ n(s) log 1/|A(s)|: the log likelihood of choosing blindly among what is offered."""
+        """Σ n(s) log 1/|A(s)|: the log likelihood of uniform choice among feasible actions."""
         return float(-self.visits @ np.log(np.maximum(self.feasible.sum(axis=1), 1)))
 
     @property
@@ -292,7 +292,7 @@ def chi_square(fit: Any, choices: ChoiceFit) -> ChiSquare | str:
     most = sum(int(choices.feasible[g[0]].sum()) - 1 for g in groups)
     least = most - _n_free(fit)
     if least <= 0:
-        return "No χ² test: what can be compared is no more than what was fitted."
+        return "No χ² test: there are no degrees of freedom left."
     from scipy.special import chdtrc
 
     statistic = sum(_distance(choices, group) for group in groups)
@@ -314,17 +314,17 @@ def _distance(choices: ChoiceFit, group: Ints) -> float:
 def _why_no_test(fit: Any) -> str:
     counts = fit.demonstrations.counts
     if fit.status.code == "separated":
-        return "No χ² test: the likelihood has no maximum, so that there are no estimates whose predictions to test."
+        return "No χ² test: the likelihood has no maximum, so there is no estimate to test."
     if not fit.at_maximum:
-        return "No χ² test: the search did not come to an end."
+        return "No χ² test: the search did not finish."
     if fit.options.get("weighting") != "sample" or fit.demonstrations.visit_discount != 1.0:
         return "No χ² test: the estimate does not maximise the likelihood of the decisions as they were counted."
     if fit.options.get("l2", 0.0) > 0.0:
         return "No χ² test: the penalty pulls the estimate away from what fits best."
     if not np.array_equal(counts, np.round(counts)):
-        return "No χ² test: decisions carry weights, so that counts do not scatter as counts do."
+        return "No χ² test: decisions are weighted, so counts do not have the usual variance."
     if not getattr(fit.reward_model, "linear", False) or fit.theta.size > MOST_PARAMS:
-        return "No χ² test: how many of so flexible a reward's parameters are free is not known."
+        return "No χ² test: the number of free parameters of such a flexible reward is not known."
     return ""
 
 

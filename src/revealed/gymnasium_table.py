@@ -156,7 +156,7 @@ def _assemble(
 def _unwrap(env: Any) -> Any:
     """The bare environment, if no wrapper on the way to it changes what it does."""
     if isinstance(env, str):
-        raise InvalidInput("env", "an environment", f"the text {env!r}", remedy=f"Pass gymnasium.make({env!r}).")
+        raise InvalidInput("env", "an environment", f"the string {env!r}", remedy=f"Pass gymnasium.make({env!r}).")
     if isinstance(env, type):
         raise InvalidInput("env", "an environment", f"the class {env.__name__}", remedy=f"Pass {env.__name__}().")
     base = getattr(env, "unwrapped", env)
@@ -166,9 +166,9 @@ def _unwrap(env: Any) -> Any:
         if kind.__name__ not in HARMLESS or kind.__module__.partition(".")[0] not in MAKERS:
             raise InvalidInput(
                 "env",
-                "wrappers that leave states, actions, rewards and dynamics as the table has them",
+                "wrappers that do not change states, actions, rewards or dynamics",
                 f"the wrapper {type(layer).__name__}",
-                remedy="Pass env.unwrapped if the wrapper is not meant; else build rv.MDP from what it makes of them.",
+                remedy="Pass env.unwrapped to ignore the wrapper, or build rv.MDP from the wrapped dynamics.",
             )
         layer = getattr(layer, "env", None)
     return base
@@ -182,8 +182,8 @@ def _table_of(base: Any) -> Any:
     if getattr(base, "fickle_passenger", False):
         raise InvalidInput(
             "env",
-            "dynamics that the table P tells in full",
-            "fickle_passenger=True, by which step() changes the destination past P, and remembers that it did",
+            "dynamics that the table P describes in full",
+            "fickle_passenger=True, with which step() changes the destination, unknown to P",
             remedy="Make it with fickle_passenger=False.",
         )
     return P
@@ -305,7 +305,7 @@ def _read_masks(base: Any, n_states: int, n_actions: int) -> Bools | None:
 
 def _bad_mask(got: str, n_actions: int, s: int) -> InvalidInput:
     expected = f"{n_actions} ones and zeros from its action_mask(state)"
-    return InvalidInput("env", expected, got, f"state {s}", "Pass masks=False to do without.")
+    return InvalidInput("env", expected, got, f"state {s}", "Pass masks=False to ignore action masks.")
 
 
 def _read_initial(base: Any, n_states: int) -> Floats | None:
@@ -345,5 +345,5 @@ def _require_listed(o: Outcomes, steps: list[Step]) -> None:
                 "a step() that does what the table P lists",
                 f"a step to state {moved} with reward {reward:g}{ended}, which P does not list",
                 f"state {s}, action {a}",
-                remedy=f"P is not all of its dynamics. {BUILD}",
+                remedy=f"P does not describe all of its dynamics. {BUILD}",
             )

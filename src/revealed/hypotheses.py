@@ -1,7 +1,7 @@
 """Tests of hypotheses: likelihood ratio of nested models, Vuong's of others, Wald, and the difference of two estimators
 by their joint bootstrap (N7).
 
-Fits are taken as they are: anything with a fit's names will do.
+Anything with the attributes of a fit is accepted as one.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ class TestResult:
 
 
 def likelihood_ratio_test(restricted: Any, full: Any, df: int | None = None, joint: bool = False) -> TestResult:
-    """Whether the data speak against a restriction: 2(llf of the full model − llf of the restricted one).
+    """Likelihood-ratio test of a restriction: 2(llf of the full model − llf of the restricted one).
 
-    `full` may be several fits to parts of the data, as in a test that groups share their parameters. `df` is the
-    difference in numbers of parameters that the data can tell; pass it where a restriction is on something that is not
-    counted, as on the discount. `joint` adds the likelihood and the parameters of the transitions where they were
+    `full` may be several fits to parts of the data, as in a test that groups share their parameters. `df` is by default
+    the difference in the number of identified parameters; pass it if a restriction concerns something that is not
+    counted, such as the discount. `joint` adds the likelihood and the parameters of the transitions if they were
     estimated.
 
     The restricted model must be a special case of the full one. Features of linear rewards are compared, up to what
@@ -76,26 +76,29 @@ def likelihood_ratio_test(restricted: Any, full: Any, df: int | None = None, joi
     require_count("df", df)
     statistic = 2.0 * (sum(_llf(fit, joint) for fit in fulls) - _llf(restricted, joint))
     if statistic < -1e-6 * (1.0 + abs(restricted.llf)):
-        got = f"a log likelihood that is {-statistic / 2.0:.4g} below the restricted one"
-        raise InvalidInput("full", "the larger model, at its maximum", got, remedy="Are they swapped, or not nested?")
+        what = f"the log likelihood of the full model is {-statistic / 2.0:.4g} below that of the restricted one"
+        raise InvalidInput.impossible(what, remedy="Are they swapped, or not nested?", argument="full")
     doubts = dict.fromkeys(one.unverified for one in found if one.unverified)
     detail = f"nesting not verified: {'; '.join(doubts)}" if doubts else ""
     return _chi_square("likelihood ratio", max(statistic, 0.0), int(df), detail)
 
 
 def _not_larger(more: int, remedy: str) -> InvalidInput:
-    got = f"{more} parameters more in the full model"
-    return InvalidInput("full", "more parameters than in the restricted model", got, remedy=remedy)
+    many = f"{-more} fewer" if more else "as many"
+    return InvalidInput.conflict(
+        "full", f"must have more parameters than the restricted model, not {many}", remedy=remedy
+    )
 
 
 def _require_nested(restricted: Any, fulls: Sequence[Any], lacking: Sequence[tuple[str, ...]]) -> None:
     for k, names in enumerate(lacking):
         if names:
             more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-            got = f"features that do not span {', '.join(f'`{name}`' for name in names[:3])}{more}: not nested"
+            spanned = f"{', '.join(f'`{name}`' for name in names[:3])}{more}"
             where = f"fit {k}" if len(fulls) > 1 else None
-            remedy = "Models that are not nested are compared by rv.vuong_test(first, second)."
-            raise InvalidInput("full", "a model of which the restricted one is a special case", got, where, remedy)
+            remedy = "Compare models that are not nested with rv.vuong_test(first, second)."
+            rule = f"must contain the restricted model, but its features do not span {spanned}: not nested"
+            raise InvalidInput.conflict("full", rule, where, remedy)
 
 
 @dataclass(frozen=True)
@@ -132,12 +135,12 @@ class VuongTest:
 
 
 def vuong_test(first: Any, second: Any, correction: str | None = None) -> VuongTest:
-    """Which of two models that are not nested predicts these decisions better, or whether that cannot be told.
+    """Vuong's test: which of two non-nested models predicts these decisions better, if either does.
 
     z = Σ_i m_i / (√n s), with m_i the difference of the two log likelihoods of agent i (of the group where the first
-    fit's errors are clustered by one; of single decisions where nobody knows whose they are) and s its standard
-    deviation (Vuong, 1989). `correction` takes off what more parameters earn by themselves: "aic" one nat each, "bic"
-    half the log of n. Nested models are refused: `likelihood_ratio_test` is theirs.
+    fit's errors are clustered by one; of single decisions where agents are not known) and s its standard deviation
+    (Vuong, 1989). `correction` takes off what more parameters earn by themselves: "aic" one nat each, "bic" half the
+    log of n. Nested models are refused: use `likelihood_ratio_test`.
     """
     from scipy.special import ndtr
 
@@ -151,7 +154,7 @@ def vuong_test(first: Any, second: Any, correction: str | None = None) -> VuongT
     gap, n = one - two, float(often.sum())
     spread = float(np.sqrt(max(often @ gap**2 / n - (often @ gap / n) ** 2, 0.0)))
     if not spread > 1e-9 * (1.0 + abs(first.llf) / n):
-        raise InvalidInput.impossible("models with the same predictions cannot be told apart", argument="second")
+        raise InvalidInput.impossible("models with the same predictions cannot be compared", argument="second")
     extra = _size(first, False) - _size(second, False)
     cost = {None: 0.0, "aic": 1.0, "bic": float(np.log(n)) / 2.0}[correction]
     difference = float(often @ gap) - cost * extra
@@ -170,9 +173,8 @@ def _require_not_nested(first: Any, second: Any) -> str:
     found = [find_nesting(one, other) for one, other in ((first, second), (second, first))]
     for nested, words in zip(found, ("first, second", "second, first"), strict=True):
         if nested.holds:
-            got = "one that is nested in the other"
             remedy = f"Use rv.likelihood_ratio_test({words})."
-            raise InvalidInput("second", "a model that is not nested", got, remedy=remedy)
+            raise InvalidInput.impossible("nested models cannot be compared by Vuong's test", None, remedy, "second")
     doubts = dict.fromkeys(one.unverified for one in found if one.unverified)
     return f"nesting not verified: {'; '.join(doubts)}" if doubts else ""
 
@@ -183,7 +185,7 @@ def _require_same_agents(first: Any, second: Any) -> None:
     if same and one.by_agent.shape == other.by_agent.shape:
         same = _same_counts(one.by_agent, other.by_agent) and _same_goals(one, other)
     if not same:
-        raise InvalidInput("second", "a fit to the same agents and decisions", "other data")
+        raise InvalidInput("second", "a fit to the same agents and decisions", "a fit to other data")
 
 
 def _by_unit(fit: Any, groups: Any) -> tuple[Floats, Floats, str]:
@@ -205,7 +207,7 @@ def _by_unit(fit: Any, groups: Any) -> tuple[Floats, Floats, str]:
 
 
 def wald_test(fit: Any, hypothesis: Any) -> TestResult:
-    """Whether estimates agree with linear restrictions, by the covariance that the fit's errors use.
+    """Wald test of linear restrictions, with the covariance of the fit's own errors.
 
     `hypothesis` is a dict from names to numbers, or to another name that it should equal (`{"a": 0, "b": "c"}`), or
     (R, q) for Rθ = q.
@@ -216,7 +218,8 @@ def wald_test(fit: Any, hypothesis: Any) -> TestResult:
     statistic, rank = quadratic_form(gap, V)
     if rank < len(V):
         remedy = "A parameter has no standard error (see the summary), or a restriction is repeated."
-        raise InvalidInput("hypothesis", "restrictions with a covariance of full rank", "none", remedy=remedy)
+        what = "the covariance of the restrictions is singular"
+        raise InvalidInput.impossible(what, remedy=remedy, argument="hypothesis")
     return _chi_square("Wald", statistic, rank, f"{fit.errors[0]} covariance")
 
 
@@ -261,7 +264,7 @@ def difference_test(
     jobs: int | None = None,
     progress: bool | None = None,
 ) -> DifferenceTest:
-    """Whether two estimators, CCP and NFXP say, disagree by more than chance on these data.
+    """Test whether two estimators, such as CCP and NFXP, disagree by more than chance on these data.
 
     Both are estimated again on the same resampled agents, so that what they share cancels. (Hausman's formula needs
     the difference of two covariances, which is zero here to first order.) A settled NPL equals NFXP, so that there is
@@ -312,18 +315,18 @@ def _require_two_estimators(first: Any, second: Any) -> None:
     _require_fit("first", first)
     _require_fit("second", second)
     if first.theta.shape != second.theta.shape or first.reward_model.names != second.reward_model.names:
-        raise InvalidInput("second", f"the parameters of the first ({len(first.theta)})", f"{len(second.theta)} others")
+        raise InvalidInput("second", f"the {len(first.theta)} parameters of the first", f"{len(second.theta)} others")
     if not _same_counts(first.demonstrations.by_agent, second.demonstrations.by_agent):
-        raise InvalidInput("second", "a fit to the same agents and decisions", "other data")
+        raise InvalidInput("second", "a fit to the same agents and decisions", "a fit to other data")
     if first.group_key != second.group_key:
-        raise InvalidInput(
-            "second", "the same clusters to resample", "others", remedy=f"Pass the same {arg('by')} to both."
+        raise InvalidInput.conflict(
+            "second", "must have the same clusters as the first", remedy=f"Pass the same {arg('by')} to both."
         )
     full = [fit.method in FULL_LIKELIHOOD for fit in (first, second)]
     if all(one or fit.settled for one, fit in zip(full, (first, second), strict=True)):
-        got = f"{first.method} and {second.method}" + ("" if all(full) else ", settled: the same estimator")
+        both = f"{first.method} and {second.method}" + ("" if all(full) else ", settled,")
         remedy = "Compare CCP, or NPL with few updates, with NFXP."
-        raise InvalidInput("second", "another estimator than the first", got, remedy=remedy)
+        raise InvalidInput.impossible(f"{both} are the same estimator", remedy=remedy, argument="second")
 
 
 def _same_counts(one: Any, other: Any) -> bool:
@@ -353,11 +356,9 @@ def _require_likelihood(name: str, fit: Any, joint: bool) -> None:
         got = f"{fit.method}, which maximises a pseudo-likelihood"
         raise InvalidInput(name, "NFXP, MCE-IRL or a settled NPL", got, remedy="Use fit.wald_test, or NFXP.")
     if fit.options["weighting"] != "sample" or fit.options["l2"] > 0.0 or fit.demonstrations.visit_discount != 1.0:
-        got = "occupancy weights, discounted visits or a penalty"
-        raise InvalidInput(
+        raise InvalidInput.conflict(
             name,
-            "a plain maximum of the likelihood",
-            got,
+            "must maximise the likelihood itself, without occupancy weights, discounted visits or a penalty",
             remedy=f"Fit with {arg('weighting', 'sample')}, {arg('l2', 0)}.",
         )
     if fit.status.code not in ("converged", "unidentified"):
@@ -373,8 +374,8 @@ def _require_same_data(restricted: Any, fulls: Sequence[Any]) -> None:
     else:
         same = abs(sum(fit.n_decisions for fit in fulls) - restricted.n_decisions) == 0
     if not same:
-        got = f"{sum(fit.n_decisions for fit in fulls)} decisions against {restricted.n_decisions}, or others"
-        raise InvalidInput("full", "fits to the same decisions as the restricted one, in all", got)
+        got = f"{sum(fit.n_decisions for fit in fulls)} decisions against {restricted.n_decisions}, or other ones"
+        raise InvalidInput("full", "fits to the same decisions, in total, as the restricted one", got)
 
 
 def _goals_add_up(restricted: Any, fulls: Sequence[Any]) -> bool:

@@ -64,7 +64,7 @@ def identify(information: Floats, names: Sequence[str], size: Floats | None = No
     return Identification(rank, len(names), condition, "; ".join(parts), directions)
 
 
-_NO_NUMBERS = "what choices tell about the parameters cannot be computed here: some of its numbers are not finite"
+_NO_NUMBERS = "what choices say about the parameters cannot be computed: some numbers are not finite"
 
 
 def _in_words(vector: Floats, names: list[str], exactly: bool) -> str:
@@ -72,4 +72,4 @@ def _in_words(vector: Floats, names: list[str], exactly: bool) -> str:
     part = part or [names[int(np.argmax(np.abs(vector)))]]
     listed = ", ".join(f"`{name}`" for name in part[:-1]) + (" and " if len(part) > 1 else "") + f"`{part[-1]}`"
     how = "move together" if exactly else "nearly move together"
-    return f"features {listed} {how}: the data tell a combination of them, not each"
+    return f"features {listed} {how}: the data identify a combination of them, not each"

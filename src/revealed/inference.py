@@ -114,7 +114,7 @@ class Evidence:
             raise InvalidOption("kind", expected, repr(kind), remedy=f"Use {arg('kind', 'cluster')}.")
         if kind == "cluster" and self.weights.shape[0] < 2:
             few = "plain counts have none" if self.ids == (0,) else "there is one"
-            what = f"clustered errors need two agents or more, and {few}"
+            what = f"clustered errors need at least two agents, and {few}"
             raise InvalidOption.impossible(what, None, f"Use {arg('kind', 'robust')}.", "kind")
         if joint:
             self._require_estimated(kind)
@@ -419,6 +419,6 @@ def _complement(rows: Floats) -> Floats | None:
     return None if basis is None else basis[len(rows) :].T
 
 
-_ANEW = f"{arg('kind', 'bootstrap')} estimates the transitions anew."
+_ANEW = f"{arg('kind', 'bootstrap')} re-estimates the transitions."
 _RESAMPLE = either('fit.with_errors("bootstrap")', "--errors bootstrap")
-_BOOTSTRAP = f"{_RESAMPLE} resamples agents instead; read functions of the reward, not single weights."
+_BOOTSTRAP = f"{_RESAMPLE} resamples agents instead; interpret functions of the reward, not single weights."

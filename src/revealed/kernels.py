@@ -101,8 +101,8 @@ def kernel_around(places: Floats, nodes: Floats, h: Floats) -> Near:
     reach = CUT * (1.0 + ROUNDING)
     n = int(at.count_neighbors(around, reach, p=np.inf))
     if n > MOST_NEIGHBOURS:
-        expected = f"kernels that reach at most {MOST_NEIGHBOURS:,} pairs of states between them"
-        raise InvalidInput("bandwidth", expected, f"{n:,}", remedy="Take a smaller one: T must stay sparse.")
+        expected = f"kernels that connect at most {MOST_NEIGHBOURS:,} pairs of states"
+        raise InvalidInput("bandwidth", expected, f"{n:,}", remedy="Use a smaller one: T must stay sparse.")
     found: Any = at.sparse_distance_matrix(around, reach, p=np.inf, output_type="ndarray")
     place, node = found["i"].astype(np.intp), found["j"].astype(np.intp)
     return node, place, np.prod(gaussian((nodes[node] - places[place]) / h), axis=1)

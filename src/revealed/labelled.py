@@ -90,7 +90,7 @@ def require_going_on(mdp: MDP, states: Ints) -> None:
     flat = states.reshape(-1)
     ended = flat[mdp.terminal[flat]]
     if ended.size:
-        raise InvalidInput("obs", "states that are not terminal", state_in_words(mdp, ended[0]))
+        raise InvalidInput("obs", "non-terminal states", state_in_words(mdp, ended[0]))
 
 
 def named_actions(mdp: MDP, actions: Ints, by_label: bool) -> Any:

@@ -1,8 +1,7 @@
 """Labels of states and actions: kept as they came, matched by their text, named in errors with what was near.
 
-The order of labels is *declared* where somebody wrote it down, and *derived* where it was sorted from what the data
-hold. Positions (rows of an array, say) mean something in a declared order only: `require_declared` is where that is
-decided, for every door.
+The order of labels is *declared* if the user gave it, and *derived* if it was sorted from the data. Positions (rows of
+an array, say) mean something in a declared order only: `require_declared` is where that is decided, for every door.
 """
 
 from __future__ import annotations
@@ -25,9 +24,9 @@ MOST_INDEX = 10**8  # states or actions that are numbered, not named: beyond, it
 class Order(tuple[Any, ...]):
     """Labels that know where their order comes from.
 
-    `derived` tells that it was sorted from data, so that nobody knows it by heart; labels that are 0, 1, 2, … (or False
-    and True) in this order are positions themselves, and so is a single one. `columns` are the names of the columns
-    that the parts of labels stood in, where they have several.
+    `derived` says that it was sorted from data, so that the user never saw it; labels that are 0, 1, 2, … (or False and
+    True) in this order are positions themselves, and so is a single one. `columns` are the names of the columns that
+    the parts of labels stood in, where they have several.
     """
 
     derived: bool
@@ -49,7 +48,7 @@ def are_positions(labels: Sequence[Any]) -> bool:
 
 
 def is_derived(labels: Sequence[Any] | None) -> bool:
-    """Whether nobody declared the order of these labels."""
+    """Whether the order of these labels was not declared."""
     return bool(getattr(labels, "derived", False))
 
 
@@ -74,15 +73,15 @@ def require_declared(
     where: str = "the data",
     instead: str = "pass something with labels (a Series or DataFrame)",
 ) -> None:
-    """Positions refer to an order that somebody declared: where states or actions (`role`) were sorted from data,
-    what has no labels of its own cannot be matched with them, and is refused."""
+    """Positions refer to a declared order: if states or actions (`role`) were sorted from data, values without labels
+    cannot be matched with them, and are refused."""
     if labels is None or not is_derived(labels):
         return
     shown = ", ".join(f"{k} = {spell(label)}" for k, label in enumerate(labels[:SHOWN])) + _more(labels)
-    raise error(
+    raise error.conflict(
         argument,
-        f"labels of {role}s, because their order was sorted from {where} and not declared",
-        f"{got}, which would mean {shown}",
+        f"requires labels of {role}s, because their order was sorted from {where}, not declared: {got} would mean "
+        f"{shown}",
         remedy=f"Declare the order of the {role}s where the data are read, {role}s=[{_quoted(labels)}] in the order "
         f"that you mean, or {instead}.",
     )

@@ -203,6 +203,6 @@ def cannot_tell(mdp: MDP, state: str, size: float, error: float = 1.0) -> Solver
     near = 1.0 - mdp.discount
     smaller = "a smaller discount, or rewards of smaller size" if near else "rewards of smaller size"
     return SolverFailed(
-        f"float64 cannot tell choices apart here: values of states differ by up to {size:.1e}, the discount is 1"
+        f"float64 is not precise enough here: values of states differ by up to {size:.1e}, the discount is 1"
         f"{f' − {near:.1e}' if near else ''}, and rounding leaves choices in {state} {known}. Use {smaller}."
     )

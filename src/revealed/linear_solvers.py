@@ -28,16 +28,16 @@ NEAR_ONE = 5e-5  # 1 − γ below which solutions are refined without their leve
 MOST_REFINED, LOOSE = 20, 100.0  # times at most (two or three do), and multiples of rounding that may be left
 SAMPLE = 1023  # entries among which a typical one is looked for
 NEVER_ENDS = (
-    "at discount 1 this policy is expected to go on for ever (I − T^π is singular for all that float64 can tell). "
-    "Use a policy that gives every way out some probability, or a discount below 1."
+    "at discount 1 this policy is expected to go on for ever (I − T^π is singular to float64 precision). Use a policy "
+    "that gives every exit some probability, or a discount below 1."
 )
 
 
 def no_differences(discount: float) -> SolverFailed:
     """What is said where refining without the level (theory B5) leads nowhere."""
     return SolverFailed(
-        f"differences of values cannot be told from rounding at discount 1 − {1.0 - discount:.1e}. Use a smaller "
-        + either('discount, or solver="lu".', "discount.")
+        f"differences of values cannot be distinguished from rounding at discount 1 − {1.0 - discount:.1e}. Use a "
+        "smaller " + either('discount, or solver="lu".', "discount.")
     )
 
 

@@ -56,7 +56,7 @@ def require_model(mdp: MDP) -> None:
         raise ValueError("the model's masks contradict each other")
     require_an_action(feasible, terminal, names)
     if clean_rows(mdp.transitions.matrix.copy(), feasible, names).nnz != mdp.transitions.matrix.nnz:
-        raise ValueError("the model has transitions of pairs that it does not offer")
+        raise ValueError("the model has transitions of infeasible pairs")
     if not isinstance(mdp.discount, float):
         raise TypeError(f"the discount is {mdp.discount!r}")
     as_discount(mdp.discount)
@@ -72,7 +72,7 @@ def _require_original(mdp: MDP) -> None:
     _require_shape("mdp._original.transitions", mdp._original["transitions"], (S * A, S))
     _require_shape("mdp._original.feasible", mdp._original["feasible"], (S, A))
     if not isinstance(mdp.estimated, EstimatedTransitions | None):
-        raise TypeError("what the transitions were estimated from is something else")
+        raise TypeError("the record of what the transitions were estimated from is invalid")
     offered = mdp.feasible.reshape(-1)
     _require_same_rows(mdp.transitions.matrix, mdp._original["transitions"], offered, "those it was made of")
     if mdp.estimated is not None and mdp.base is None:
@@ -83,10 +83,10 @@ def _require_original(mdp: MDP) -> None:
 def _require_estimated(found: EstimatedTransitions, mdp: MDP) -> None:
     """Counts of classes, agents and probabilities that belong together."""
     if np.shape(found.psi) != (len(found.names),) or found.psi.dtype != np.float64:
-        raise ValueError("the transitions' parameters are no numbers, or have other names")
+        raise ValueError("the transitions' parameters are not numbers, or do not match their names")
     classes = found.by_agent.shape[1]
     if found.by_agent.shape[0] != len(found.ids) or found.joint.shape != (mdp.n_states * mdp.n_actions, classes):
-        raise ValueError("the moves that were counted are those of other agents or pairs")
+        raise ValueError("the counted moves do not match the agents or pairs")
     _require_counts("moves", found.by_agent.data)
 
 
@@ -102,14 +102,14 @@ def _require_horizon(mdp: MDP) -> None:
     if mdp.base is None and mdp.base_state is None:
         return
     if not isinstance(mdp.base, MDP) or mdp.base.base is not None or mdp.n_states % mdp.base.n_states:
-        raise ValueError("the horizon does not consist of its base")
+        raise ValueError("the horizon does not match its base model")
     layers = np.tile(np.arange(mdp.base.n_states), mdp.n_states // mdp.base.n_states)
     if mdp.n_actions != mdp.base.n_actions or not np.array_equal(np.asarray(mdp.base_state), layers):
-        raise ValueError("the horizon does not consist of its base")
+        raise ValueError("the horizon does not match its base model")
     again = mdp.base.unroll(mdp.n_states // mdp.base.n_states - 1)
     _require_same_rows(again.transitions.matrix, mdp.transitions.matrix, mdp.feasible.reshape(-1), "those of its base")
     if mdp.discount != mdp.base.discount or (mdp.feasible & ~again.feasible).any():
-        raise ValueError("the horizon does not consist of its base")
+        raise ValueError("the horizon does not match its base model")
 
 
 def require_consistent(fit: AnyFit) -> None:
@@ -122,7 +122,7 @@ def require_consistent(fit: AnyFit) -> None:
     if fit.units is not None:
         _require_shape("units", fit.units, (K,))
         if not (np.isfinite(fit.units) & (fit.units > 0.0)).all():
-            raise ValueError("units holds what are no units")
+            raise ValueError("units holds values that are not units")
     _require_shape("reward", fit.reward, (S, A))
     if len(fit.reward_model.names) != K or not all(isinstance(name, str) for name in fit.reward_model.names):
         raise ValueError(f"the reward has {K} parameters with other names")
@@ -138,7 +138,7 @@ def require_consistent(fit: AnyFit) -> None:
     _require_counted(demos)
     _require_rows(fit)
     if not np.isfinite(fit.theta).all():
-        raise ValueError("theta holds what are no numbers")
+        raise ValueError("theta holds values that are not numbers")
     if isinstance(fit, GoalFit):
         _require_goals(fit)
     elif isinstance(fit, Fit):
@@ -167,7 +167,7 @@ def _require_columns(fit: AnyFit) -> None:
     if not isinstance(groups, AgentGroups) or np.shape(groups.code) != (demos.n_agents,):
         raise ValueError("the groups of agents are not those of the data")
     if not np.array_equal(np.unique(groups.code), np.arange(groups.n)):
-        raise ValueError("the groups of agents have other numbers than names")
+        raise ValueError("the groups of agents do not match their names")
 
 
 def _require_steps(demos: Demonstrations) -> None:
@@ -178,9 +178,9 @@ def _require_steps(demos: Demonstrations) -> None:
         _require_shape(f"steps.{name}", array, demos.steps.state.shape)
     kinds = {"first": "b", "weight": "f", "entry": "iufMU"}
     if any(array.dtype.kind not in kinds.get(name, "iu") for name, array in arrays.items()):
-        raise TypeError("steps hold what are no indices")
+        raise TypeError("steps hold values that are not indices")
     if demos.steps.first.size and not demos.steps.first[0]:
-        raise ValueError("the first of the steps does not begin a trajectory")
+        raise ValueError("the first step does not start a trajectory")
     limits = {"agent": demos.n_agents, "state": demos.n_states, "action": demos.n_actions}
     places = dict.fromkeys([name for name in ("next_state", "goal") if name in arrays], demos.n_states)
     for name, n in (limits | places).items():
@@ -208,14 +208,14 @@ def _require_same_table(name: str, found: Any, told: Any) -> None:
     gap = abs(found - told)
     most = float(gap.max()) if min(gap.shape) else 0.0
     if not most <= SAME * (1.0 + float(abs(found).max() if min(gap.shape) else 0.0)):
-        raise ValueError(f"demonstrations.{name} are not the counts of the decisions")
+        raise ValueError(f"demonstrations.{name} does not match the decisions")
 
 
 def _require_bootstrap(found: Bootstrap, names: tuple[str, ...]) -> None:
     """The replications that are used are those that ended well, and the others are counted."""
     for table in (found.theta, found.psi):
         if not isinstance(table, np.ndarray) or table.dtype != np.float64 or table.ndim != 2:
-            raise TypeError("the replications of its bootstrap are no numbers")
+            raise TypeError("the bootstrap replications are not numbers")
     good = [r for r in sorted(found.done) if not found.done[r].failure]
     _require_shape("bootstrap", found.theta, (len(good), len(names)))
     used = [found.done[r].theta for r in good], [found.done[r].psi for r in good]
@@ -223,17 +223,17 @@ def _require_bootstrap(found: Bootstrap, names: tuple[str, ...]) -> None:
     same = same and np.array_equal(found.psi, np.array(used[1]).reshape(len(good), -1))
     failed = Counter(each.failure for each in found.done.values() if each.failure)
     if not same or failed != found.failures or tuple(found.names) != names or not np.isfinite(found.theta).all():
-        raise ValueError("the replications of its bootstrap are not those that were drawn")
+        raise ValueError("the bootstrap replications do not match the draws")
     if not all(0 <= r < found.asked for r in found.done):
-        raise ValueError(f"its bootstrap has replications beyond {found.asked}")
+        raise ValueError(f"the bootstrap has replications beyond {found.asked}")
 
 
 def _require_rows(fit: AnyFit) -> None:
     """The history is a table of numbers, and its last row is not beyond the end."""
     if not isinstance(fit.rows, list) or not all(isinstance(row, dict) and set(row) == HISTORY for row in fit.rows):
-        raise ValueError("the history is no table of iterations")
+        raise ValueError("the history is not a table of iterations")
     if any(isinstance(value, str | list | dict | None) for row in fit.rows for value in row.values()):
-        raise ValueError("the history holds what are no numbers")
+        raise ValueError("the history holds values that are not numbers")
     if fit.rows and not fit.rows[-1]["update"] <= fit.updates:
         raise ValueError("the history has more updates than the fit")
 
@@ -269,15 +269,15 @@ def _require_kinds(fit: AnyFit) -> None:
     status, demos, options = fit.status, fit.demonstrations, fit.options
     notes = (status.message, *(status.notes if isinstance(status.notes, tuple) else (None,)), *demos.notes)
     if not all(isinstance(note, str) for note in notes) or not isinstance(status.interrupted, bool):
-        raise TypeError("the status holds what are no words")
+        raise TypeError("the status holds values that are not text")
     if not isinstance(fit.settled, bool | None) or not isinstance(fit.own_policy, bool):
-        raise TypeError("settled and own_policy are True or False")
+        raise TypeError("settled and own_policy must be True or False")
     if not isinstance(options, dict) or not set(OPTIONS) <= set(options) or np.isnan(as_number(options["l2"])):
         raise ValueError("its options are missing")
     if not isinstance(demos.visit_discount, float) or not 0.0 <= demos.visit_discount <= 1.0:
         raise ValueError(f"visits are discounted by {demos.visit_discount!r}")
     if fit.theta.dtype != np.float64 or fit.reward.dtype != np.float64:
-        raise TypeError("theta and reward are no numbers")
+        raise TypeError("theta and reward are not numbers")
     _require_chosen(fit)
 
 
@@ -286,7 +286,7 @@ def _require_chosen(fit: AnyFit) -> None:
     if fit.chosen is None:
         return
     if not isinstance(fit.chosen, tuple) or len(fit.chosen) != 3:
-        raise ValueError("the errors that were chosen are of no kind")
+        raise ValueError("the chosen standard errors are of an unknown kind")
     kind, joint, drawn = fit.chosen
     if (
         kind not in KINDS
@@ -294,9 +294,9 @@ def _require_chosen(fit: AnyFit) -> None:
         or not isinstance(drawn, dict)
         or not set(drawn) <= {*BOOTSTRAP}
     ):
-        raise ValueError("the errors that were chosen are of no kind")
+        raise ValueError("the chosen standard errors are of an unknown kind")
     if joint and fit.mdp.estimated is None:
-        raise ValueError("joint errors were chosen of transitions that were not estimated")
+        raise ValueError("joint errors were chosen, but the transitions were not estimated")
     check_options(**drawn)
     if drawn.get("reps", 2) > MOST_REPS:
         raise ValueError(f"{drawn['reps']} replications were chosen")
@@ -305,7 +305,7 @@ def _require_chosen(fit: AnyFit) -> None:
 def _require_counts(name: str, values: Any) -> None:
     numbers = as_floats(values)
     if numbers is None or not (np.isfinite(numbers) & (numbers >= 0.0)).all():
-        raise ValueError(f"demonstrations.{name} holds what are no counts")
+        raise ValueError(f"demonstrations.{name} holds values that are not counts")
 
 
 def _require_probabilities(fit: Fit) -> None:
@@ -319,9 +319,9 @@ def _require_probabilities(fit: Fit) -> None:
         table = getattr(fit, name)
         off = np.abs(table.sum(axis=1) - acting) > SAME
         if off.any() or not (table >= 0.0).all() or (table[~fit.mdp.feasible] != 0.0).any():
-            raise ValueError(f"{name} holds what are no probabilities of the model's actions")
+            raise ValueError(f"{name} holds values that are not probabilities of the model's actions")
     if not np.allclose(np.exp(fit.log_policy), fit.policy, rtol=SAME, atol=SAME):
-        raise ValueError("log_policy is not that of the policy")
+        raise ValueError("log_policy does not match the policy")
 
 
 def _require_goals(fit: GoalFit) -> None:

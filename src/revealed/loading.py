@@ -37,7 +37,7 @@ from revealed.voices import from_parts
 
 def load(path: str | os.PathLike[str], reward: Reward | None = None) -> Any:
     """The fit that `fit.save(path)` wrote, or the `fit.zip` inside a folder; it behaves as the original did, a `Fit`
-    or, where trips have goals, a `GoalFit`.
+    or, if trips have goals, a `GoalFit`.
 
     Rewards of your own (a `TorchReward`, a `JaxReward`, another object) are not in the file: pass the same one as
     `reward`. Its parameters and its table at the estimate are compared with what was saved.
@@ -55,7 +55,8 @@ def load(path: str | os.PathLike[str], reward: Reward | None = None) -> Any:
             raise
         raise unreadable(file, "whose reward does not fit its model") from None
     except Exception as error:  # of any kind: what a damaged part does to NumPy or SciPy is theirs to choose
-        raise unreadable(file, f"whose parts do not fit together: {error or type(error).__name__}") from error
+        why = str(error).rstrip(".") or type(error).__name__
+        raise unreadable(file, f"whose parts are inconsistent: {why}") from error
 
 
 def _find(path: Any) -> Path:
@@ -79,8 +80,9 @@ class _NeedsReward(Exception):
         self.kind = kind
 
     def told(self, file: Path) -> InvalidInput:
-        remedy = f"Make the {self.kind} as it was made for the fit: rv.load({str(file)!r}, reward=...)."
-        return InvalidInput("reward", f"the {self.kind} of this fit, which the file cannot hold", "None", remedy=remedy)
+        remedy = f"Create the {self.kind} as for the fit and pass it: rv.load({str(file)!r}, reward=...)."
+        rule = f"is required: the file cannot hold the {self.kind} of this fit"
+        return InvalidInput.conflict("reward", rule, remedy=remedy)
 
 
 class _Decoder:
@@ -139,7 +141,7 @@ class _Decoder:
 
     def _array(self, name: str) -> Any:
         if self.arrays[name].dtype.kind == "c":
-            raise ValueError(f"{name} holds complex numbers, which no part of a fit does")
+            raise ValueError(f"{name} holds complex numbers, which no part of a fit may hold")
         return self.arrays[name]
 
     def _sparse(self, node: dict[str, Any]) -> sp.csr_array:
@@ -167,7 +169,7 @@ class _Decoder:
         if node is None:
             return None
         if node["class"] not in ESTIMATORS:
-            raise ValueError(f"no estimator is called {node['class']!r}")
+            raise ValueError(f"there is no estimator {node['class']!r}")
         own = reward if node["reward"] is None else self._reward(node["reward"])
         arguments = self.decode(node["arguments"])
         told = {name: value for name, value in arguments.items() if not _is_default(name, value)}  # as it was written
@@ -189,7 +191,7 @@ def _make(kind: str, fields: dict[str, Any]) -> Any:
         return cls(**fields)
     hidden = [name for name in fields if callable(getattr(cls, name, None))]
     if hidden:
-        raise ValueError(f"{kind} has no part that is called {hidden[0]}")
+        raise ValueError(f"{kind} has no field {hidden[0]}")
     made = cls.__new__(cls)
     if kind == "MDP":
         _require_fields(fields, MDP.__annotations__)
@@ -231,7 +233,7 @@ def _timestamp(text: str, zone: str | None, unit: str) -> Any:
 
 def _numpy_time(number: int, dtype: str) -> Any:
     if np.dtype(dtype).kind not in "mM":
-        raise ValueError(f"{dtype} is no type of dates")
+        raise ValueError(f"{dtype} is not a date type")
     return np.array(number, dtype=np.int64).view(np.dtype(dtype))[()]
 
 
@@ -239,7 +241,7 @@ def _require_names(reward: Reward, saved: list[str]) -> None:
     """A reward that was passed has the parameters of the file."""
     own = [str(name) for name in reward.names]
     if reward.n_params != len(saved):
-        raise InvalidReward("reward", f"{len(saved)} parameters, as the saved one had", f"{reward.n_params}")
+        raise InvalidReward("reward", f"{len(saved)} parameters, like the saved one", f"{reward.n_params}")
     first = next((i for i, (here, there) in enumerate(zip(own, saved, strict=True)) if here != there), None)
     if first is not None:
         expected = f"the names of the saved one ({saved[first]!r})"
@@ -251,5 +253,5 @@ def _require_table(fit: AnyFit) -> None:
     gap = table_gap(fit)
     if gap:
         remedy = "Are the features the same, and in the same order?"
-        expected = "the table of rewards that was saved, at the same weights"
+        expected = "the saved table of rewards at the saved weights"
         raise InvalidReward("reward", expected, f"one that differs by {gap:.3g}", None, remedy)

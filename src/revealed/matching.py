@@ -125,10 +125,10 @@ def _numbers_matched(role: str, demos: Demonstrations, known: Any) -> Ints:
 
 def _require_declared(role: str, own: Any, model: Any) -> None:
     """Positions on one side need an order on the other that somebody declared."""
-    by_position = f"an MDP that knows its {role}s by position, 0, 1, 2, …"
-    instead = f"name those of the model, {role}_labels=[...] in its order"
+    by_position = f"an MDP with {role}s by position (0, 1, 2, …)"
+    instead = f"give the model labels, {role}_labels=[...] in its order"
     require_declared("mdp", role, own, by_position, InvalidDemonstrations, instead=instead)
-    by_position = f"decisions that know their {role}s by position, 0, 1, 2, …"
+    by_position = f"decisions with {role}s by position (0, 1, 2, …)"
     require_declared("demonstrations", role, model, by_position, InvalidDemonstrations)
 
 
@@ -161,7 +161,7 @@ def require_fit(mdp: MDP, demos: Demonstrations) -> None:
         s, a = (int(i) for i in np.argwhere(wrong)[0])
         raise InvalidDemonstrations(
             "demonstrations",
-            "feasible actions in states that are not terminal",
+            "feasible actions in non-terminal states",
             f"{demos.counts[wrong].sum():g} decisions " + ("in terminal states" if mdp.terminal[s] else "infeasible"),
             pair_in_words(mdp, s, a) + _who(demos, s, a),
             "Drop those decisions, or change "

@@ -137,7 +137,7 @@ class MDP(Placed):
 
         States that only ended episodes lead to become terminal; where an outcome ends the episode in a state that goes
         on as well, it leads to one terminal state appended at the end. The start distribution and, unless
-        `masks=False`, the action masks come along. Environments that are more than their table are refused.
+        `masks=False`, the action masks come along. Environments whose dynamics go beyond the table are refused.
         """
         from revealed.gymnasium_table import read_table
 
@@ -367,11 +367,10 @@ class MDP(Placed):
         if not is_count(horizon):
             raise InvalidInput("horizon", "a whole number of decisions, at least 1", repr(horizon))
         if self.base is not None:
-            raise InvalidInput(
-                "unroll",
-                "an MDP that is not unrolled yet",
-                repr(self),
+            raise InvalidInput.impossible(
+                "an unrolled MDP cannot be unrolled again",
                 remedy=either("Unroll `mdp.base`.", "Leave --horizon out."),
+                argument="unroll",
             )
         layers = int(horizon) + 1
         require_memory("horizon", horizon, layers * (4 * self.transitions.matrix.nnz + self.n_states * self.n_actions))
@@ -406,7 +405,7 @@ class MDP(Placed):
         return places_by_text(self.state_labels or ())
 
     def toward(self, goal: Any) -> MDP:
-        """The same moves for those who head for `goal`: their trips end on entering it (theory R1).
+        """The same moves for trips to `goal`, which end on entering it (theory R1).
 
         `goal` is a state's label, or its index where states have no labels.
         T is shared. An action is left out where it leads to a state from which the goal cannot be reached, or may lead
@@ -417,7 +416,7 @@ class MDP(Placed):
     def toward_state(self, g: int) -> MDP:
         """The same for a goal that is given by its index."""
         if self.base is not None:
-            raise InvalidInput("toward", "a model without a horizon", repr(self), remedy="Use `mdp.base`.")
+            raise InvalidInput.conflict("toward", "requires a model without a horizon", remedy="Use `mdp.base`.")
         require_place("g", g, self.n_states)
         terminal, feasible = ways_to(self.transitions.matrix, self.backwards, self.feasible, self.terminal, g)
         shared = ("transitions", "discount", "initial", "state_labels", "action_labels", "estimated", "device")

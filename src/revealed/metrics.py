@@ -52,13 +52,13 @@ METRICS = ("nll", "evd", "stochastic_evd", "epic", "starc")
 
 class Scores(dict[str, float], Printed):
     """Metrics by name, a dict. `starts` says where agents begin, of which returns are means, and `initial` (S,) is that
-    distribution (None where trips have goals); `notes` say why a metric is missing (NaN) and what was solved anew."""
+    distribution (None where trips have goals); `notes` say why a metric is missing (NaN) and what was solved again."""
 
     def __init__(
         self, scores: dict[str, float], starts: str, initial: Floats | None = None, notes: Sequence[str] = ()
     ) -> None:
         require_instance("scores", scores, dict, "a dict from names to numbers")
-        notes = require_list("notes", notes, "a list of texts")
+        notes = require_list("notes", notes, "a list of strings")
         super().__init__(scores)
         self.starts, self.initial, self.notes = starts, initial, tuple(notes)
 
@@ -189,9 +189,7 @@ class Truth:
     def _evaluate_trips(self, fit: GoalFit, demos: Demonstrations | None, coverage: Any) -> Scores:
         """The same where trips have goals; STARC, whose uniform policy must end, is that of each goal's model."""
         if self.expert is not None:
-            raise InvalidInput(
-                "expert", "None where trips have goals: each goal has its own", type(self.expert).__name__
-            )
+            raise InvalidInput.conflict("expert", "cannot be given for trips with goals: each goal has its own expert")
         own = _trips_on(self.mdp, fit)
         trips, notes = _with_goals(fit.demonstrations if demos is None else demos), [] if own is fit else [_SOLVED]
         scores: dict[str, float] = dict.fromkeys(METRICS, 0.0)
@@ -219,8 +217,8 @@ class Truth:
         pairs = demand_of(self.mdp, trips)
         arriving = pairs.arriving(self.mdp)
         if not arriving.any():
-            got = f"none of {len(pairs)} (first from {pairs.words(0)})"
-            raise InvalidDemonstrations("demos", "pairs of origin and goal with a way in the model", got)
+            what = f"none of {len(pairs)} pairs of origin and goal has a route in the model"
+            raise InvalidDemonstrations.impossible(what, f"from {pairs.words(0)}", argument="demos")
         if not arriving.all():
             notes.append(f"{pairs.keep(~arriving).size_in_words} cannot arrive in this model and are left out.")
         return pairs.keep(arriving)
@@ -300,8 +298,8 @@ def _own_decisions(fit: Any) -> Any:
 
 def _require_alone(policy: Any, reward: Any) -> None:
     if policy is not None or reward is not None:
-        got = "policy=" if reward is None else "reward=" if policy is None else "policy= and reward="
-        raise InvalidInput("fit", "either a fit or policy= and reward=", f"a fit and {got}", remedy="Leave one out.")
+        other = "`policy`" if reward is None else "`reward`" if policy is None else "`policy` and `reward`"
+        raise InvalidInput.conflict("fit", f"cannot be combined with {other}", remedy="Pass a fit, or its parts.")
 
 
 def evaluate(
@@ -321,8 +319,8 @@ def evaluate(
 
     Parameters
     ----------
-    fit : a fit, or what `rv.solve` returns. On another model than its own a fit's reward is carried over and solved
-        anew (`rv.solve(mdp, fit)`); its own demonstrations are not used there.
+    fit : a fit, or what `rv.solve` returns. On another model than its own a fit's reward is transferred and solved
+        again (`rv.solve(mdp, fit)`); its own demonstrations are not used there.
     mdp, true_reward : what it is judged against.
     demos : decisions for `nll`; by default those of the fit, on its own model. Without any, `nll` is NaN.
     coverage : weights of the distances, as in `epic`.
@@ -446,7 +444,7 @@ def decision_weights(mdp: MDP, expert: Any, initial: Any) -> Floats:
     policy = policy_of(mdp, expert, "expert")
     visits = Chain(mdp, policy, check=False).occupancy(mdp.start(initial))[:, None] * policy
     if not visits.any():
-        raise InvalidDistribution("initial", "some weight on states with decisions", "terminal states only")
+        raise InvalidDistribution("initial", "some weight on non-terminal states", "terminal states only")
     return visits / visits.sum()
 
 
@@ -469,7 +467,7 @@ def _here(mdp: MDP, behaviour: Any, part: str, name: str) -> Any:
     if not isinstance(own, MDP) or not hasattr(behaviour, part) or same_model(mdp, own):
         return getattr(behaviour, part, behaviour)
     if not isinstance(behaviour, AnyFit):
-        raise InvalidDistribution(name, "a solution of this model", "one of another", remedy=_SOLVE_HERE)
+        raise InvalidDistribution(name, "a solution of this model", "a solution of another model", remedy=_SOLVE_HERE)
     return getattr(solve(mdp, behaviour), part)
 
 

@@ -48,7 +48,7 @@ def clean_rows(matrix: sp.csr_array, feasible: Bools, names: Names) -> sp.csr_ar
             else "Normalise the row, or "
             + either(
                 "mark the pair infeasible (feasible=) or the state terminal (terminal=).",
-                "leave the pair out, or make the state an end by --terminal.",
+                "leave the pair out, or make the state terminal with --terminal.",
             ),
         )
     rounding = np.finfo(np.float64).eps * (np.diff(matrix.indptr) + 1)
@@ -75,7 +75,7 @@ def as_mask(name: str, mask: Any, shape: tuple[int, ...], default: bool, names: 
     mask = mask if names is None else in_order(names, mask, name, error=InvalidMask)
     array = require_floats(name, mask, f"a bool array of shape {shape}", InvalidMask)
     if array.shape != shape:
-        remedy = f"Indices go in as np.isin(np.arange({shape[0]}), indices)." if array.ndim == 1 else None
+        remedy = f"Convert indices with np.isin(np.arange({shape[0]}), indices)." if array.ndim == 1 else None
         raise InvalidMask(name, f"a bool array of shape {shape}", f"shape {array.shape}", remedy=remedy)
     other = ~np.isin(array, (0.0, 1.0))
     if other.any():
@@ -85,12 +85,12 @@ def as_mask(name: str, mask: Any, shape: tuple[int, ...], default: bool, names: 
 
 def require_an_action(feasible: Bools, terminal: Bools, names: Names) -> None:
     if terminal.all():
-        raise InvalidMask("terminal", "at least one state that is not terminal", "all terminal")
+        raise InvalidMask("terminal", "at least one non-terminal state", "all terminal")
     stuck = ~feasible.any(axis=1) & ~terminal
     if stuck.any():
         raise InvalidMask(
             "feasible",
-            "at least one feasible action in every state that is not terminal",
+            "at least one feasible action in every non-terminal state",
             "no action",
             f"{state_in_words(names, np.flatnonzero(stuck)[0])}; {how_many(int(stuck.sum()), 'such state')}",
             "Allow an action there, or mark the state terminal.",
@@ -122,7 +122,7 @@ def require_seen(unseen: Ints, feasible: Bools, names: Names) -> None:
         never = states[np.bincount(unseen // n_actions, minlength=len(feasible))[states] == n_actions]
         raise InvalidTransitions(
             "transitions",
-            "every feasible pair seen with its next state in the demonstrations",
+            "every feasible pair to be seen with its next state in the demonstrations",
             f"{lost.size} pairs that were not",
             pair_in_words(names, *divmod(int(lost[0]), n_actions)),
             _UNSEEN if never.size == 0 else f"{never_left(names, never)} {_NEVER_LEFT}",
@@ -131,15 +131,14 @@ def require_seen(unseen: Ints, feasible: Bools, names: Names) -> None:
 
 _SHARED = either(", or share outcomes between pairs (landing=)", "")
 _UNSEEN = (
-    f"Mark them with {either('feasible= or terminal=', '--terminal')}, offer only what was seen "
+    f"Mark them with {either('feasible= or terminal=', '--terminal')}, offer only the actions that were seen "
     f"({arg('unseen', 'infeasible')}), let them stay where they are ({arg('unseen', 'stay')}), smooth "
-    f"({arg('smoothing', 1.0)}, or {A_KERNEL}){_SHARED}. Where a last decision led comes from "
-    f"{LED}."
+    f"({arg('smoothing', 1.0)}, or {A_KERNEL}){_SHARED}. The states after last decisions come from {LED}."
 )
 _NEVER_LEFT = (
-    f"Let such pairs stay where they are ({arg('unseen', 'stay')}), tell where last decisions led "
-    f"({LED}), take {A_KERNEL}{_SHARED}. States in which nobody decided may be "
-    f"ends: {arg('terminal')}, or {arg('unseen', 'infeasible')}."
+    f"Let such pairs stay where they are ({arg('unseen', 'stay')}), give the states after last decisions ({LED}), or "
+    f"use {A_KERNEL}{_SHARED}. States without decisions may be terminal: {arg('terminal')}, or "
+    f"{arg('unseen', 'infeasible')}."
 )
 
 
@@ -163,7 +162,7 @@ def as_labels(name: str, labels: Sequence[Any] | None, n: int) -> tuple[Any, ...
         raise InvalidInput(name, "labels that are names or numbers", repr(listed[:3]))
     if len(set(listed)) != n:
         twice = next(x for i, x in enumerate(listed) if x in listed[:i])
-        raise InvalidInput(name, "labels that differ", f"{twice!r} twice")
+        raise InvalidInput(name, "distinct labels", f"{twice!r} twice")
     return labels if isinstance(labels, Order) else tuple(listed)
 
 

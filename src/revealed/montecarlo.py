@@ -1,8 +1,8 @@
 """Monte Carlo: fit methods to data whose truth is known, over and over, and count what a single fit cannot show.
 
-Is an estimate right on average, is its standard error the spread that it claims to be, and does a 95 % interval hold
-the truth 95 times in a hundred? Replication r draws its data with the r-th child of one seed: every method sees the
-same data, more replications leave the earlier ones what they are, and neither workers nor interruptions matter.
+Is an estimate right on average, does its standard error match its spread, and does a 95 % interval contain the truth 95
+times in a hundred? Replication r draws its data with the r-th child of one seed: every method sees the same data, more
+replications leave the earlier ones what they are, and neither workers nor interruptions matter.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ from revealed.voices import arg
 
 USABLE = ("converged", "unidentified")  # the latter is a point among equals: what to compare is the user's business
 NO_WEIGHTS = (
-    "Without them there is nothing to be biased from. Worlds with true_weights are rust_bus, garnet, obstacleworld, "
+    "Without them there is no bias to measure. Worlds with true_weights are rust_bus, garnet, obstacleworld, "
     "mountain_car, and rv.environments.World(..., true_weights=w) for a reward features @ w of your own. Where the "
-    "true reward is not linear, compare what fits recover by world.evaluate(fit)."
+    "true reward is not linear, compare fits with world.evaluate(fit)."
 )
 MOST_AT_ONCE = 20  # replications that a worker takes at a time; a kill loses no more than these
 
@@ -111,7 +111,7 @@ class Study:
         return tuple(self.world.reward_model().names)
 
     def draw(self, replication: int) -> Demonstrations:
-        """The data of a replication: the same whoever asks, and whenever."""
+        """The data of a replication, which are always the same."""
         child = np.random.SeedSequence(self.seed, spawn_key=(replication,))
         seed = int(child.generate_state(1, np.uint64)[0])
         if isinstance(self.world, City):
@@ -339,7 +339,7 @@ def _check_numbers(replications: Any, n: Any, length: Any, seed: Any, level: Any
         if value is not None:
             require_count(name, value)
     if not is_index(seed) or seed < 0:
-        raise InvalidInput("seed", "a whole number >= 0: a study can be repeated", repr(seed))
+        raise InvalidInput("seed", "a whole number >= 0, so that the study can be repeated", repr(seed))
     require_share("level", level, InvalidInput)
 
 

@@ -53,17 +53,17 @@ class Folder:
         except ValueError as error:
             raise InvalidInput("folder", "a study.json that can be read", str(path), remedy=OTHER) from error
         if not isinstance(found, dict) or not found.keys() >= MARKS:
-            raise InvalidInput("folder", "a study.json of a Monte Carlo study", f"another, {path}", remedy=OTHER)
+            raise InvalidInput("folder", "a study.json of a Monte Carlo study", f"another file, {path}", remedy=OTHER)
         return found
 
     def _require_empty(self) -> None:
         """What others keep here is not to be mixed with ours. Hidden files do not count: an editor's, a cut-off one."""
         if self.lines.exists():
             expected = "a study.json beside replications.jsonl"
-            raise InvalidInput("folder", expected, f"{self.path}, without", remedy=OTHER)
+            raise InvalidInput("folder", expected, f"{self.path} without one", remedy=OTHER)
         others = [one.name for one in self.path.iterdir() if one.is_dir() or not one.name.startswith(".")]
         if others:
-            got = f"{self.path} with other things in it"
+            got = f"{self.path} with other files in it"
             remedy = FOREIGN.format(path=self.path / "montecarlo")
             raise InvalidInput("folder", "the folder of a Monte Carlo study, or an empty one", got, min(others), remedy)
 

@@ -58,7 +58,7 @@ def pair_in_words(named: Any, s: int, a: int) -> str:
 def never_left(named: Any, states: Sequence[int] | Ints) -> str:
     """A sentence on states of which T cannot be estimated from what followed them."""
     more = f" ({len(states)} such states)" if len(states) > 1 else ""
-    return f"Nobody was seen to leave {state_in_words(named, int(states[0]))}{more}, so that smoothing cannot fill it."
+    return f"No agent was seen to leave {state_in_words(named, int(states[0]))}{more}, so smoothing cannot fill it."
 
 
 def unrolled_labels(labels: Labels, layers: int) -> Labels:
@@ -107,7 +107,7 @@ def _labels_for(
 ) -> tuple[Any, ...]:
     if labels is None:
         odd = next(one for one in wanted if not is_index(one))
-        raise error(argument, f"indices in 0…{n - 1}: there are no labels", repr(plain(odd)))
+        raise error(argument, f"indices in 0…{n - 1}, since there are no labels", repr(plain(odd)))
     return labels
 
 
@@ -156,7 +156,7 @@ def _as_named(argument: str, given: Any, labels: Labels, n: int) -> dict[Any, An
         return None
     twice = next((key for i, key in enumerate(keys) if key in keys[:i]), None) if len(set(keys)) < len(keys) else None
     if twice is not None:
-        raise InvalidDistribution(argument, "every state named once", f"{twice!r} twice")
+        raise InvalidDistribution(argument, "each state once", f"{twice!r} twice")
     return dict(zip(keys, np.asarray(given).tolist(), strict=True))
 
 
@@ -177,7 +177,7 @@ def are_row_numbers(keys: Sequence[Any], labels: Labels) -> bool:
 def _number(argument: str, key: Any, value: Any) -> float:
     number = as_number(value)
     if np.isnan(number):
-        expected = "a number for every state that is named"
+        expected = "a number for every state named"
         raise InvalidDistribution(argument, expected, repr(value)[:60], f"{plain(key)!r}")
     return number
 

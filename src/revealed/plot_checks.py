@@ -17,9 +17,9 @@ def require_axes(ax: Any, name: str = "ax") -> None:
 
     if not isinstance(ax, Axes):
         remedy = "As in matplotlib.figure.Figure().subplots()."
-        raise InvalidInput(name, "axes of matplotlib", type(ax).__name__, remedy=remedy)
+        raise InvalidInput(name, "matplotlib axes", type(ax).__name__, remedy=remedy)
     if ax.get_figure(root=True) is None:
-        raise InvalidInput(name, "axes on a figure", "axes without one")
+        raise InvalidInput(name, "axes on a figure", "axes without a figure")
 
 
 def require_style(**given: Any) -> None:
@@ -30,7 +30,7 @@ def require_style(**given: Any) -> None:
 
 def _require_words(name: str, value: Any) -> None:
     if not isinstance(value, str):
-        raise InvalidOption(name, "a text", shown(value))
+        raise InvalidOption(name, "a string", shown(value))
 
 
 def _require_points(name: str, value: Any) -> None:
@@ -42,7 +42,7 @@ def _require_color(name: str, value: Any) -> None:
     from matplotlib.colors import is_color_like
 
     if not (isinstance(value, str | tuple) and is_color_like(value)):
-        raise InvalidOption(name, 'a colour of matplotlib, as "#0072b2" or "0.35"', shown(value))
+        raise InvalidOption(name, 'a matplotlib colour, such as "#0072b2" or "0.35"', shown(value))
 
 
 def _require_colormap(name: str, value: Any) -> None:
@@ -50,7 +50,7 @@ def _require_colormap(name: str, value: Any) -> None:
     from matplotlib.colors import Colormap
 
     if not isinstance(value, Colormap) and not (isinstance(value, str) and value in colormaps):
-        raise InvalidOption(name, 'a colour map of matplotlib, as "gray" or "viridis"', shown(value))
+        raise InvalidOption(name, 'a matplotlib colour map, such as "gray" or "viridis"', shown(value))
 
 
 def _require_limit(name: str, value: Any) -> None:
@@ -87,7 +87,7 @@ def as_shape(shape: Any) -> tuple[int, int]:
 
 def as_heights(name: str, values: Any, expected: str = "numbers") -> Floats:
     """Numbers to be drawn; NaN is a gap."""
-    wanted = f"{expected}, at least one, none of them infinite"
+    wanted = f"{expected}, at least one, without infinities"
     array = require_floats(name, values, wanted)
     if not array.size or np.isinf(array).any():
         raise InvalidInput(name, wanted, shown(values))

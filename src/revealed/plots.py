@@ -95,7 +95,7 @@ def plot_arrows(
 ) -> Quiver:
     """Arrows of a policy over up, down, left, right (and stay), one in the middle of each cell.
 
-    With `actions`, the policy's columns are found by these names, in any order; others move nobody.
+    With `actions`, the policy's columns are found by these names, in any order; other actions are not drawn.
     """
     require_axes(ax)
     require_style(color=color)
@@ -177,7 +177,7 @@ def plot_plane(
     require_axes(ax)
     require_style(title=title, cmap=cmap, vmin=vmin, vmax=vmax, colorbar=colorbar, label=label, fontsize=fontsize)
     require_style(mark=mark, log=log)
-    names = require_pair("names", names, "texts, of x and y")
+    names = require_pair("names", names, "strings, for x and y")
     xs, ys = _as_nodes("x", x), _as_nodes("y", y)
     table = _as_grid(values, (xs.size, ys.size))
     ax.set_facecolor(BLANK)
@@ -197,7 +197,7 @@ def _as_nodes(name: str, values: Any) -> Floats:
     """Coordinates along an axis, in order."""
     nodes = as_heights(name, values).reshape(-1)
     if not (np.diff(nodes) > 0.0).all():
-        raise InvalidInput(name, "numbers that increase", shown(values))
+        raise InvalidInput(name, "increasing numbers", shown(values))
     return nodes
 
 
@@ -284,7 +284,7 @@ def _plot_probabilities(
         beside.plot(index, policy[:, a], style, color=RED, linewidth=1.4, markersize=3.5, label=names[a])
     beside.set_ylim(0.0, max(1e-9, 1.08 * float(policy[:, :4].max(initial=0.0))))
     alone = policy.shape[1] == 1
-    beside.set_ylabel(f"probability to {names[0]}" if alone else "probability", fontsize=fontsize, color=RED)
+    beside.set_ylabel(f"probability of {names[0]}" if alone else "probability", fontsize=fontsize, color=RED)
     beside.tick_params(labelsize=0.9 * fontsize, colors=RED)
     if not alone:
         beside.legend(fontsize=0.85 * fontsize, loc="best")
@@ -336,9 +336,9 @@ def label_axes(ax: Axes, title: str, fontsize: float = 11.0, names: tuple[str, s
     """The title and what runs along x and y."""
     require_axes(ax)
     require_style(title=title, fontsize=fontsize)
-    names = require_pair("names", names, "texts, of x and y")
+    names = require_pair("names", names, "strings, for x and y")
     for name in names:
-        require_text("names", name, "two texts, of x and y")
+        require_text("names", name, "two strings, for x and y")
     ax.set_title(title, fontsize=1.1 * fontsize)
     ax.set_xlabel(names[0], fontsize=fontsize)
     ax.set_ylabel(names[1], fontsize=fontsize)
@@ -376,7 +376,7 @@ def _as_several(image: Any, axes: Any) -> list[Axes]:
 
     if not isinstance(image, ScalarMappable):
         raise InvalidInput("image", "what imshow or pcolormesh returned", type(image).__name__)
-    found = require_list("axes", axes, "a list of axes of matplotlib")
+    found = require_list("axes", axes, "a list of matplotlib axes")
     if not found:
         raise InvalidInput("axes", "at least one", "none")
     for ax in found:
@@ -430,7 +430,7 @@ def _require_cells(argument: str, values: Any, shape: tuple[int, int]) -> None:
     labels = getattr(values, "state_labels", None)
     cells = [divmod(k, shape[1]) for k in range(shape[0] * shape[1])]
     if is_derived(labels) and list(labels or ()) != cells:
-        require_declared(argument, "state", labels, "a grid, whose cells are positions")
+        require_declared(argument, "state", labels, "a grid of positions")
 
 
 def _as_policy(

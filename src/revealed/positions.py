@@ -1,9 +1,9 @@
 """Labels against positions: what a user hands over, in the order of a model.
 
 One rule for every door. Where both sides have labels they are matched by label. Where one side has only positions (a
-plain array) they refer to the order of the model, if somebody declared it; an order that was sorted from data is none
-that positions could refer to, and an error shows it. The arrays that fits and solutions hand out are each a
-`LabelledArray`: they know their states and actions, as the frames of `fit.table` do, until something is done to them.
+plain array) they refer to the order of the model, if it was declared; positions cannot refer to an order that was
+sorted from data, and an error shows it. The arrays that fits and solutions hand out are each a `LabelledArray`: they
+know their states and actions, as the frames of `fit.table` do, until something is done to them.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ def in_order(
         if labels is None or wanted is None:
             _require_positions(named, array.shape, argument, (role,), error, axis)
             if labels is not None:
-                require_declared(argument, role, labels, "a model that knows them by position", error)
+                require_declared(argument, role, labels, "a model by position", error)
         elif not same_labels(labels, wanted):
             array = _taken(named, array, axis, role, labels, wanted, argument, error)
     return array
@@ -169,7 +169,7 @@ def _taken(
     place = places_by_text(labels)
     if len(place) < len(labels):
         twice = next(label for k, label in enumerate(labels) if place[spell(label)] != k)
-        raise error(argument, f"every {role} once", f"{plain(twice)!r} twice")
+        raise error(argument, f"each {role} once", f"{plain(twice)!r} twice")
     find(argument, labels, wanted, what=f"{role}", error=error)  # an unknown one is an error
     index = locate(wanted, labels)
     lost = index < 0
@@ -178,7 +178,7 @@ def _taken(
         lost = lost & ~terminal
     if lost.any():
         missing = wanted[int(np.flatnonzero(lost)[0])]
-        got = f"nothing for {int(lost.sum())} of {len(wanted)}"
+        got = f"none for {int(lost.sum())} of {len(wanted)}"
         raise error(argument, f"a number for every {role}", got, f"{role} {plain(missing)!r}", near(missing, labels))
     taken = np.take(array, index, axis=axis)
     if (index < 0).any():

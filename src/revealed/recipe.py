@@ -1,7 +1,7 @@
 """From a description in words to demonstrations, model, reward and fit: what `revealed fit` does, for Python too.
 
-Every part is made once, when it is first asked for. States that are whole numbers are names where a features file lists
-them, and indices elsewhere; a pair that nobody chose is not offered, unless `unseen` says otherwise.
+Every part is made once, when first used. States that are whole numbers are names where a features file lists them, and
+indices elsewhere; a pair that was never chosen is infeasible, unless `unseen` says otherwise.
 """
 
 from __future__ import annotations
@@ -80,8 +80,8 @@ class Recipe(Description):
     errors, cluster, joint, reps, seed : the standard errors.
     out : where `revealed fit` writes, while `fit()` writes nothing.
 
-    Its parts are made when they are first asked for: `demonstrations`, `mdp` and `reward_model`, which the estimator is
-    given; `binned` (bins of the states) and `places` (S, 2) (where states lie), or None; labels of states and actions.
+    Its parts are made when first used: `demonstrations`, `mdp` and `reward_model`, which the estimator is given;
+    `binned` (bins of the states) and `places` (S, 2) (where states lie), or None; labels of states and actions.
     """
 
     def __post_init__(self) -> None:
@@ -300,7 +300,7 @@ class Recipe(Description):
         expected = "a row for every state" + (" that --next-state leads to" if role == "next_state" else "")
         got = f"no features for {label} in {self.features}"
         if role == "goal":
-            remedy = "Add a row: a goal is a state, even if nobody decides there."
+            remedy = "Add a row: a goal is a state, even if no decision is made there."
         remedy = remedy if remedy is not None and remedy.startswith(("Did", "Add")) else "Add a row for it."
         return InvalidReward("--features", expected, got, row, remedy)
 
@@ -384,12 +384,12 @@ class Recipe(Description):
 
     @property
     def options(self) -> dict[str, Any]:
-        """What every method is told."""
+        """The options that all methods share."""
         names = ("weighting", "first_step", "l2", "tol", "max_iter", "optimizer")
         return {name: getattr(self, name) for name in names}
 
     def estimator(self, method: str | None = None) -> Estimator:
-        """The method asked for, or another with the same options."""
+        """The chosen method, or another with the same options."""
         if method is not None:
             require_option("method", method, METHODS)
         name = self.method if method is None else method
@@ -401,12 +401,12 @@ class Recipe(Description):
         return METHODS[name](self.reward_model, **options)
 
     def prepare(self) -> None:
-        """Make every part, in the order in which mistakes are best told."""
+        """Make every part, in the order in which mistakes are easiest to explain."""
         for part in ("binned", "demonstrations", "mdp", "reward_model", "places"):
             getattr(self, part)
 
     def fit(self, method: str | None = None) -> Any:
-        """The estimate, a `Fit` or, with goals, a `GoalFit`, with errors of the kind asked for."""
+        """The estimate, a `Fit` or, with goals, a `GoalFit`, with the chosen kind of errors."""
         self.prepare()
         fit = self.estimator(method).fit(self.mdp, self.demonstrations)
         if self.errors is None and not self.joint and self.cluster is None:

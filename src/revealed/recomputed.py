@@ -1,10 +1,10 @@
 """What follows from θ, worked out again when a fit is loaded: a file that says something else is refused.
 
-A checksum holds for whoever recomputes it, so that it says nothing of an edit. The reward at θ, Bellman's equation
-(theory V2, B1), log likelihood, objective and gradient (O4, G4) are computed here from the model, the data and θ alone,
-and compared with what was stored; a status is no better than these numbers make it. Bellman's equation costs one
-product with T. The gradient costs one linear solve, which models of more than `MOST_SOLVED` pairs are spared.
-Complaints are plain `ValueError`s; `loading.py` says whose file it is.
+A checksum can be recomputed after an edit, so that it proves nothing. The reward at θ, Bellman's equation (theory V2,
+B1), log likelihood, objective and gradient (O4, G4) are computed here from the model, the data and θ alone, and
+compared with what was stored; a status is no better than these numbers make it. Bellman's equation costs one product
+with T. The gradient costs one linear solve, which models of more than `MOST_SOLVED` pairs are spared. Complaints are
+plain `ValueError`s; `loading.py` says whose file it is.
 """
 
 from __future__ import annotations
@@ -64,16 +64,16 @@ def _require_method(fit: AnyFit) -> None:
     """The method, its π̃ and its options are told twice, and the same."""
     estimator: Any = fit.estimator
     if fit.method not in METHODS or bool(fit.own_policy) is not (fit.method in METHODS[:2]):
-        raise ValueError(f"the method is {fit.method!r}, with π̃ of another")
+        raise ValueError(f"the method is {fit.method!r}, but its π̃ is that of another method")
     if (fit.settled is not None) is not (fit.method == "NPL"):
-        raise ValueError(f"{fit.method} has nothing to settle")
+        raise ValueError(f"{fit.method} cannot be marked as settled")
     if estimator is None:
         return
     own = vars(estimator.options)
     settled = {"first_step": "auto", "l2": None}  # by the data and the reward
     same = [_alike(fit.options[name], own[name]) or own[name] == settled.get(name, _NEVER) for name in fit.options]
     if estimator.method != fit.method or not all(same):
-        raise ValueError("its estimator has other options than the fit")
+        raise ValueError("the options of its estimator differ from those of the fit")
 
 
 _NEVER = object()
@@ -93,7 +93,7 @@ def _require_bellman(fit: Fit) -> None:
     mdp, feasible = fit.mdp, fit.mdp.feasible
     q = np.where(feasible, fit.q, 0.0)
     if not np.isfinite(q).all() or not np.isfinite(fit.value).all():
-        raise ValueError("q or value hold what are no numbers")
+        raise ValueError("q or value hold values that are not numbers")
     V = fit.value if fit.own_policy else expected_payoff(fit.pi_tilde, q)
     size = 1.0 + float(np.abs(q).max(initial=0.0))
     expected = q_values(mdp, np.where(feasible, fit.reward, 0.0), np.where(mdp.terminal, 0.0, V))
@@ -109,12 +109,12 @@ def _require_bellman(fit: Fit) -> None:
 def _require_close(pairs: dict[str, tuple[Floats, Floats]], least: float = 0.0) -> None:
     for name, (found, told) in pairs.items():
         if not np.allclose(told, found, rtol=SAME, atol=max(SAME, least)):
-            raise ValueError(f"{name} is another than follows from θ (off by {np.abs(told - found).max():.3g})")
+            raise ValueError(f"{name} does not follow from θ (off by {np.abs(told - found).max():.3g})")
 
 
 def _require_llf(told: float, found: float) -> None:
     if not np.isclose(found, told, rtol=SAME, atol=SAME, equal_nan=True):
-        raise ValueError(f"the log likelihood is {told:.6g}, but {found:.6g} of these data under this policy")
+        raise ValueError(f"the log likelihood is {told:.6g}, but these data under this policy give {found:.6g}")
 
 
 # the objective and its gradient: one linear solve
@@ -187,20 +187,20 @@ def _require_status(fit: AnyFit, run: Run, point: Evaluation) -> None:
     _require_settled(fit)
     code = fit.status.code
     if fit.status.interrupted and code != "iteration_limit":
-        raise ValueError(f"it was interrupted and is {code}")
+        raise ValueError(f"it is marked as interrupted, but its status is {code}")
     if not fit.at_maximum:
         return
     try:
         near = run.has_ended(point, ENDED) or (bool(fit.settled) and isinstance(fit, GoalFit) and _hardly(point))
         found = run.judged(point) if near and code != "iteration_limit" else code
     except RevealedError as error:
-        raise ValueError(f"its status cannot be told: {error}") from error
+        raise ValueError(f"its status cannot be checked: {error}") from error
     if not near:
-        raise ValueError(f"its status is {code}, but its estimate is no maximum")
+        raise ValueError(f"its status is {code}, but its estimate is not a maximum")
     if code == "converged" and found != "converged" and not fit.settled:
         raise ValueError(f"its status is converged, but its estimate is {found}")
     if found == "separated":
-        raise ValueError(f"its status is {code}, but its weights run away")
+        raise ValueError(f"its status is {code}, but its weights diverge")
 
 
 def _hardly(point: Evaluation) -> bool:
@@ -217,6 +217,6 @@ def _require_settled(fit: AnyFit) -> None:
     if fit.settled and isinstance(fit, Fit):
         moved = float(np.abs(fit.policy - fit.pi_tilde).max(initial=0.0))
         if moved > (SETTLED + FLAT if asked else LOOSELY):
-            raise ValueError(f"its π̃ has settled, it says, but moves by {moved:.3g}")
+            raise ValueError(f"its π̃ is marked as settled, but moves by {moved:.3g}")
     if fit.status.code == "converged" and not fit.settled and not asked and fit.estimator is not None:
         raise ValueError("its status is converged, but its π̃ has not settled")

@@ -55,7 +55,7 @@ class Reestimation:
         estimates = isinstance(first_step, str) or hasattr(first_step, "estimate")
         again = ["θ", "the first step"] if uses and estimates else ["θ"]
         again += ["the transitions"] if self.estimated is not None else []
-        return " and ".join([", ".join(again[:-1]), again[-1]] if len(again) > 1 else again) + " estimated again"
+        return " and ".join([", ".join(again[:-1]), again[-1]] if len(again) > 1 else again) + " re-estimated"
 
 
 def with_transitions(mdp: MDP, estimated: Any) -> MDP:

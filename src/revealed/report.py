@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 PAPER = "Inverse Reinforcement Learning with Explicit Policy Estimates"
 TITLE = "The paper, reproduced"
 LEAD = (
-    f"Every experiment of “{PAPER}” (AAAI 2021), run anew with the library `revealed`: its figures and tables, and a "
-    "verdict on each of its claims, by a rule that is written beside it."
+    f"Every experiment of “{PAPER}” (AAAI 2021), run again with the library `revealed`: its figures and tables, and a "
+    "verdict on each of its claims, by the rule given with it."
 )
 MARKS = {HOLDS: ("holds", "✓"), FAILS: ("fails", "✗"), UNDECIDED: ("open", "?")}
 COUNTED = {HOLDS: "hold", FAILS: "do not hold", UNDECIDED: "undecided"}
@@ -63,7 +63,7 @@ def write_report(findings: Findings) -> Path:
             write_atomically(figures / f"{file_name(chapter, key)}.pdf", picture.pdf)
         for key, shown in chapter.shown.tables.items():
             write_table(tables / file_name(chapter, key), shown)
-    write_table(tables / "verdicts", Table(claims_table(findings.verdicts), "The paper's claims and what came out."))
+    write_table(tables / "verdicts", Table(claims_table(findings.verdicts), "The paper's claims and the results."))
     findings.store.write_csv(findings.rows)
     return write_atomically(findings.folder / "report.html", compose(findings).encode("utf-8"))
 
@@ -97,7 +97,7 @@ def compose(findings: Findings) -> str:
         "verdicts": ("Verdicts", _claims(findings)),
         **chapters,
         "configuration": ("Configuration and machine", _configuration(findings)),
-        "again": ("Making it again", _again(findings)),
+        "again": ("How to reproduce", _again(findings)),
     }
     nav = contents({anchor: title for anchor, (title, _) in sections.items()})
     main = join((section(title, *parts, id=anchor) for anchor, (title, parts) in sections.items()), "\n")
@@ -150,7 +150,7 @@ def _claims(findings: Findings) -> list[Html]:
     if not findings.verdicts:
         return [note("No claim was judged.")]
     header = tag("tr", *(tag("th", name, scope="col", role="columnheader") for name in
-                         ("Claim", "Verdict", "What came out", "Rule")), role="row")  # fmt: skip
+                         ("Claim", "Verdict", "Result", "Rule")), role="row")  # fmt: skip
     here = {chapter.experiment.NAME for chapter in findings.chapters}
     groups = [
         tag("tbody", _group_line(name, name in here), *(_claim_line(verdict) for verdict in group), role="rowgroup")
@@ -174,7 +174,7 @@ def _claim_line(verdict: Verdict) -> Html:
     cells = [
         tag("th", verdict.claim, " ", tag("span", verdict.paper, class_="where"), scope="row", role="rowheader"),
         tag("td", _badge(verdict.verdict), role="cell"),
-        tag("td", verdict.statistic, " ", reason, role="cell", data_name="What came out"),
+        tag("td", verdict.statistic, " ", reason, role="cell", data_name="Result"),
         tag("td", verdict.rule, class_="rule", role="cell", data_name="Rule"),
     ]
     return tag("tr", *cells, role="row")
@@ -250,7 +250,7 @@ def _failures(chapter: Chapter) -> list[Html]:
 
 
 def _configuration(findings: Findings) -> list[Html]:
-    beside = f"{TIGHTER:g} times tighter beside it"
+    beside = f"{TIGHTER:g} times tighter as well"
     common = {
         "Penalty on the weights (l2), all methods": f"{L2:g}",
         "Threshold of the gradient's norm": f"{TOL:g}; {beside}",
@@ -280,7 +280,7 @@ def _experiments(findings: Findings) -> Html:
         cells.append([name, fingerprint(config), *counts, duration(chapter.seconds)])
         settings += [[name, *pair] for pair in flat(asdict(config)).items()]
     header = ["experiment", "configuration", "seeds", "done", "failed", "missing", "time"]
-    caption = "Cells by experiment; results under another name of a configuration are not mixed with these."
+    caption = "Cells by experiment; results of other configurations are kept apart."
     every = table(["experiment", "setting", "value"], settings, "All settings.")
     return join([table(header, cells, caption), foldable("Every setting of every experiment", every)], "\n")
 
@@ -307,8 +307,8 @@ def _again(findings: Findings) -> list[Html]:
         paragraph("With `DIR` the folder of this page:"),
         facts(
             {
-                "To make this page anew from the stored table, without running anything": "`revealed report DIR`",
-                "To go on where the run stopped, or to try failed cells again": _go_on(findings),
+                "To rebuild this page from the stored table, without running anything": "`revealed report DIR`",
+                "To resume the run where it stopped, or to retry failed cells": _go_on(findings),
             }
         ),
         paragraph("`table.csv` has a row for each cell; `figures/` and `tables/` have what is shown here as files."),

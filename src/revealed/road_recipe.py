@@ -1,6 +1,6 @@
 """The parts of a run on a road network: the network from its files, the trips, and what a turn is worth.
 
-Mistakes are told in the words of the command line, which calls some columns otherwise than the library.
+Errors use the words of the command line, which has other names for some columns than the library.
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ class Setting:
     def _call(self, k: int, rule: Callable[[float], Any], at: float) -> float:
         number = as_number(rule(float(at)))
         if not np.isfinite(number):
-            expected = "a function that makes a number of the estimate"
+            expected = "a function that turns the estimate into a number"
             raise InvalidInput(f"params[{self.names[k]!r}]", expected, f"{rule(float(at))!r} at {at:.5g}")
         return number
 
@@ -261,9 +261,9 @@ def _require_one_order(own: MDP, mdp: MDP, given: dict[str, Any]) -> None:
         if value is not None and by_position(value) and not _same_everywhere(value):
             role = next(r for r in AXES if not same_labels(_labels(own, r), _labels(mdp, r)))
             orders = " and ".join(listed(_labels(model, role)) for model in (own, mdp))
-            expected = f"labels, because the two models have their {role}s in different orders ({orders})"
+            rule = f"requires labels, because the two models have their {role}s in different orders ({orders})"
             remedy = "Pass a Series or DataFrame with labels, or a model in the order of fit.mdp."
-            raise InvalidInput(argument, expected, "positions", remedy=remedy)
+            raise InvalidInput.conflict(argument, rule, remedy=remedy)
 
 
 def _same_everywhere(value: Any) -> bool:
@@ -339,7 +339,7 @@ def _require_own_states(fit: Any, mdp: MDP) -> None:
 
 
 _NEW_REWARD = either(
-    "reward= must come along: one that fits the new model.",
+    "Pass reward= as well: one that fits the new model.",
     "The new model must have the states and actions of the fit.",
 )
 
@@ -348,6 +348,6 @@ def _fitting(reward: Reward, mdp: MDP, remedy: str | None) -> Reward:
     try:
         return lift_reward(align_reward(reward, mdp), mdp)
     except InvalidReward as problem:
-        if remedy is None:
+        if remedy is None or problem.form != "value":
             raise
         raise InvalidInput("mdp", problem.expected, problem.got, problem.offender, remedy) from problem

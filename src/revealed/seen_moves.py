@@ -48,7 +48,9 @@ class Moves:
 def moves_of(demos: Demonstrations) -> Moves:
     """The moves in demonstrations, from single steps where they were kept, else from the counts of moves."""
     if demos.transition_counts.nnz == 0:
-        remedy = "Build them from trajectories or a frame; one more state than actions tells where the last one led."
+        remedy = (
+            "Build them from trajectories or a frame; with one more state than actions, the last state is known, too."
+        )
         remedy = " ".join(map(marked, demos.notes)) or remedy  # a frame without moves has told why
         raise InvalidDemonstrations("demonstrations", "decisions whose next state was seen", "none", remedy=remedy)
     steps = demos.steps
@@ -159,20 +161,19 @@ class SeenMoves:
         never = np.setdiff1d(states, self.pair // self.n_actions)
         if never.size == 0:
             fill = f"{arg('smoothing', 1.0)}, or {arg('unseen', 'stay')}"
-            return f"Tell where last decisions led ({LED}), or fill the pairs: {fill}."
+            return f"Give the states after last decisions ({LED}), or fill the pairs: {fill}."
         return f"{never_left(self, never)} {_NEVER_LEFT}"
 
 
 _NEVER_LEFT = (
-    f"Let them stay there ({arg('unseen', 'stay')}), tell where last decisions led ({LED}, with a state "
-    f"of its own for the end), take {A_KERNEL}, or leave the decisions out: "
-    "trajectories may end with a state that has none."
+    f"Let them stay there ({arg('unseen', 'stay')}), give the states after last decisions ({LED}, with a separate "
+    f"state for the end), use {A_KERNEL}, or drop the decisions: trajectories may end with a state without one."
 )
 
 
 class WithoutParameters(SeenMoves, ABC):
     """An estimate that follows the counts as a whole: there is no ψ, inference takes T as known, and a bootstrap that
-    resamples agents estimates it anew."""
+    resamples agents re-estimates it."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -220,5 +221,5 @@ class WithoutParameters(SeenMoves, ABC):
 
     def taken_as_known(self, what: str) -> str:
         """What standard errors make of an estimate without parameters."""
-        anew = "; a bootstrap over agents estimates them anew" if self.of_agents else ""
+        anew = "; a bootstrap over agents re-estimates them" if self.of_agents else ""
         return f"standard errors take {what} as known{anew}."

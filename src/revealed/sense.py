@@ -15,14 +15,14 @@ ELSEWHERE = {
     "id": "Name the column of trips with --trip.",
     "time": "Name the column of their order with --sequence.",
     "state": "Name the column of links with --link.",
-    "action": "What is chosen is the next link.",
-    "goal": "A trip goes to its last link.",
+    "action": "The action is the next link.",
+    "goal": "The goal of a trip is its last link.",
     "features": "Features are the attributes of links and turns, chosen with --columns.",
-    "coordinates": "Places of nodes come from --nodes, or from columns x_from, y_from, x_to, y_to of the links.",
+    "coordinates": "Node coordinates come from --nodes, or from columns x_from, y_from, x_to, y_to of the links.",
 }
 ELSEWHERE |= dict.fromkeys(("next_state", "weight", "period", "gaps", "bins", "feature_state", "constants"), "")
 ELSEWHERE |= dict.fromkeys(("transitions", "probability", "smoothing", "kernel", "unseen", "terminal", "horizon"), "")
-ELSEWHERE |= {"episode": "Each trip is one.", "first_time": ""}
+ELSEWHERE |= {"episode": "Each trip is one episode.", "first_time": ""}
 
 
 def require_effect(options: Description, said: Mapping[str, Any], method: str | None) -> None:

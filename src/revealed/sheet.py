@@ -124,7 +124,7 @@ class Printed(ABC):
         if width > LONGEST_LINE:
             raise InvalidInput("width", f"at most {LONGEST_LINE} characters", shown(width))
         if reword is not None:
-            require_function("reword", reword, "None or a function from one text to another")
+            require_function("reword", reword, "None or a function from string to string")
         spare = require_list("spare", spare, "names of columns")
         sheet = self._sheet()
         notes = sheet.notes if reword is None else tuple(reword(note) for note in sheet.notes)

@@ -48,7 +48,7 @@ class SmoothedFrequencies(WithoutParameters):
         return (self.taken_as_known(f"smoothed transitions (α = {self.alpha:g})"),)
 
     def filled(self, pairs: Ints) -> str:
-        return "take the frequencies of next states of their state under any action"
+        return "take the next-state frequencies of their state over all actions"
 
     def _told(self, counts: Floats) -> Bools:
         state = self.pair // self.n_actions
@@ -95,7 +95,7 @@ class KernelAverages(WithoutParameters):
 
     def _remedy(self, states: Ints) -> str:
         stay = f"let such pairs stay where they are ({arg('unseen', 'stay')})"
-        return f"Tell where last decisions led ({LED}), or {stay}."
+        return f"Give the states after last decisions ({LED}), or {stay}."
 
     def filled(self, pairs: Ints) -> str:
         far = int(np.isin(pairs, self._found[1]).sum())

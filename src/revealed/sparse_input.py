@@ -17,7 +17,7 @@ import scipy.sparse as sp
 
 from revealed.errors import InvalidInput
 
-REMEDY = "Make it anew from coordinates: scipy.sparse.coo_array((data, (row, column)), shape=shape)."
+REMEDY = "Rebuild it from coordinates: scipy.sparse.coo_array((data, (row, column)), shape=shape)."
 _MOST = np.iinfo(np.int32).max
 
 
@@ -73,7 +73,7 @@ def entries_of(matrix: Any) -> Entries:
     kind = getattr(matrix, "format", None)
     read = _READERS.get(str(kind))
     if read is None:
-        raise Fault("a sparse matrix of SciPy", f"format {kind!r}")
+        raise Fault("a SciPy sparse matrix", f"format {kind!r}")
     data, coords, shape = read(matrix)
     for axis, (index, size) in enumerate(zip(coords, shape, strict=True)):
         _require_within(f"axis {axis}", index, size)
@@ -115,12 +115,12 @@ def _compressed(matrix: Any, major: int, minor: int, ndim: int = 1) -> tuple[Any
     back = np.flatnonzero(indptr[1:] < indptr[:-1])
     if indptr[0] != 0 or back.size:
         where = f"position {int(back[0]) + 1}" if indptr[0] == 0 else "position 0"
-        raise Fault("an `indptr` that begins at 0 and never falls", _some(indptr), where)
+        raise Fault("an `indptr` that starts at 0 and never decreases", _some(indptr), where)
     stored = int(indptr[-1])
     data = _array("data", matrix.data, ndim)
     if stored > indices.size or stored > len(data):
         got = f"`indptr` that ends at {stored}, {indices.size} indices and {len(data)} numbers"
-        raise Fault("as many indices and numbers as `indptr` tells", got)
+        raise Fault("as many indices and values as `indptr` says", got)
     _require_within("`indices`", indices[:stored], minor)
     return indices[:stored], indptr, _real(data[:stored])
 
@@ -161,7 +161,7 @@ def _from_coordinates(matrix: Any) -> tuple[Any, tuple[Any, ...], tuple[int, ...
 def _from_diagonals(matrix: Any) -> tuple[Any, tuple[Any, ...], tuple[int, ...]]:
     data, offsets, (M, N) = _array("data", matrix.data, 2), _whole("offsets", matrix.offsets), matrix.shape
     if offsets.size != len(data) or np.unique(offsets).size != offsets.size:
-        raise Fault("one row of numbers per diagonal, and offsets that differ", f"{len(data)} rows, {_some(offsets)}")
+        raise Fault("one row per diagonal, and distinct offsets", f"{len(data)} rows, {_some(offsets)}")
     parts = []
     for offset, values in zip(offsets.tolist(), data, strict=True):
         column = np.arange(max(offset, 0), min(N, M + offset, values.size))

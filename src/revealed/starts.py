@@ -1,8 +1,8 @@
 """Where agents start: one rule for every figure that depends on it.
 
 Returns, welfare, visits and value differences are means over a start distribution. It is what the caller says, else the
-model's own (`MDP(initial=...)`), else where the data started, else uniform over the states that are not terminal.
-Results say in words which of these it was.
+model's own (`MDP(initial=...)`), else where the data started, else uniform over the non-terminal states. Results say in
+words which of these it was.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from revealed.positions import labelled
 AS_GIVEN = "as given"
 OF_MODEL = "the model's start distribution"
 OF_DATA = "where the data started"
-UNIFORM = "uniform over the states that are not terminal"
+UNIFORM = "uniform over the non-terminal states"
 
 
 @dataclass(frozen=True, eq=False)

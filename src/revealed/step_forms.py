@@ -105,7 +105,7 @@ def require_order(steps: Sequence[Step]) -> None:
     swapped = bool(going) and not follows and all(same(a.reward, b.obs) for a, b in going)
     alike = all(_kind(step.reward) == _kind(step.obs) != _kind(step.led[0]) for step in steps)
     if swapped or alike:
-        remedy = "Swap the two: next_obs goes behind the reward."
+        remedy = "Swap the two: next_obs goes after the reward."
         expected = "steps (obs, action, reward, next_obs, …)"
         raise InvalidDemonstrations(
             "episodes", expected, "what looks like (obs, action, next_obs, reward, …)", remedy=remedy
@@ -149,9 +149,9 @@ def remedy_for(item: Any) -> str | None:
     if len(item) == 2:
         return "Pairs (states, actions) go to Demonstrations.from_trajectories."
     if 5 <= len(item) <= 6 and _is_flag(item[0]):
-        return "Observations that are True or False look like flags of an end: write them as 0 and 1."
+        return "Observations that are True or False look like end flags: write them as 0 and 1."
     if len(item) in (4, 5) and _is_flag(item[2]):
-        return f"What env.step returns lacks the action and what it was chosen on: write {STEP}."
+        return f"What env.step returns lacks the action and the observation before it: write {STEP}."
     if 4 <= len(item) <= 7:
         return f"Steps are {STEP}, {OTHER_WORDS}; flags are True or False."
     return None

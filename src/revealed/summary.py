@@ -323,7 +323,7 @@ def _bootstrap_note(fit: FitLike) -> str:
 
 
 def first_step_trust(fit: FitLike) -> str:
-    """On what the estimates hang where a first step helps to make them; empty where none does.
+    """What the estimates depend on if a first step is used; empty if none is.
 
     "given": that what was given is true. "form": that its form is right. "size": on many data alone.
     """
@@ -339,10 +339,10 @@ def _wrong_form(step: Any) -> str:
     """What may go wrong with a first step that cannot take any form; empty where it finds the truth, given data."""
     step = step_named(step)
     if isinstance(step, Logit | GoalLogit):
-        return "a logit with a penalty, or of a wrong form," if step.l2 > 0.0 else "a logit of a wrong form"
+        return "a penalised or misspecified logit" if step.l2 > 0.0 else "a misspecified logit"
     if isinstance(step, Kernel):  # of features, by default, it narrows as the data grow
         return "" if step.bandwidth is None and step.distance is None else "a kernel of fixed width that is too wide"
-    return "" if isinstance(step, Frequency | Smoothed) else "one of a wrong form"
+    return "" if isinstance(step, Frequency | Smoothed) else "a misspecified one"
 
 
 def first_step_note(fit: FitLike) -> str:
@@ -375,12 +375,12 @@ def _identification_notes(fit: FitLike) -> list[str]:
 
 def _in_one_sentence(found: Any) -> str:
     if found.rank < found.n_params:
-        return f"Choices tell {found.rank} of {found.n_params} parameters apart."
-    return f"Choices hardly tell some of the parameters apart (condition index {found.condition:.3g})."
+        return f"Choices identify {found.rank} of {found.n_params} parameters."
+    return f"Choices hardly distinguish some of the parameters (condition index {found.condition:.3g})."
 
 
 _POOR = (
-    "the model fits poorly, converged or not: observed choices differ from the predicted ones by more than chance "
+    "the model fits poorly: observed choices differ from the predicted ones by more than chance "
     "({found}). Is a feature missing, or is the model of the transitions wrong?"
 )
 _FEW_CLUSTERS = (
@@ -396,16 +396,16 @@ _FIRST_STEP = words(
 _RESAMPLED = (
     "The bootstrap measures spread, not the bias that a noisy first step brings in finite samples, which can be large."
 )
-_APART = "A kernel finds the true choice probabilities only if its features tell states apart."
+_APART = "A kernel finds the true choice probabilities only if its features distinguish states."
 _FORM = (
-    "These standard errors are valid only if the first step's form is right: {what} leaves a bias that more data do "
-    "not remove."
+    "These standard errors are valid only if the first step is correctly specified: {what} leaves a bias that more "
+    "data do not remove."
 )
-_GIVEN = "π̃ was given and is taken as true: the standard errors hold for choice probabilities that are known."
-_SHRUNK = "Standard errors do not cover the shrinkage by the penalty (l2 = {l2:.3g}): the estimates are biased to zero."
+_GIVEN = "π̃ was given: the standard errors take these choice probabilities as known."
+_SHRUNK = "Standard errors ignore the shrinkage by the penalty (l2 = {l2:.3g}): the estimates are biased towards zero."
 _UNSEEN = "since choices do not identify the parameter by itself."
-_UNENDED = "since the search did not come to its end."
-_UNTOLD = "–: no standard error of a transition parameter, since the moves seen do not tell it from others."
+_UNENDED = "since the search did not finish."
+_UNTOLD = "–: no standard error of a transition parameter, since the observed moves do not identify it."
 _NO_MAXIMUM = "since the curvature at the estimate is not that of a maximum."
 _WITHOUT = {
     "separated": "since the likelihood is separated: the weight has no finite estimate.",

@@ -186,14 +186,12 @@ def _some(parts: list[Any]) -> list[Any]:
 
 def _two_readings(i: int, trajectory: Any) -> InvalidDemonstrations:
     (a, b), (c, d) = ((int(k) for k in part) for part in np.asarray(trajectory).tolist())
-    got = f"{trajectory!r}, which may be two steps or a list of states and one of actions"
+    got = f"{trajectory!r}, which may be two steps, or a list of states and a list of actions"
     remedy = (
         f"Write ([{a}, {c}], [{b}, {d}]) for the steps: action {b} in state {a}, then action {d} in state {c}; or "
         f"([{a}, {b}], [{c}, {d}]) for states and actions: action {c} in state {a}, then action {d} in state {b}."
     )
-    return InvalidDemonstrations(
-        "trajectories", "trajectories that can be read in one way", got, f"trajectory {i}", remedy
-    )
+    return InvalidDemonstrations("trajectories", "unambiguous trajectories", got, f"trajectory {i}", remedy)
 
 
 def as_pair(i: int, trajectory: Any, n_states: int, n_actions: int, steps: bool = False) -> tuple[Ints, Ints]:
@@ -249,7 +247,7 @@ def steps_of(i: int, agent: int, states: Ints, actions: Ints, after: Any, n_stat
 
 def as_agents(agents: Any, n: int) -> Ints:
     """Which agents are meant, by index."""
-    expected = f"indices, a mask or a slice of {n} agents, none twice"
+    expected = f"indices, a mask or a slice of {n} agents, without duplicates"
     try:
         chosen = np.arange(n)[agents if isinstance(agents, slice) else _mask_or_indices(agents, expected)]
     except (IndexError, TypeError, ValueError) as error:

@@ -26,8 +26,8 @@ def reward_on(reward: Reward, theta: Floats, own: MDP, mdp: MDP) -> Floats:
     NaN elsewhere where it has none."""
     require_mdp(mdp)
     if of_trips(reward):
-        expected, got = "a reward that does not depend on the trip", "one that does, by its link sizes"
-        raise InvalidReward("fit", expected, got, remedy="Take fit.reward_for(goal, origin), or rv.RouteChoice.")
+        rule = "cannot be used on another model: its reward depends on the trip (link sizes)"
+        raise InvalidReward.conflict("fit", rule, remedy="Use fit.reward_for(goal, origin), or rv.RouteChoice.")
     if getattr(reward, "leads", None) is not None:  # turns are known by the links that they lead to
         table = reward_table(lift_reward(align_reward(reward, mdp), mdp), theta, mdp)
     else:
@@ -45,7 +45,7 @@ def _moved(reward: Any, theta: Floats, own: MDP, mdp: MDP) -> Floats:
     columns = np.zeros(target.n_actions, dtype=np.intp) if values.shape[1] == 1 else places.actions
     if places.states is None or columns is None:
         expected = f"a fit of {mdp.n_states} states and {mdp.n_actions} actions, as the MDP has"
-        remedy = "Give both models labels, which are matched; or pass numbers: reward_model.value(fit.theta)."
+        remedy = "Give both models labels to match them, or pass numbers: reward_model.value(fit.theta)."
         raise InvalidReward("fit", expected, f"{own.n_states} states and {own.n_actions} actions", remedy=remedy)
     table = _picked(values, places.states, columns)
     return table if timed else mdp.lift(table)
@@ -61,6 +61,6 @@ def _require_values(table: Floats, mdp: MDP) -> None:
     lost = np.isnan(table) & mdp.feasible
     if lost.any():
         s, a = (int(i) for i in np.argwhere(lost)[0])
-        expected, got = "a reward for every pair that the model offers", f"none for {how_many(int(lost.sum()), 'pair')}"
-        remedy = "Do not offer them (feasible=), or pass numbers of a reward that knows them, as an (S, A) array."
+        expected, got = "a reward for every feasible pair of the model", f"none for {how_many(int(lost.sum()), 'pair')}"
+        remedy = "Mark them infeasible (feasible=), or pass an (S, A) array of rewards."
         raise InvalidReward("fit", expected, got, pair_in_words(mdp, s, a), remedy)

@@ -58,8 +58,9 @@ def estimate_transitions(
         states without any other are terminal. `feasible=` and `terminal=` of the MDP apply as well.
 
     The result's `notes` say how many pairs were never seen and what became of them. Frequencies and shared outcomes
-    have parameters, whose noise standard errors can count (`joint=True`). Smoothed and kernel estimates have none:
-    formulas take T as known, and joint errors come from a bootstrap over agents, which estimates T anew.
+    have parameters, whose sampling error can be included in standard errors (`joint=True`). Smoothed and kernel
+    estimates have none: formulas take T as known, and joint errors come from a bootstrap over agents, which
+    re-estimates T.
     """
     if not isinstance(demonstrations, Demonstrations):
         raise InvalidInput("demonstrations", "rv.Demonstrations", type(demonstrations).__name__)
@@ -168,7 +169,7 @@ class SharedOutcomes:
             pair, to = int(moves.pair[lost[0]]), int(moves.to[lost[0]])
             where = pair_in_words(demos, *divmod(pair, self.n_actions))
             move = f"{where} → {in_words('state', demos.state_labels, to)}"
-            raise InvalidDemonstrations("landing", "an outcome for every move seen", f"none for {move}")
+            raise InvalidDemonstrations("landing", "an outcome for every observed move", f"none for {move}")
         groups, kind = np.unique(possible, axis=0, return_inverse=True)
         kind = kind.reshape(-1)
         joint = sparse_table(moves.often, moves.pair, kind, (self.n_states * self.n_actions, len(groups)))

@@ -128,9 +128,7 @@ class Coded:
         if bad.size:
             which = bad[np.argmin(self.first[bad])]
             role = self.argument.removeprefix("next_")
-            remedy = either(
-                f"Numbers that are names go in with their list: {role}s=.", f"List the names of {role}s as text."
-            )
+            remedy = either(f"If numbers are names, pass their list: {role}s=.", f"List the names of {role}s as text.")
             expected, row = f"indices from 0 to {MOST_INDEX}", f"row {self.first[which]}"
             raise InvalidTransitions(self.argument, expected, values[which], row, remedy)
         return values.astype(np.intp)[self.code]
@@ -175,16 +173,16 @@ def _require_discrete(argument: str, column: Any, named: bool) -> None:
     if named or column.dtype.kind in "iuUTb":
         return
     whole = column.dtype.kind == "f" and bool(np.all(column == np.round(column)))
-    remedy = "Make states of them first: bins, or labels."
+    remedy = "Turn them into states first: bins, or labels."
     if whole:
-        remedy = "They are whole: " + either(".astype(int) will do.", "write them without a decimal point.")
+        remedy = "They are whole: " + either("use .astype(int).", "write them without a decimal point.")
     raise InvalidTransitions(argument, "whole numbers or text", f"dtype {column.dtype}", remedy=remedy)
 
 
 def _as_known(argument: str, known: Any) -> tuple[Any, ...]:
     labels = as_list(known)
     if isinstance(known, str) or not labels or len(set(map(spell, labels))) != len(labels):
-        raise InvalidInput(argument, "labels that differ, in the order of the model", repr(known)[:60])
+        raise InvalidInput(argument, "distinct labels, in the order of the model", repr(known)[:60])
     return tuple(labels)
 
 
@@ -224,12 +222,12 @@ def _require_sums(found: TransitionTable, pair: Ints) -> None:
         small = abs(sums[pair[row]] - 1.0) < 1e-4
         raise InvalidTransitions(
             "probability",
-            "probabilities of every state and action that sum to one within 1e-8",
+            "probabilities that sum to one within 1e-8 for every state and action",
             f"{sums[pair[row]]:.10g} for {which}",
             f"row {row}; {how_many(int(off.sum()), 'such pair')}",
             "Divide by the sums (rounded numbers often need it)."
             if small
-            else "Add the rows that are missing, or drop the pair, which then is not feasible.",
+            else "Add the missing rows, or drop the pair, which is then infeasible.",
         )
 
 
@@ -261,7 +259,7 @@ def write_transitions(
     require_text("probability", columns["probability"], "the name of a column")
     found.append((columns["probability"], moves.data.copy()))
     if len({name for name, _ in found}) < len(found):
-        raise InvalidInput("to_frame", "columns of different names", repr([name for name, _ in found]))
+        raise InvalidInput("to_frame", "distinct column names", repr([name for name, _ in found]))
     return pd.DataFrame(dict(found))
 
 

@@ -121,7 +121,7 @@ def as_demand(
     with goals. Rows of one pair add up. `what` is how messages call the states."""
     if isinstance(demand, Demand):
         if (demand.labels, demand.n_states) != (mdp.state_labels, mdp.n_states):
-            raise InvalidInput(argument, f"trips between {what}", "trips between others")
+            raise InvalidInput(argument, f"trips between {what}", "trips between other states")
         return demand
     if isinstance(demand, Demonstrations):
         return demand_of(mdp, demand)
@@ -150,11 +150,11 @@ def demand_of(mdp: MDP, trips: Any) -> Demand:
 def trips_on(mdp: MDP, trips: Any) -> tuple[Any, Floats]:
     """The single decisions of trips with goals, in the numbers of the model's states, and how often each counts."""
     if not isinstance(trips, Demonstrations):
-        remedy = "A table goes through network.trips(table)."
+        remedy = "Convert a table with network.trips(table)."
         raise InvalidDemonstrations("trips", "demonstrations with goals", type(trips).__name__, remedy=remedy)
     own = match_labels(trips, mdp)
     if own.steps is None or own.steps.goal is None:
-        remedy = f"Read them by network.trips(table), or give {arg('goal')} to the demonstrations."
+        remedy = f"Read them with network.trips(table), or give {arg('goal')} to the demonstrations."
         raise InvalidDemonstrations("trips", "demonstrations with goals", "none", remedy=remedy)
     require_goals_within(mdp, own)
     if own.n_states > mdp.n_states:

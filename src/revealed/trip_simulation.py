@@ -1,8 +1,8 @@
 """Draw trips, each with its own goal, from the choice model of a reward: all trips to one goal at once.
 
 Goals are streamed: only a few policies are held at a time. The trips to each goal have a random stream of their own,
-made of the seed and the goal, so that what is drawn does not hang on which other goals there are, nor on who solves
-for them first.
+made of the seed and the goal, so that draws do not depend on which other goals there are, nor on the order in which
+they are solved.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def _require_an_end(mdp: MDP, toward: Toward, starts: Ints) -> None:
         decisions = np.inf
     if not decisions <= MOST_DECISIONS:
         goal = in_words("goal", mdp.state_labels, toward.goal)
-        rule = f"is required where trips take so long: {decisions:.2g} decisions are expected on the way to {goal}"
+        rule = f"is required, because trips are long: {decisions:.2g} decisions are expected on the way to {goal}"
         remedy = "Trips that have not arrived by then are cut off; or make rewards more negative."
         raise InvalidInput.conflict("longest", rule, remedy=remedy)
 

@@ -1,7 +1,7 @@
 """What a fit says about its own precision: standard errors of five kinds, intervals, tests, identification.
 
-The numbers come from `inference.py`, `bootstrap.py` and `hypotheses.py`, which load when first asked for; here they
-are labelled and kept.
+The numbers come from `inference.py`, `bootstrap.py` and `hypotheses.py`, which load when first used; here they are
+labelled and kept.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from revealed.influence import Influence
 
 NEAR_ENOUGH = 1e-4  # the loosest tolerance of the optimisers' own: a gradient below it is that of a maximum
-_ANEW = "which estimates the transitions anew."
+_ANEW = "which re-estimates the transitions."
 _THETA_ALONE = "The covariance of θ alone: fit.transition_bse has the standard errors of the transitions' parameters."
 BOOTSTRAP = {"reps": 400, "seed": 0, "jobs": None, "progress": None}
 
@@ -62,9 +62,9 @@ class Uncertain:
 
     @property
     def errors(self) -> tuple[str, bool]:
-        """The kind of covariance behind `bse`, intervals and the summary, and whether it counts noise in T.
+        """The kind of covariance behind `bse`, intervals and the summary, and whether it includes sampling error in T.
 
-        Where joint errors were asked for that have no formula, they are those of a bootstrap; `errors_note` says so.
+        Joint errors that have no formula come from a bootstrap; `errors_note` says so.
         """
         return self._offered(*self._asked)
 
@@ -79,7 +79,7 @@ class Uncertain:
 
     @property
     def errors_note(self) -> str:
-        """Why the errors come from a bootstrap although others were asked for; empty where they do not."""
+        """Why the errors come from a bootstrap although other ones were requested; empty otherwise."""
         return self._why_resampled(*self._asked)
 
     def _offered(self, kind: str, joint: bool) -> tuple[str, bool]:
@@ -107,7 +107,7 @@ class Uncertain:
 
     @property
     def resamples_transitions(self) -> bool:
-        """Whether a bootstrap estimates the transitions anew: they come from the agents that it draws."""
+        """Whether a bootstrap re-estimates the transitions: they come from the agents that it draws."""
         found, demos = self.mdp.estimated, self.demonstrations
         return found is not None and found.ids == demos.ids and demos.n_agents > 1 and self.estimator is not None
 
@@ -116,10 +116,10 @@ class Uncertain:
 
         "hessian" inverts the observed information, "opg" the outer product of the observations' scores, "robust" is
         their sandwich, "cluster" the sandwich over agents, "bootstrap" resamples agents (`reps`, `seed`, `jobs`).
-        `joint` counts the noise in transitions that were estimated from the same data; where that has no formula (a
-        smoothed T, trips with goals, "opg" with very many parameters of T), by a bootstrap, as `errors_note` then says.
-        `by` names a column that was read along (`keep=`), or is a dict or Series from ids to groups, or a group per
-        agent: such groups of agents are then the clusters, or what is resampled.
+        `joint` includes the sampling error of transitions that were estimated from the same data; where that has no
+        formula (a smoothed T, trips with goals, "opg" with very many parameters of T), by a bootstrap, as `errors_note`
+        then says. `by` names a column that was kept (`keep=`), or is a dict or Series from ids to groups, or a group
+        per agent: these groups are then the clusters, or what is resampled.
         """
         self._require_kind(kind, joint)
         unknown = sorted(set(bootstrap) - set(BOOTSTRAP))
@@ -157,8 +157,8 @@ class Uncertain:
         """The covariance of the estimates; with `joint=True` the transitions' parameters come after θ, but where they
         are more than 500: it is then that of θ alone, their noise counted.
 
-        The kinds are those of `with_errors`; by default what `errors` says. NaN marks what the data cannot tell.
-        `.attrs["note"]` says what else is to be known.
+        The kinds are those of `with_errors`; by default what `errors` says. NaN marks what the data do not identify.
+        `.attrs["note"]` has a note, if there is one.
         """
         import pandas as pd
 
@@ -310,13 +310,13 @@ class Uncertain:
 
     @property
     def tvalues(self) -> pd.Series:
-        """Estimates in units of their standard errors: z, as they are asymptotically normal."""
+        """z statistics: estimates divided by their standard errors."""
         with np.errstate(divide="ignore", invalid="ignore"):  # a parameter that a penalty alone decides has none
             return self._series(self.theta / self.bse.to_numpy(), "z")
 
     @property
     def pvalues(self) -> pd.Series:
-        """Probability of a z as large, either way, if the parameter were zero."""
+        """Two-sided p-values of the z statistics."""
         from scipy.special import ndtr
 
         return self._series(2.0 * ndtr(-np.abs(self.tvalues.to_numpy())), "P>|z|")
@@ -345,9 +345,9 @@ class Uncertain:
         """Resample agents `reps` (400) times and estimate everything again, from the estimate; kept once computed.
 
         After `with_errors("bootstrap", by=...)` whole groups of agents are drawn.
-        The first step is estimated anew, and the transitions where they came from the same agents. `jobs` workers
-        share the work; by default all cores if it is worth it, or what `joblib.parallel_config` says. The result
-        depends on `seed` (0) alone.
+        The first step is re-estimated, and so are transitions that came from the same agents. `jobs` workers share the
+        work; by default all cores if it is worth it, or what `joblib.parallel_config` says. The result depends on
+        `seed` (0) alone.
         """
         from revealed.bootstrap import check_options
 
@@ -380,9 +380,9 @@ class Uncertain:
         from revealed.reestimation import Reestimation
 
         if self.estimator is None:
-            raise InvalidOption("bootstrap", "a fit that knows its estimator", "one that was put together by hand")
+            raise InvalidOption("bootstrap", "a fit made by an estimator", "one built by hand")
         if not self.at_maximum:
-            rule = f"requires a fit whose search came to its end, not {self.status.code}"
+            rule = f"requires a fit whose search finished, not {self.status.code}"
             raise InvalidOption.conflict("bootstrap", rule, remedy=self.status.message)
         again = Reestimation(
             self.estimator, self.mdp, self.demonstrations, self.theta, self.near_value, bool(self.settled)
@@ -399,7 +399,7 @@ class Uncertain:
 
     @cached_property
     def identification(self) -> Identification:
-        """Rank and conditioning of what the observed choices tell about θ, and the weak direction in words."""
+        """Rank and conditioning of the information about θ, and the weak direction in words."""
         from revealed.identification import identify
 
         point = self.evidence.point

@@ -1,4 +1,4 @@
-"""One sentence, two voices: who writes Python reads `errors="bootstrap"`, who types flags reads --errors bootstrap.
+"""One sentence, two voices: Python users read `errors="bootstrap"`, users of the command line --errors bootstrap.
 
 Messages name arguments through `arg`, `named` and `either`, which leave private marks in the text; f-strings and joins
 keep them. `speak` turns the marks into words: Python's, or the command line's, given its table of flags. Whatever else

@@ -115,13 +115,15 @@ def advise(
 
     Parameters
     ----------
-    mdp, demos, reward : as for `fit`; trips with goals are left to `NFXP`.
-    reps, seed, jobs : resamples of agents at most, where they start, and the workers that share refits. Refits stop
-        early, in batches of six, once every difference is clear. A single agent's decisions are resampled in groups.
+    mdp, demos, reward : as for `fit`; trips with goals are not supported (use `NFXP`).
+    reps, seed, jobs : maximum number of resamples of agents, their random seed, and the number of parallel workers.
+        Refits stop early, in batches of six, once every difference is clear. A single agent's decisions are resampled
+        in groups.
     progress : None shows a bar on a terminal; True and False force it.
     budget : seconds for fits and refits together (30). What is expected to take longer is left out, and the advice
         says so.
-    options : of the estimators, `weighting="occupancy"` say, or `updates` for NPL; the advised estimator has them, too.
+    options : estimator options, such as `weighting="occupancy"`, or `updates` for NPL; the advised estimator gets them,
+        too.
 
     What is measured on the data depends on `seed` alone. Seconds depend on the machine and on what else it does. They
     decide two things: what fits into the budget, and, among methods that do equally well, whether a cheaper one saves
@@ -150,7 +152,7 @@ def _require_no_goals(demos: Any) -> None:
 def _as_budget(budget: Any) -> float:
     seconds = BUDGET if budget is None else as_number(budget)
     if not seconds >= 0.0:
-        raise InvalidOption("budget", "seconds, a number >= 0", repr(budget))
+        raise InvalidOption("budget", "a number of seconds >= 0", repr(budget))
     return seconds
 
 
@@ -183,8 +185,8 @@ _ASSUMES = {
     "does not use π̂_E.",
     "CCP": "CCP assumes that π̂_E ({how}) is the expert's policy wherever the expert goes; {share} of its time is "
     "spent in states with {enough} visits per action or more.",
-    "NPL": "NPL assumes that π̂_E ({how}) is near enough to the expert's policy for the updates to come to rest at "
-    "the maximum of the likelihood.",
+    "NPL": "NPL assumes that π̂_E ({how}) is near enough to the expert's policy for the updates to converge to the "
+    "maximum of the likelihood.",
 }
 
 
@@ -198,9 +200,9 @@ def _remedies(trial: Trial) -> list[str]:
     said = []
     if "l2" in trial.advised:
         penalty = arg("l2", Written(f"{trial.advised['l2']:g}"))
-        said.append(f"Without a penalty its weights run away (separated); {penalty} is set.")
+        said.append(f"Without a penalty its weights diverge (separated); {penalty} is set.")
     if "start" in trial.advised:
-        said.append(f"At its usual start there is no value; {arg('start', 'ccp')} is set.")
+        said.append(f"At its default start the value does not exist; {arg('start', 'ccp')} is set.")
     fit = trial.best
     if fit is not None and fit.status.code in ("unidentified", "cycling", "inner_solve_failed"):
         said.append(f"Note its status, {fit.status.code}: {marked(fit.status.message)}")
@@ -253,15 +255,15 @@ def _left_undone(found: Evidence) -> list[str]:
     elif found.resampled == "decisions":
         said.append("There is one agent: its decisions were resampled as if they were independent.")
         if not found.telling:
-            said.append("They lie in the states that were seen, so that predicting them tells little about others.")
+            said.append("They lie in observed states, so predicting them says little about other states.")
     return said
 
 
 def _why_no_refits(found: Evidence, ran: list[str]) -> str:
     if found.precision.replications == 0:
-        return "there is a single decision to resample."
+        return "there is only one decision to resample."
     if len(ran) < 2:
-        return "there are no two fits to compare."
+        return "there are fewer than two fits to compare."
     return f"every resample failed, or the budget of {found.budget:g} s was too short."
 
 

@@ -111,7 +111,7 @@ def measure_precision(run: Run, units: Units, reps: int, seed: int) -> Precision
 
 def feature_error(run: Run, tables: list[Floats]) -> float:
     """√Σ_k(se_k/σ_k)² / √Σ_k((φ_k − φ̄_k)/σ_k)²: the noise of mean features beside their distance from φ̄, the mean
-    over the model's pairs, to which somebody who does not care would come. No matter their units or a constant."""
+    over the model's pairs, which an indifferent agent would reach. No matter their units or a constant."""
     theta, scale = run.start, _spread(run)
     live = scale > 1e-9 * scale.max(initial=0.0)
 
@@ -141,8 +141,7 @@ def _spread(run: Run) -> Floats:
 def policy_error(run: Run, tables: list[Floats]) -> float:
     """√Σ_s w(s)E‖π̂*(·|s) − π̂(·|s)‖² / √Σ_s w(s)‖π̂(·|s)‖², with w the occupancy.
 
-    A state that nobody visited is not known at all and counts as one draw from the uniform choice, unless the first
-    step carries over what is known of others.
+    An unvisited state counts as one draw from the uniform choice, unless the first step generalises from other states.
     """
     step = run.options.first_step
     if not isinstance(step, str) and not hasattr(step, "estimate"):

@@ -109,7 +109,7 @@ def _by_refits(found: Evidence) -> tuple[str, str]:
     undecided = [m for m in found.refits.theta if found.refits.is_open(m)]
     if undecided:
         method, reason = _by_the_paper(found, [m for m in METHODS if m in (*found.alike, *undecided)])
-        return method, f"Predictions of what was left out differ by no more than chance could do. {reason}"
+        return method, f"Held-out predictions differ by no more than chance would explain. {reason}"
     method = _cheapest(found, found.alike)
     return method, f"{method} predicts {_left_out(found)} {_beside_others(found, method)}."
 
@@ -137,15 +137,15 @@ def _by_the_paper(found: Evidence, adequate: Sequence[str]) -> tuple[str, str]:
     share, precision = found.coverage.share, found.precision
     known = f"the relative error of feature counts is {precision.features:.2g}, that of π̂_E {precision.policy:.2g}"
     if found.features_known or share < GUESSWORK:
-        why = f"Only {share:.0%} of the expert's time is spent in well visited states"
-        why += f", while {known}" if found.features_known else ": π̂_E is guesswork there"
+        why = f"Only {share:.0%} of the expert's time is spent in well-visited states"
+        why += f", while {known}" if found.features_known else ": π̂_E is unreliable there"
         if "NFXP" in adequate and (found.trials["NFXP"].best is not None or "NPL" not in adequate):
             return "NFXP", f"{why}{':' if found.features_known else ', and'} NFXP needs feature counts alone."
         method = "NPL" if "NPL" in adequate else adequate[0]
         return method, f"{why}. NFXP would need feature counts alone, but does not fit into the budget or failed."
     method = _cheapest(found, adequate)
     if share >= COVERED:
-        return method, f"{share:.0%} of the expert's time is spent in well visited states: its policy is known."
+        return method, f"{share:.0%} of the expert's time is spent in well-visited states: its policy is known."
     detail = f" ({known})" if np.isfinite(precision.ratio) else ""
     return method, f"Feature counts are hardly better known than the policy{detail}: the methods share their errors."
 
@@ -165,7 +165,7 @@ def _saves(method: str, own: float, other: float) -> bool:
 
 
 def _left_out(found: Evidence) -> str:
-    return "agents who were left out" if found.resampled == "agents" else "decisions that were left out"
+    return "held-out agents" if found.resampled == "agents" else "held-out decisions"
 
 
 def listed(words: Sequence[str]) -> str:

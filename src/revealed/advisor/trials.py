@@ -32,7 +32,7 @@ LATER = {"newton": 3.0, "lbfgs": 1.5, "network": 2.0}
 L2 = 1e-3  # offered where weights run away, as the status of such a fit does
 UPDATES = 10  # of NPL that a forecast of its seconds counts on, unless told
 ALIKE = 0.01  # nats per decision: predictions that differ by less are the same for all practical purposes
-TOO_LONG = "it would not end within the budget"
+TOO_LONG = "it would not finish within the budget"
 QUICK = 0.2  # seconds below which a timing is repeated
 BATCH = 6  # refits after which differences are looked at
 
@@ -72,7 +72,7 @@ def time_methods(run: Run, updates: int | None) -> Costs:
     rho = run.rho()
     given = _timed(run, rho, run.given)
     if given is None:
-        raise ValueDoesNotExist("the reward at its start has no value.")
+        raise ValueDoesNotExist("the value does not exist at the reward's start.")
     objective = run.make_objective(rho, run.given(run.expert))
     o = run.options
     settings = Settings(o.optimizer, o.tol, o.max_iter, o.patience, o.learning_rate).resolved(objective)
@@ -112,7 +112,7 @@ def _time_once(run: Run, rho: Floats, given: Any) -> Timed | None:
 class Trial:
     """One method on this data: its `fit`, or `why` there is none; `advised` adds what the fit turned out to need.
 
-    `expected` seconds were told before it ran. `estimator` has the options `advised`; `best` is its fit.
+    `expected` seconds are the forecast before it ran. `estimator` has the options `advised`; `best` is its fit.
     """
 
     method: str
@@ -278,7 +278,7 @@ class Replications:
 
 
 def replicate(refits: Refits, reps: int, jobs: int | None, progress: bool | None) -> Replications:
-    """At most `reps` resamples, in batches until every difference is told from zero or from `ALIKE`.
+    """At most `reps` resamples, in batches until every difference is distinguished from zero or from `ALIKE`.
 
     What comes out depends on the seed alone, not on the workers.
     """

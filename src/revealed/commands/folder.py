@@ -62,9 +62,7 @@ def write_config(folder: Path, recipe: Recipe, home: Path, command: str = "fit",
     if recipe.binned is not None:  # cut anew, other data would fall into other bins
         changes["bins"] = written_bins(recipe.binned)
         asked = ", ".join(text for text in recipe.bins if text not in changes["bins"])
-        head += (
-            f"# Bins by the edges that they had; they were asked for as {' '.join(asked.split())}.\n" if asked else ""
-        )
+        head += f"# Bins by their edges; originally given as {' '.join(asked.split())}.\n" if asked else ""
     return write_text(folder / CONFIG, head + replace(recipe, out=None, **changes).to_toml(home))
 
 
@@ -79,7 +77,8 @@ def _names(found: Mapping[str, Any]) -> Names:
 
 
 def open_fit(path: str | os.PathLike[str]) -> tuple[Any, Names]:
-    """A saved fit, a folder or its zip, and what the columns of its data were called (plain names if nobody tells)."""
+    """A saved fit, a folder or its zip, and what the columns of its data were called (plain names if it is not
+    known)."""
     from revealed.loading import load
 
     fit = load(path)

@@ -52,7 +52,7 @@ def find_states(
     if ended.size:
         argument, where = ("--state", None) if file is None else ("--states", f"row {ended[0]}")
         label = spell(base_labels(fit)[int(base[ended[0]])])
-        raise InvalidInput.impossible(f"nothing is decided in {label}, which is terminal", where, argument=argument)
+        raise InvalidInput.impossible(f"no decision is made in {label}, which is terminal", where, argument=argument)
     return chosen
 
 

@@ -103,7 +103,7 @@ def reproduce(
 def report(folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a run.")]) -> None:
     """Rewrite the report of a run from its stored results.
 
-    Nothing is computed; an unfinished run gives a report, too.
+    Nothing is computed. Also works for an unfinished run.
 
     \b
     Example:
@@ -148,7 +148,7 @@ def _plan(scale: str, only: list[str]) -> dict[str, Any]:
 
 def _require_one_place(jobs: int | None, cluster: str | None) -> None:
     if jobs is not None and cluster is not None:
-        remedy = "The cluster decides how many workers there are."
+        remedy = "The cluster sets the number of workers."
         raise InvalidOption.conflict("--jobs", "cannot be combined with `--cluster`", remedy=remedy)
 
 
@@ -232,7 +232,7 @@ def _claims(title: str, verdicts: Iterable[Verdict]) -> Table:
     table.expand, table.show_lines, table.show_edge = True, True, False
     table.add_column("claim", overflow="fold", ratio=5)
     table.add_column("verdict", overflow="fold", width=13)
-    table.add_column("what came out", overflow="fold", ratio=6)
+    table.add_column("result", overflow="fold", ratio=6)
     for one in verdicts:
         table.add_row(Text(one.claim), Text(one.verdict, style=STYLES.get(one.verdict, "")), Text(one.statistic))
     return table
@@ -244,7 +244,7 @@ def _seconds(aims: Any) -> Table:
     from rich.table import Table
     from rich.text import Text
 
-    title = Text("Training time: the paper's seconds, on its machine, beside ours (✓ aim reached)", style="bold")
+    title = Text("Training time: the paper's seconds, on its machine, next to ours (✓ target reached)", style="bold")
     table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", title_style="", show_edge=False)
     shown = aims.drop(columns=["aim", "tighter [s]"])  # the report has them, too
     for k, name in enumerate(shown.columns):

@@ -198,7 +198,7 @@ def counterfactual(
     ] = None,
     links: Annotated[
         list[str] | None,
-        typer.Option(metavar="LABEL", help="Links on which --attribute changes, upon entering them. Repeatable."),
+        typer.Option(metavar="LABEL", help="Links where --attribute changes (for the turns into them). Repeatable."),
     ] = None,
     bands: Annotated[
         Bands, typer.Option(help="Confidence bands; auto follows the standard errors of the fit.")

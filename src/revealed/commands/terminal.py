@@ -105,7 +105,7 @@ def _about_machine(error: Exception) -> str | None:
     if _lacks_memory(error):
         return NO_MEMORY
     if isinstance(error, OSError) and error.errno in (errno.EAGAIN, errno.ENFILE, errno.EMFILE):
-        return f"the system has no more processes or files for this program ({error.strerror})."
+        return f"the system allows no more processes or open files for this program ({error.strerror})."
     if isinstance(error, OSError) and error.errno is not None:
         sys.stdout = open(os.devnull, "w") if error.filename is None else sys.stdout  # noqa: SIM115
         where = "standard output" if error.filename is None else f"{error.filename}"
@@ -189,7 +189,7 @@ def tell(text: str) -> None:
 def tell_replaced(replaced: bool) -> None:
     """A line where results of an earlier run were in the way."""
     if replaced:
-        tell("What an earlier run had written there is replaced.")
+        tell("Results of an earlier run there were replaced.")
 
 
 def show_rows(head: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> None:

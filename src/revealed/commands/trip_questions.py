@@ -76,7 +76,7 @@ def _on_the_way(fit: GoalFit, policy: Floats, states: Ints, asked: bool, goal: s
 
 def _why_no_choice(label: str, goal: str) -> str:
     if label == goal:
-        return f"nothing is decided in {label}: it is the goal, where the trip ends"
+        return f"no decision is made in {label}: it is the goal, where the trip ends"
     return f"goal {goal} cannot be reached from {label}"
 
 

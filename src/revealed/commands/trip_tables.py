@@ -31,7 +31,7 @@ def use_frame(fit: GoalFit, names: Names) -> pd.DataFrame:
 
 
 def trips_frame(fit: GoalFit, names: Names) -> pd.DataFrame:
-    """A row per trip: whose, from where, whither, how many decisions, and their log likelihood."""
+    """A row per trip: agent, origin, goal, number of decisions, and log likelihood."""
     import pandas as pd
 
     demos = fit.demonstrations

@@ -1,6 +1,6 @@
 """The command line's table of flags: how it says what messages name (see `revealed.voices`).
 
-Where the library says `next_state=`, who types flags reads --next-state. What came with the data stays as it is.
+Where the library says `next_state=`, the command line says --next-state. What came with the data stays as it is.
 """
 
 from __future__ import annotations

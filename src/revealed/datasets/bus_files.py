@@ -84,13 +84,17 @@ def find_folder(path: Any, groups: Sequence[int]) -> Path | None:
     try:
         folder = as_path("path", path).expanduser()
     except (RuntimeError, InvalidInput) as error:
-        remedy = f"Leave path out: {shipped()}."
+        remedy = f"Omit path: {shipped()}."
         raise InvalidInput("path", "the folder of Rust's files", repr(path), remedy=remedy) from error
     lacking = _lacking(folder, groups)
     if lacking:
-        got = f"{folder}, which is no folder" if not os.path.isdir(folder) else f"{folder} without {', '.join(lacking)}"
+        got = (
+            f"{folder}, which is not a folder"
+            if not os.path.isdir(folder)
+            else f"{folder} without {', '.join(lacking)}"
+        )
         expected = f"the folder with {', '.join(FILES[g][0] for g in groups)}"
-        raise MissingData("path", expected, got, remedy=f"Put {_files(lacking)} there, or leave path out: {shipped()}.")
+        raise MissingData("path", expected, got, remedy=f"Put {_files(lacking)} there, or omit path: {shipped()}.")
     return folder
 
 
@@ -101,7 +105,7 @@ def _files(names: Sequence[str]) -> str:
 def shipped() -> str:
     """For whom no raw files are needed, in words."""
     bins = " or ".join(map(str, BINS))
-    return f"counts that ship with revealed serve groups {GROUPS[0]} to {GROUPS[-1]} with {bins} bins"
+    return f"counts shipped with revealed cover groups {GROUPS[0]} to {GROUPS[-1]} with {bins} bins"
 
 
 def usual_places() -> list[Path]:
@@ -150,7 +154,7 @@ def _read_matrix(folder: Path, group: int) -> Ints:
     if len(numbers) != rows * buses:
         where = f"{name}, line {min(len(numbers), rows * buses) + 1}"
         expected = f"{rows * buses} whole numbers, {rows} for each of {buses} buses, in {name}"
-        raise InvalidInput("path", expected, len(numbers), where, "Is it another group's file, or cut off?")
+        raise InvalidInput("path", expected, len(numbers), where, "Is it another group's file, or truncated?")
     return np.array(numbers, dtype=np.intp).reshape(buses, rows).T
 
 
@@ -200,7 +204,7 @@ def _require_sense(group: int, header: Ints, odometer: Ints, mileage: Ints, d: I
     fell = np.zeros_like(odometer, dtype=bool)
     fell[1:] = np.diff(odometer, axis=0) < 0
     for wrong, expected, shown in (
-        (fell, "odometers that never go back", odometer),
+        (fell, "odometer readings that never decrease", odometer),
         (mileage > MOST_MILES, f"at most {MOST_MILES} miles on an engine", mileage),
         (d > 1, "at most one replacement in a month", d),
     ):

@@ -127,7 +127,7 @@ def rust_bus(
 def _as_groups(groups: Any) -> tuple[int, ...]:
     listed = [groups] if is_index(groups) else None if isinstance(groups, str) else as_list(groups)
     if not listed or not all(is_index(g) and g in FILES for g in listed) or len(set(listed)) != len(listed):
-        raise InvalidInput("groups", "one of the bus groups 1 to 8, or a list of them, none twice", repr(groups)[:60])
+        raise InvalidInput("groups", "one of the bus groups 1 to 8, or a list of distinct groups", repr(groups)[:60])
     return tuple(sorted(int(g) for g in listed))
 
 

@@ -85,7 +85,7 @@ class City:
         return frozen(self.reward.value(np.array(list(self.weights.values()))))
 
     def expert_for(self, goal: Any) -> Floats:
-        """(S, A): the true choice probabilities of those who head for `goal`, a link."""
+        """(S, A): the true choice probabilities of trips to `goal`, a link."""
         return GoalValues(self.mdp, self.true_reward).toward(goal).policy
 
     def demonstrate(
@@ -116,7 +116,7 @@ class City:
             return np.sort(rng.choice(self.mdp.n_states, size=int(given), replace=False))
         listed = None if isinstance(given, str) else as_list(given)
         if not listed:
-            raise InvalidInput(name, "how many links, or a sequence of links", repr(given)[:60])
+            raise InvalidInput(name, "a number of links, or a sequence of links", repr(given)[:60])
         return np.unique([self.mdp.state_named(link, name) for link in listed])
 
     def plot(self, values: Any = None, ax: Axes | None = None, title: str | None = None, **style: Any) -> Figure:

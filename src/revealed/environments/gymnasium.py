@@ -36,9 +36,9 @@ def from_gymnasium(
     each amount other than 0, with `true_weights` the amounts times `scale`; where there are more than 20 amounts, or
     none, they are one indicator per state, and `true_weights` is None.
 
-    The expert is "noisy" unless told otherwise: the shocks of a soft expert have scale 1, and beside them a reward of 1
-    for ending an episode is little, so that one would rather stroll on for the entropy than end. For `expert="soft"`
-    raise `scale`, to 20 or so in FrozenLake. `masks=False` ignores action masks; see `MDP.from_gymnasium`.
+    By default the expert is "noisy": the shocks of a soft expert have scale 1, next to which a reward of 1 for ending
+    an episode is small, so that it would rather move on for the entropy than end. For `expert="soft"` raise `scale`, to
+    20 or so in FrozenLake. `masks=False` ignores action masks; see `MDP.from_gymnasium`.
     """
     scale = check_scale(scale)
     require_count("length", length)

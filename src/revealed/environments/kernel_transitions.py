@@ -54,7 +54,7 @@ def kernel_transitions(
     for a in range(n_actions):
         if not (action == a).any():
             remedy = "Use more trajectories, or a noisier expert."
-            raise InvalidInput("trajectories", "every action taken at least once", f"action {a} never", remedy=remedy)
+            raise InvalidInput("trajectories", "every action at least once", f"no step with action {a}", remedy=remedy)
     steps = GridSteps(origin, outcome, action, bins, ended, h)
     nodes = np.column_stack(np.divmod(np.arange(bins * bins), bins)).astype(np.float64)
     at_once = max(1, MOST_STORED // (2 * int(np.ceil(CUT * h.max())) + 1) ** 2)

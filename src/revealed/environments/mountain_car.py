@@ -2,7 +2,7 @@
 
 The car itself is continuous, with Gymnasium's dynamics. The model that agents and methods plan with lives on a grid
 of nodes over position and velocity: state = position · bins + velocity. The expert is solved on the exact model and
-drives the continuous car; what it did is told in the nearest nodes.
+drives the continuous car; its drives are recorded at the nearest nodes.
 """
 
 from __future__ import annotations
@@ -171,7 +171,7 @@ class MountainCar(World):
         return Drives(x, v, action)
 
     def discretise(self, drives: Drives) -> Demonstrations:
-        """Drives told in states: each place by its nearest node.
+        """Drives as states of the grid: each place becomes its nearest node.
 
         Between the nodes nearest to a drive there may be moves that the model, which starts from nodes, does not know;
         a fit notes how many.
@@ -183,7 +183,7 @@ class MountainCar(World):
         return Demonstrations.from_trajectories(paths, self.mdp.n_states, self.mdp.n_actions)
 
     def demonstrate(self, n: int = 100, length: int | None = None, seed: int | None = None) -> Demonstrations:
-        """`n` drives of the expert in the continuous dynamics, told in states of the grid."""
+        """`n` drives of the expert in the continuous dynamics, as states of the grid."""
         return self.discretise(self.drive(n, length, seed))
 
     def with_kernel_transitions(self, drives: Drives, bandwidth: tuple[float, float] = BANDWIDTH) -> MountainCar:
@@ -216,7 +216,7 @@ class MountainCar(World):
 
 def _require_drives(drives: Any) -> None:
     if not isinstance(drives, Drives):
-        remedy = "As from car.drive(1000, seed=0); demonstrations do not keep where in its cell the car was."
+        remedy = "Use car.drive(1000, seed=0): demonstrations do not keep the car's position within its cell."
         raise InvalidInput("drives", "Drives", type(drives).__name__, remedy=remedy)
 
 
@@ -239,10 +239,10 @@ def mountain_car(
     each node leads over the four nodes around; "kernel" estimates T from `trajectories` drives of the expert, of at
     most `length` decisions, drawn from `seed` (the paper's appendix; `bandwidth` as in `kernel_transitions`).
 
-    The expert is solved on the exact model. With shocks of scale 1 a small reward is not worth the hurry: at
-    `scale=1` the entropy of driving on pays more than the distance costs, and no expert arrives. For the same reason
-    the distance is measured to `target` = 0.6, the far end of the goal, so that every step before the line at 0.5
-    costs something; measured to the line itself the last steps are free, and soft experts hover there.
+    The expert is solved on the exact model. With shocks of scale 1 a small reward is too weak: at `scale=1` the entropy
+    of driving on pays more than the distance costs, and no expert arrives. For the same reason the distance is measured
+    to `target` = 0.6, the far end of the goal, so that every step before the line at 0.5 costs something; measured to
+    the line itself the last steps are free, and soft experts hover there.
     """
     require_count("bins", bins, least=4)
     require_memory("bins", bins, 64 * int(bins) ** 2)

@@ -67,7 +67,7 @@ def objectworld(
     values: tuple[float, float, float] = (1.0, -1.0, 0.0),
     normalise: str = "range",
 ) -> Objectworld:
-    """A windy grid on which objects with an inner and an outer colour are strewn.
+    """A windy grid with randomly placed objects, each with an inner and an outer colour.
 
     Five actions (up, down, left, right, stay); with probability `wind` a random neighbouring cell is entered instead
     of the intended one. Each cell holds an object with probability `object_probability`; the first two colours are
@@ -83,7 +83,7 @@ def objectworld(
     that they lie in [0, 1]), "standard" (mean 0, deviation 1) or "none".
 
     The expert is "noisy", as in the paper (optimal, but with probability `noise` a random action), "soft" or "optimal".
-    A soft expert needs a larger `scale`, 5 or so: at 1 it cares for rewards little more than for entropy.
+    A soft expert needs a larger `scale`, 5 or so: at 1 rewards matter to it little more than entropy.
     """
     _check(size, colors, object_probability, metric, radii, values, normalise)
     require_flag("strict", strict)

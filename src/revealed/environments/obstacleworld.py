@@ -47,8 +47,8 @@ def obstacleworld(
     terminal one; starts are uniform. True weights are `scale` × (0.2, 0, 1) for path, obstacle and goal.
 
     Each cell off the diagonal corridor is an obstacle with probability `density`, drawn from `seed`; or `layout` is
-    the map itself, one line per row, as in `".#.\\n..G"`; it may be any rectangle, and `size`, `density` and `seed`
-    do not matter then.
+    the map itself, one line per row, as in `".#.\\n..G"`; it may be any rectangle, and `size`, `density` and `seed` are
+    then ignored.
     """
     cells = _random_cells(size, density, seed) if layout is None else _read(layout)
     weights = check_scale(scale) * np.array(WEIGHTS)

@@ -28,8 +28,9 @@ def rollout(env: Any, policy: Any, n: int, seed: int | None = None, length: int 
     """`n` episodes of `policy` in a Gymnasium environment, each until it ends or `length` steps are made.
 
     `policy` is an (S, A) array of choice probabilities over state indices, a fit or solution (actions are drawn from
-    its policy; on a horizon that of the time), an object with `predict(obs)` as Stable-Baselines3's have, or a function
-    from an observation to an action. The same `seed` gives the same episodes, if a function draws nothing by itself.
+    its policy; on a horizon, from that of the period), an object with `predict(obs)` as Stable-Baselines3's have, or a
+    function from an observation to an action. The same `seed` gives the same episodes, if a function draws nothing by
+    itself.
     """
     require_count("n", n)
     require_memory("n", n, 64 * int(n))
@@ -38,7 +39,7 @@ def rollout(env: Any, policy: Any, n: int, seed: int | None = None, length: int 
     if not callable(getattr(env, "reset", None)) or not callable(getattr(env, "step", None)):
         raise InvalidInput("env", "a Gymnasium environment, with reset() and step()", type(env).__name__)
     if hasattr(env, "num_envs"):
-        raise InvalidInput("env", "one environment", f"{env.num_envs} in one", remedy="Make it with gymnasium.make.")
+        raise InvalidInput("env", "one environment", f"{env.num_envs} in one", remedy="Create it with gymnasium.make.")
     make_rng(seed)  # checks it
     # not the environment's own stream: its moves and our choices must not come from the same numbers
     choose = _chooser(policy, np.random.default_rng(None if seed is None else [int(seed), 1]))
@@ -61,7 +62,7 @@ def _episode(env: Any, choose: Choose, seed: int | None, most: int, cut: bool, i
         truncated.append(bool(stopped) or (cut and t == most - 1 and not ended))
         if ended or truncated[-1]:
             return Episode(observed, actions, np.array(rewards), np.array(terminated), np.array(truncated), i)
-    raise InvalidInput("env", f"episodes of at most {most} steps", "one that goes on", remedy="Pass length=.")
+    raise InvalidInput("env", f"episodes of at most {most} steps", "a longer one", remedy="Pass length=.")
 
 
 def _chooser(policy: Any, rng: np.random.Generator) -> Choose:
@@ -92,7 +93,7 @@ def _drawing(table: Floats, mdp: Any, rng: np.random.Generator) -> Choose:
             raise InvalidInput("policy", expected, repr(obs)[:60], f"time {t}", remedy)
         row = table[int(state.item()) + layer * t]
         if not row.sum() > 0.0:
-            raise InvalidInput("policy", "probabilities in every state that is met", "none", f"state {state.item()}")
+            raise InvalidInput("policy", "probabilities in every state visited", "none", f"state {state.item()}")
         return int(draw_actions(row[None, :], rng)[0])
 
     return choose

@@ -42,7 +42,7 @@ class World:
 
     `mdp`; `features` (S, K) or (S, A, K), dense or sparse, with `feature_names`; `true_reward` (S, A), which is
     `features @ true_weights` where `true_weights` is given; `expert` (S, A), the policy of the demonstrations;
-    `length`, decisions per demonstration unless `demonstrate` is told otherwise.
+    `length`, the default number of decisions per demonstration.
     """
 
     name: str
@@ -116,12 +116,12 @@ class World:
         if hasattr(values, "reward") and hasattr(values, "policy"):
             values, policy = values.reward, values.policy if isinstance(policy, str) else policy
         if ax is not None and not hasattr(ax, "get_figure"):
-            raise InvalidInput("ax", "axes of matplotlib", type(ax).__name__)
+            raise InvalidInput("ax", "matplotlib axes", type(ax).__name__)
         chosen = self._policy(policy)
         shown, label = self._shown(values, chosen)
         figure = Figure(figsize=self._figsize, layout="constrained") if ax is None else ax.get_figure(root=True)
         if figure is None:
-            raise InvalidInput("ax", "axes on a figure", "axes without one")
+            raise InvalidInput("ax", "axes on a figure", "axes without a figure")
         style = {"label": label} | ({"log": True} if label == VISITS and self._log_visits else {}) | style
         style = {"title": self.name if title is None else title} | style
         self._draw(figure.subplots() if ax is None else ax, shown, chosen, **style)
@@ -220,5 +220,5 @@ def make_expert(mdp: MDP, reward: Floats, kind: str = "soft", noise: float = 0.3
 
 def check_scale(scale: Any) -> float:
     if not 0.0 < as_number(scale) < np.inf:
-        raise InvalidInput("scale", "a number above 0: the size of the true reward", repr(scale))
+        raise InvalidInput("scale", "a number above 0, the scale of the true reward", repr(scale))
     return float(scale)

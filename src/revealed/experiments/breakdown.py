@@ -327,6 +327,4 @@ def _in_words(results: Results) -> str:
         for family in FAMILIES
         if (step := _measured(results, setting, family, "sparse", "step"))
     ]
-    return (
-        "Marks of seconds on a logarithmic axis for each computation of both families. Ours: " + "; ".join(parts) + "."
-    )
+    return "Seconds on a logarithmic axis for each computation of both families. Ours: " + "; ".join(parts) + "."

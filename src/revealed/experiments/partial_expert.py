@@ -37,7 +37,7 @@ ALONE = False
 ABOUT = (
     "Obstacleworld again; no sampling: the expert's own policy is handed to the methods where it is known, and the "
     "uniform one elsewhere. The goal lies at the corridor's end: its cell is unknown in the corridor case and known in "
-    "the triangle case; the third case tells what that one cell does. EVD and stochastic EVD are taken at every "
+    "the triangle case; the third case shows the effect of that one cell. EVD and stochastic EVD are taken at every "
     "iteration of Adam. The seed draws the map."
 )
 CASES = {

@@ -1,4 +1,4 @@
-"""Why a claim of the paper may not come out here: the likely reason, told where it does not hold.
+"""Why a claim of the paper may not come out here: the likely reason, shown where it does not hold.
 
 Reasons are found by the experiment and the beginning of the claim.
 """
@@ -10,7 +10,7 @@ _SAME = (
     "settles there, or nearly. Where the paper saw a difference, its NPL may not have settled."
 )
 _UNIFORM = (
-    "Occupancy weights take π̂_E to be uniform where nobody walked, so with few walks the expert's feature counts "
+    "Occupancy weights take π̂_E to be uniform in unvisited cells, so with few walks the expert's feature counts "
     "themselves lean towards those of a random walk, and MCE-IRL matches them faithfully. Sample weights count what "
     "was seen; see the rows that are judged with them."
 )
@@ -19,29 +19,29 @@ _FREQUENCIES = (
     "was smoothed, or its walks covered its map better than ours do."
 )
 _NETWORK = (
-    "The searches of networks are stopped by the most iterations in most cells, not at a maximum (see “ended” in the "
+    "In most cells the searches of networks stop at the iteration limit, not at a maximum (see “ended” in the "
     "table), and NPL has K searches: differences may be those of training."
 )
 _KERNEL = (
-    "The methods plan with transitions estimated from the expert's own drives, which know nothing of many pairs of "
-    "state and action, and are judged on the exact model. What explains the expert in the one need not in the other: "
-    "the variant with exact transitions has an EVD more than ten times lower (but no better NLL or stochastic EVD)."
+    "The methods plan with transitions estimated from the expert's own drives, which contain no data on many pairs of "
+    "state and action, and are judged on the exact model. What explains the expert in one need not in the other: the "
+    "variant with exact transitions has an EVD more than ten times lower (but no better NLL or stochastic EVD)."
 )
 _PARTIAL = (
-    "Where the policy is unknown it is taken to be uniform, and so the weights are those of a walk that stumbles: they "
-    "make the goal look less worth going to. The order of the three weights survives, which is all that EVD asks for; "
-    "the policy that goes with them (stochastic EVD) is not the expert's."
+    "Where the policy is unknown it is taken to be uniform, so the weights are those of a partly random walk: they "
+    "make the goal look less attractive. The order of the three weights survives, which is all that EVD needs; the "
+    "policy that goes with them (stochastic EVD) is not the expert's."
 )
 _GOAL = (
-    "The goal's own cell decides: it lies in the corridor, where an agent that does not know to stay leaves it again, "
-    "and above the diagonal it is known. With that cell known (third case) the two are about alike."
+    "The goal's own cell decides: it lies in the corridor, where an agent that has not learnt to stay leaves it "
+    "again; above the diagonal it is known. With that cell known (third case) the two are about alike."
 )
 _SETTLED = (
     "The largest change over all states is a strict measure: the average over the expert's visits is many times "
     "smaller (see the table), and the metrics hardly move."
 )
 _STEPS = (
-    "What a step saves is lost again where a method takes more of them: NPL has K searches, and searches that do not "
+    "What a method saves per step is lost again if it takes more steps: NPL has K searches, and searches that do not "
     "reach the threshold take all iterations they may."
 )
 _COST = (
@@ -78,7 +78,7 @@ REASONS: dict[tuple[str, str], str] = {
     ("timing", "NPL and CCP"): _STEPS,
     ("timing", "The speed-up"): _COST,
 }
-UNEXPECTED = "No reason is known: this came out otherwise in the runs that the reasons were written for."
+UNEXPECTED = "No reason is known: the runs for which these reasons were written had a different result."
 
 
 def likely_reason(experiment: str, claim: str) -> str:

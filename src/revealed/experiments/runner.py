@@ -31,7 +31,7 @@ def run_plan(
     """Compute the cells that `folder` lacks. Whatever stops it, what was finished is kept, and a new call goes on.
 
     `jobs` workers share the cells, or those of the cluster that `on_cluster` or `joblib.parallel_config` names; cells
-    of experiments that measure time run one at a time in this process. `fresh` computes everything anew.
+    of experiments that measure time run one at a time in this process. `fresh` recomputes everything.
     """
     if jobs is not None:
         require_count("jobs", jobs)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 WIDE = 80  # columns of a terminal for the roomy form
 YES, NO = "✓", "differs"
 CAPTIONS = {
-    "estimates": "Rust (1987), Table IX: ours beside the published estimates, NFXP, 90 bins, linear cost; "
+    "estimates": "Rust (1987), Table IX: our estimates and the published ones, NFXP, 90 bins, linear cost; "
     "standard errors are the outer product of gradients of decisions and increments",
     "methods": "NFXP, CCP and NPL on Rust's buses, discount 0.9999, 90 bins, linear cost",
     "tests": "Likelihood-ratio tests on Rust's buses; published: twice the difference of the printed likelihoods",
@@ -32,7 +32,7 @@ def show(found: Replication) -> None:
 
     console = Console(highlight=False)
     for beta, rows in found.estimates.groupby("discount", sort=False):
-        title = f"Rust (1987), Table IX, discount {beta:g}: NFXP beside the published (s.e.)"
+        title = f"Rust (1987), Table IX, discount {beta:g}: NFXP and the published estimates (s.e.)"
         _print(console, title, estimates_as_text(rows).drop(columns="discount"), "groups")
     title = "The same by every method, discount 0.9999 (NPL begins with frequencies)"
     _print(console, title, methods_as_text(found.methods), "groups")

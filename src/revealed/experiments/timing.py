@@ -184,7 +184,7 @@ def _paper_arrangement(results: Results) -> Table:
         lines.append(line)
     caption = (
         f"Training time in seconds, Adam, mean over {_seeds(results)} seeds; in brackets the speed-up against MCE-IRL. "
-        "“EVD share” tells how far a search had come: EVD as a share of what the uniform policy loses. The threshold "
+        "“EVD share” shows how far a search had come: EVD as a share of what the uniform policy loses. The threshold "
         "is the same number at every size, and on larger grids it is met by networks that have learnt less; the table "
         "of all searches has the tighter one. The paper's seconds are from another machine and other software "
         f"({PLATFORM}) and from searches of unknown length (it gives no threshold and speaks of thousands of "
@@ -220,10 +220,10 @@ def _all_variants(results: Results) -> Table:
                 lines.append({"Settings": setting, "search": words, "method": method} | _search_words(mean, base))
     caption = (
         "All searches: with Adam and L-BFGS, and with thresholds ten times tighter. Means over seeds; iterations and "
-        "linear solves are sums over NPL's updates. “EVD share” tells how far a search had come: EVD as a share of "
+        "linear solves are sums over NPL's updates. “EVD share” shows how far a search had come: EVD as a share of "
         "what the uniform policy loses. A search that does not reach the threshold ends after "
         f"{results.config.max_iter} iterations (of each update): its seconds are those of the iterations, and no "
-        "speed-up is told."
+        "speed-up is given."
     )
     return Table(pd.DataFrame(lines), caption)
 
@@ -300,10 +300,10 @@ def _aims(results: Results) -> Table:
                 )
             lines.append(line)
     caption = (
-        "What was aimed at, in the settings that are the paper's: so many times under its seconds, with Adam; ✓ where "
-        "reached. “Tighter” is the threshold ten times tighter, which networks do not meet: there they end after "
-        f"{results.config.max_iter} iterations of each maximisation, about as many as the paper speaks of. The "
-        f"machines differ ({PLATFORM} there)."
+        "Targets for the paper's settings: a given factor below its seconds, with Adam; ✓ where reached. “Tighter” is "
+        f"the threshold ten times tighter, which networks do not meet: there they end after {results.config.max_iter} "
+        f"iterations of each maximisation, about as many as the paper speaks of. The machines differ ({PLATFORM} "
+        "there)."
     )
     return Table(pd.DataFrame(lines), caption)
 

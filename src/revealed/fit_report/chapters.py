@@ -59,7 +59,7 @@ def estimates(material: Material) -> Chapter:
     notes = tuple(text for text in sheet.notes if text not in said)
     shown = Html(replace(sheet, left=(), right=(), notes=notes).html())
     if not material.linear and fit.theta.size > MOST_ROWS:
-        few = f"The {fit.theta.size} weights of this reward mean nothing one by one, and are not drawn."
+        few = f"The {fit.theta.size} weights of this reward have no meaning one by one, and are not drawn."
         return [shown, paragraph(few)]
     found = read_estimates(fit) if fit.theta.size <= MOST_ERRORS else _without_errors(fit)
     index, words = most_telling(found)
@@ -90,7 +90,7 @@ def _coefficient_plot(found: Estimates, index: Ints, words: str) -> Html:
     names = [found.names[k] for k in index]
     drawn, scaled = coefficient_figure(names, found.coef[index], found.lower[index], found.upper[index])
     known = int(np.isfinite(found.lower[index]).sum())
-    bars = "Bars are 95 % intervals." if known else "Points alone, since there are no standard errors."
+    bars = "Bars are 95 % intervals." if known else "Points only, since there are no standard errors."
     some = f" {len(names) - known} have none." if 0 < known < len(names) else ""
     own = " Each row has its own scale, since sizes differ too much for one." if scaled else ""
     caption = f"Estimates. {bars}{some}{own} {words}".replace("`", "").strip()
@@ -123,7 +123,7 @@ def _scatter(material: Material) -> Html:
     at = (state, action)
     drawn = choice_figure(seen.policy[at], seen.frequencies[at], seen.visits[state], action, names)
     if seen.mirrored:
-        words = f"Of two actions one mirrors the other, and only “{material.action(int(action[0]))}” is drawn. {words}"
+        words = f"With two actions one mirrors the other, so only “{material.action(int(action[0]))}” is drawn. {words}"
     caption = (
         "How often an action was taken in a state against its predicted probability: a point per state and action, "
         f"its area proportional to the visits (a dot where they are few). {words or _pooled(seen)}"
@@ -133,7 +133,11 @@ def _scatter(material: Material) -> Html:
 
 
 def _pooled(seen: ChoiceFit) -> str:
-    return "" if seen.tested is seen else "Probabilities are means over those who came by, each on the way to a goal."
+    return (
+        ""
+        if seen.tested is seen
+        else "Probabilities are means over the trips that passed, each on the way to its goal."
+    )
 
 
 def _points(seen: ChoiceFit) -> tuple[Ints, Ints, str]:
@@ -176,7 +180,7 @@ def _misfits(material: Material) -> Html:
     rows = [[write(int(s), int(a)) for write in columns.values()] for s, a in worst]
     compared = int(seen.compared.sum())
     few = f": {len(worst)} of {compared} pairs of a state and an action" if compared > len(worst) else ""
-    return table(list(columns), rows, f"Where the fit is farthest off, by the size of z{few}.")
+    return table(list(columns), rows, f"The largest deviations, by |z|{few}.")
 
 
 def _goodness(material: Material) -> Chapter:
@@ -189,11 +193,11 @@ def _goodness(material: Material) -> Chapter:
         f"Of {how_many(n, 'pair')} with enough visits to judge, {far} {'lies' if far == 1 else 'lie'} beyond "
         f"±{BEYOND:g}; by chance alone about {BY_CHANCE * n:.1f} would."
         if n
-        else "No pair has enough visits to judge by it alone."
+        else "No pair has enough visits to be judged by itself."
     )
     found = fit.goodness
     scale = {
-        "Log likelihood of choosing blindly": typeset(f"{fit.llnull:.3f}"),
+        "Log likelihood of uniform choice": typeset(f"{fit.llnull:.3f}"),
         "Log likelihood of this fit": typeset(f"{fit.llf:.3f}"),
         "Highest of any policy on these data": typeset(f"{fit.llsat:.3f}"),
         "Pseudo-R² (McFadden), adjusted": f"{fit.prsquared:.4f}, {fit.prsquared_adj:.4f}",
@@ -207,7 +211,7 @@ def _goodness(material: Material) -> Chapter:
 def _in_words(found: ChiSquare, once: str) -> str:
     where = f"{how_many(found.states, 'visited state')} with a choice{once}"
     where += f", pooled into {how_many(found.groups, 'group')} by what is predicted" if found.pooled else ""
-    return f"Goodness of fit: {found}, over {where}. A small p says that the model misses what these data can show."
+    return f"Goodness of fit: {found}, over {where}. A small p means that the model does not fit these data."
 
 
 # states
@@ -229,7 +233,7 @@ def _maps(material: Material, places: Places) -> Html:
     when = f" {places.words}" if places.words else ""
     caption = (
         f"Reward, value and visits{when} on the map of the states; light blue where there is none.{words} In states "
-        "that were never visited, reward and value are what the model fills in."
+        "that were never visited, reward and value are extrapolated by the model."
     )
     return picture(map_figure(places, panels), caption, f"Maps of reward, value and visits of {at.size} states.")
 
@@ -304,13 +308,13 @@ def diagnostics(material: Material) -> Chapter:
 def _identification(material: Material) -> str:
     fit = material.fit
     if not material.linear or fit.theta.size > MOST_NAMED:
-        return "Identification was not looked into: the reward has many parameters, or is not linear in them."
+        return "Identification was not checked: the reward has many parameters, or is not linear in them."
     try:
         found = fit.identification
     except RevealedError as error:
         return f"Identification is not known: {error}"
     index = f", with condition index {found.condition:.3g}" if np.isfinite(found.condition) else ""
-    told = f"Choices tell {found.rank} of {how_many(found.n_params, 'parameter')} apart{index}."
+    told = f"Choices identify {found.rank} of {how_many(found.n_params, 'parameter')}{index}."
     return told + (f" {sentence(found.words)}" if found.words else "")
 
 
@@ -324,8 +328,8 @@ def _coverage(material: Material) -> Chapter:
         "Pairs of state and action seen, of those offered": f"{chosen} of {int(offered.sum())}",
         "Visits of a visited state: least, median, most": spread(visits[visits > 0.0]),
     }
-    unseen = f"{how_many(n - seen, 'state')} {'was' if n - seen == 1 else 'were'} never visited: what is said of them "
-    words = [paragraph(unseen + "comes from the model and from the other states alone.")] if seen < n else []
+    unseen = f"{how_many(n - seen, 'state')} {'was' if n - seen == 1 else 'were'} never visited: results for them "
+    words = [paragraph(unseen + "come from the model and the other states only.")] if seen < n else []
     return [facts(found), *words, _visit_table(visits)]
 
 

@@ -1,4 +1,4 @@
-"""The chapters of a report on trips with goals: whither they go, how probable they are, and which states they use."""
+"""The chapters of a report on trips with goals: where they go, how probable they are, and which states they use."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ MOST_USED = 20  # of the table of states whose use is farthest off
 
 
 def trips(material: Material) -> Chapter:
-    """How many, whither, how long; how probable; and those that are hardest to explain."""
+    """Numbers, goals, lengths and probabilities of trips, and those that are hardest to explain."""
     fit: Any = material.fit
     llf = np.asarray(fit.log_likelihood_by_trip(), dtype=np.float64)
     decisions = np.bincount(fit.demonstrations.trajectory).astype(np.float64)
-    caption = "How probable each trip's choices are: of all trips, and by how many decisions they took."
+    caption = "Log likelihood of each trip: a histogram, and against its number of decisions."
     alt = f"Histogram of {how_many(llf.size, 'log likelihood')}, and a scatter of them against decisions."
     drawn = picture(likelihood_figure(llf, decisions), caption, alt)
     return [facts(_trip_facts(fit, llf, decisions)), drawn, _least_probable(material, llf, decisions)]
@@ -51,7 +51,7 @@ def _trip_facts(fit: GoalFit, llf: Floats, decisions: Floats) -> dict[str, str]:
         "Log likelihood of a trip: least, median, most": spread(llf, decimal),
         "Log likelihood per decision": typeset(f"{llf.sum() / decisions.sum():.4f}"),
     }
-    return found if arrived == llf.size else found | {"Trips that were seen to arrive": f"{arrived}"}
+    return found if arrived == llf.size else found | {"Trips observed to arrive": f"{arrived}"}
 
 
 def _least_probable(material: Material, llf: Floats, decisions: Floats) -> Html:
@@ -85,8 +85,8 @@ def use(material: Material) -> Chapter:
     used = (observed > 0.0) | (expected > 1e-6)
     what = material.what
     words = (
-        f"What is expected of a trip depends only on where it begins and where it is heading. {int(used.sum())} of "
-        f"{how_many(used.size, what)} are on the way of some trip, {int((observed > 0.0).sum())} were used."
+        f"Expected use depends only on each trip's origin and goal. {int(used.sum())} of "
+        f"{how_many(used.size, what)} may be used by some trip, {int((observed > 0.0).sum())} were used."
     )
     caption = f"How often trips used each {what} against what is expected; scales are those of square roots."
     alt = f"Scatter of observed against expected use of {how_many(int(used.sum()), what)}, with the diagonal."
@@ -121,5 +121,5 @@ def _farthest_off(material: Material, observed: Floats, expected: Floats) -> Htm
         for s in map(int, worst)
         if size[s] > 0.0
     ]
-    caption = f"Where the use of {material.what}s is farthest off, relative to the root of what is expected."
+    caption = f"The {material.what}s whose use deviates most, relative to the square root of the expected use."
     return table([material.what, "observed", "expected", "difference"], rows, caption)

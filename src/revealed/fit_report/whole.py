@@ -38,10 +38,10 @@ WITH_GOALS = {
 ENDINGS = {
     "converged": ("holds", "✓", "Converged"),
     "unidentified": ("open", "?", "Not every parameter is identified"),
-    "iteration_limit": ("fails", "✗", "Stopped before the end"),
+    "iteration_limit": ("fails", "✗", "Stopped early"),
     "separated": ("fails", "✗", "No finite estimate"),
     "inner_solve_failed": ("fails", "✗", "The model could not be solved"),
-    "cycling": ("fails", "✗", "Did not come to rest"),
+    "cycling": ("fails", "✗", "Did not settle"),
 }
 FIRST = ("Method", "Reward", "Trips", "Decisions", "Travellers", "Agents", "States", "Actions", "Discount")
 HIDDEN = ("Observations", "States, actions", "Status")  # told under another name
@@ -55,7 +55,7 @@ def write_fit_report(
     sections: Sequence[tuple[str, str]] = (),
     network: RoadNetwork | None = None,
 ) -> Path:
-    """`build_fit_report` as a file, which is there whole or not at all; in a folder it is called `report.html`."""
+    """Write `build_fit_report` to a file, completely or not at all; in a folder it is called `report.html`."""
     target = as_path("path", path)
     target = target / "report.html" if os.path.isdir(target) else target
     page = build_fit_report(fit, title, coordinates, sections, network)
@@ -74,19 +74,19 @@ def build_fit_report(
 
     `coordinates` (S, 2) place the states on maps of reward, value and visits (a row of NaN for a state without a
     place); without them bins of two columns do, or labels that are pairs of numbers. `sections` are (title, text)
-    pairs to add: plain text becomes a paragraph, and what `to_html()` of a result returns is put in as it is. Where
-    trips have goals, `network` is the road network they were on, whose map then shows how its links are used.
+    pairs to add: plain text becomes a paragraph, and the output of a result's `to_html()` is inserted as it is. For
+    trips with goals, `network` is their road network, whose map then shows how its links are used.
     """
     if not isinstance(fit, Fit | GoalFit):
         raise InvalidInput("fit", "what an estimator's fit() returns", type(fit).__name__)
     material = Material(fit, find_places(fit, coordinates), _as_network(fit, network))
     pairs = require_list("sections", sections, "(title, text) pairs")
     if title is not None:
-        require_text("title", title, "None or a text")
+        require_text("title", title, "None or a string")
     added = {f"extra-{k}": _extra(k, given) for k, given in enumerate(pairs)}
     chapters = WITH_GOALS if isinstance(fit, GoalFit) else CHAPTERS
     made = {anchor: (name, _or_note(make, material)) for anchor, (name, make) in chapters.items()}
-    made |= {**added, "further": ("Going on", _further(fit))}
+    made |= {**added, "further": ("Next steps", _further(fit))}
     heading = _heading(fit) if title is None else clean(title)
     header = join([tag("h1", heading), *_headline(material)], "\n")
     nav = contents({anchor: name for anchor, (name, _) in made.items()})
@@ -122,7 +122,7 @@ def _or_note(make: Callable[[Material], Chapter], material: Material) -> Chapter
     try:
         return make(material)
     except Exception as error:
-        return [note(f"This chapter could not be made: {type(error).__name__}: {clean(error)}")]
+        return [note(f"This chapter could not be created: {type(error).__name__}: {clean(error)}")]
 
 
 # the head

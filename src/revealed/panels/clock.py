@@ -30,13 +30,13 @@ def periods_late(entry: Column, first_time: Any, period: str | None) -> Ints:
     clock = entry if entry.dtype.kind == "f" else in_periods(entry, period)  # some times of these were not whole
     if clock.dtype.kind not in "iu":
         remedy = "Name the period of the dates (period=)." if clock.dtype.kind == "M" else None
-        expected = f'"{OWN}" or None, where times are not whole numbers of periods'
-        raise InvalidInput("first_time", expected, repr(first_time), remedy=remedy)
+        rule = f'cannot be {first_time!r}: times are not whole numbers of periods. Only "{OWN}" is possible'
+        raise InvalidInput.conflict("first_time", rule, remedy=remedy)
     clock = clock.astype(np.int64)  # small types would wrap around
     late = clock - _zero(entry, first_time, period)
     if late.min() < 0:
         first = in_words(entry[clock.argmin()])
-        raise InvalidInput("first_time", f"a time that is at most {first}, the first seen", repr(first_time))
+        raise InvalidInput("first_time", f"a time no later than {first}, the first in the data", repr(first_time))
     return late.astype(np.intp)
 
 
@@ -76,13 +76,13 @@ def require_one_clock(entry: Column, agent: Ints, ids: Sequence[Any]) -> None:
     i, j = sorted((0, int(other[0])), key=lambda k: entry[k])
     early, late = (in_words(entry[k]) for k in (i, j))
     who = [repr(ids[agent[k]]) for k in (i, j)]
-    got = f"id {who[0]}, who enters at {early}, and id {who[1]}, who enters at {late}"
+    entries = f"id {who[0]} enters at {early}, id {who[1]} at {late}"
     start = in_words(entry.min())
     written = int(start) if entry.dtype.kind in "iu" else start
     dates = "" if entry.dtype.kind != "M" else f" (with {arg('period')})"
     remedy = (
         f"If time is age or a date, say which is period 0: {arg('first_time', written)} or earlier{dates}. "
-        f"If everybody begins at period 0 on entering: {arg('first_time', OWN)}."
+        f"If every id starts at period 0 when it enters: {arg('first_time', OWN)}."
     )
-    expected = "one time at which all ids enter, where a finite horizon counts periods"
-    raise InvalidDemonstrations("first_time", expected, got, remedy=remedy)
+    rule = f"is required on a finite horizon where ids enter at different times: {entries}"
+    raise InvalidDemonstrations.conflict("first_time", rule, remedy=remedy)

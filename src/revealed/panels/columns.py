@@ -31,10 +31,10 @@ SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400}
 MONTHS = {"month": 1, "quarter": 3, "year": 12}
 PERIODS = (*SECONDS, "week", *MONTHS)
 GAPS_REMEDY = f"Fill in the periods, or let {arg('gaps', 'break')} end a trajectory there."
-GOAL_REMEDY = "Every decision of a trip needs its goal; trips without one go into demonstrations of their own."
-KEEP_REMEDY = "Fill them in: every agent belongs somewhere."
+GOAL_REMEDY = "Every decision of a trip needs its goal; put trips without one into separate demonstrations."
+KEEP_REMEDY = "Fill them in: every agent needs a value."
 MISSING_REMEDY = (
-    f"Drop or fill those rows; where a last decision led goes into a column of its own ({arg('next_state')})."
+    f"Drop or fill those rows; the state after a last decision goes into its own column ({arg('next_state')})."
 )
 
 
@@ -103,7 +103,7 @@ class Roles:
 def _names(role: str, given: Any) -> tuple[Any, ...]:
     if isinstance(given, list | tuple):
         if not given or len(set(map(str, given))) < len(given):
-            raise InvalidInput(role, "the name of a column, or a list of names that differ", repr(given))
+            raise InvalidInput(role, "the name of a column, or a list of distinct names", repr(given))
         return tuple(given)
     return (given,)
 
@@ -155,7 +155,7 @@ def as_agent_ids(ids: Column) -> Column:
 
 
 def no_id(value: Any, row: int) -> InvalidDemonstrations:
-    remedy = "Round them, or make text of them that tells agents apart."
+    remedy = "Round them, or convert them to text that identifies agents."
     return InvalidDemonstrations("id", "whole numbers or text", f"{value}", f"row {row}", remedy)
 
 
@@ -201,8 +201,8 @@ def _date(text: str) -> np.datetime64 | None:
 
 
 def no_order(text: str, row: int, argument: str = "time") -> InvalidDemonstrations:
-    expected = "numbers, or dates such as 2024-07-31, all written alike"
-    remedy = "Other text has an order of its own, letter by letter: 't10' before 't2', April before March."
+    expected = "numbers, or dates such as 2024-07-31, all in the same format"
+    remedy = "Other text would be sorted alphabetically: 't10' before 't2', April before March."
     readings = _readings(text)
     got = f"{text!r}, which may be {' or '.join(f'{one:%d %B %Y}' for one in readings)}" if readings else repr(text)
     if readings:
@@ -255,8 +255,8 @@ def require_kind(role: str, columns: Sequence[Column], labelled: bool, who: str 
         raise InvalidDemonstrations(role, f"{who} of one kind", " and ".join(sorted(kinds)))
 
 
-WHOLE = "They are whole: " + either(".astype(int) will do.", "write them without a decimal point.")
-_CONTINUOUS = f"Make states of them first: bins, or labels ({either('rv.discretize', '--bins COLUMN=20')} makes bins)."
+WHOLE = "They are whole: " + either("use .astype(int).", "write them without a decimal point.")
+_CONTINUOUS = f"Turn them into states first: bins ({either('rv.discretize', '--bins COLUMN=20')}), or labels."
 
 
 def are_indices(known: Any, blocks: Sequence[Sequence[Column]]) -> bool:
@@ -280,7 +280,7 @@ def no_index(role: str, value: int, row: int) -> InvalidDemonstrations:
 
 def names_remedy(role: str) -> str:
     option = "actions" if role == "action" else "states"
-    return f"Where numbers are names, {either(f'pass {option}=, the list of them', 'write them as text')}."
+    return f"If numbers are names, {either(f'pass {option}=, the list of them', 'write them as text')}."
 
 
 def _beyond_64_bits(labels: Sequence[Any]) -> Ints:
@@ -328,7 +328,9 @@ def index_of_ranks(
         label, remedy = seen[rank], near(seen[rank], labels)
         if role == "goal":  # which may look like its neighbours
             listing = either("states=", "--features or --transitions")
-            remedy = f"{remedy or ''} A goal is a state, even if nobody decides there: list it in {listing}.".strip()
+            remedy = (
+                f"{remedy or ''} A goal is a state, even if no decision is made there: list it in {listing}.".strip()
+            )
         raise InvalidDemonstrations(role, f"one of {listed(labels)}", repr(label), where, remedy)
     return labels, codes
 
@@ -336,7 +338,7 @@ def index_of_ranks(
 def as_labels(role: str, known: Any) -> tuple[Any, ...]:
     labels = [_as_written(plain(label)) for label in as_list(known) or ()]
     if not labels or len({spell(label) for label in labels}) != len(labels):
-        raise InvalidInput(f"{role}s", "labels that differ, in the order of the model", repr(known)[:60])
+        raise InvalidInput(f"{role}s", "distinct labels, in the order of the model", repr(known)[:60])
     return tuple(labels)
 
 
@@ -352,9 +354,9 @@ def _as_written(label: Any) -> Any:
 def note_gaps(n: float, first: str) -> str:
     """What to say of gaps in time."""
     if n == 1:
-        said = "where the decision before it led was not seen, and the row after it is not a start"
+        said = "the state after the decision before it is unknown, and the row after it is not a start"
         return f"1 gap in time broke a trajectory ({first}): {said}."
-    said = "where the decisions before them led was not seen, and the rows after them are not starts"
+    said = "the states after the decisions before them are unknown, and the rows after them are not starts"
     return f"{n:g} gaps in time broke trajectories ({first}): {said}."
 
 
@@ -365,9 +367,9 @@ def note_singles(n: float, of: int, first: str, each: str = "id") -> str:
 
 
 def note_unlooked() -> str:
-    """What to say of dates whose period nobody named."""
+    """What to say of dates whose period was not given."""
     return words(
-        f"gaps in time were not looked for: the times are dates, and their period was not given ({arg('period')})."
+        f"gaps in time were not checked: the times are dates, and their period was not given ({arg('period')})."
     )
 
 
@@ -375,7 +377,7 @@ def note_fractional(n: int, of: int, first: float, row: int) -> str:
     """What to say of times that are not all whole numbers."""
     what = "1 time is not a whole number" if n == 1 else f"{n} times are not whole numbers"
     where = f"(first {first!r}, row {row})"
-    return f"gaps in time were not looked for: {what}, of {of} {where}; rows are in order of time only."
+    return f"gaps in time were not checked: {what}, of {of} {where}; rows are only sorted by time."
 
 
 def twice(one: Any, when: Any, row: int | None, roles: Roles) -> InvalidDemonstrations:
@@ -385,7 +387,7 @@ def twice(one: Any, when: Any, row: int | None, roles: Roles) -> InvalidDemonstr
     remedy = (
         None
         if roles.episode
-        else f"If each id has several episodes, name the column that tells them apart: {arg('episode')}."
+        else f"If each id has several episodes, name the column that distinguishes them: {arg('episode')}."
     )
     return InvalidDemonstrations("time", expected, got, None if row is None else f"row {row}", remedy)
 
@@ -400,49 +402,52 @@ def note_only_gaps() -> str:
 
 def unchecked_gaps() -> InvalidInput:
     remedy = f"Name the period of the dates ({arg('period')}), or make the times whole numbers."
-    expected = f"whole-number times, or dates with {arg('period')}, for {arg('gaps', 'error')}"
-    return InvalidInput("gaps", expected, "irregular timestamps", remedy=remedy)
+    rule = f"cannot be error for irregular timestamps: it requires whole-number times, or dates with {arg('period')}"
+    return InvalidInput.conflict("gaps", rule, remedy=remedy)
 
 
 def contradiction(got: str, row: int) -> InvalidDemonstrations:
-    return InvalidDemonstrations("next_state", "the state of the following row", got, f"row {row}")
+    return InvalidDemonstrations("next_state", "the state of the next row", got, f"row {row}")
 
 
 def other_goal(was: Any, now: Any, one: Any, when: Any, row: int) -> InvalidDemonstrations:
-    got = f"{was!r} and then {now!r}, of id {one!r} at time {in_words(when)}"
-    remedy = f"Give each trip an id of its own, or name the column that tells an id's trips apart: {arg('episode')}."
-    return InvalidDemonstrations("goal", "one goal for the whole of a trip", got, f"row {row}", remedy)
+    got = f"{was!r}, then {now!r} for id {one!r} at time {in_words(when)}"
+    remedy = f"Give each trip its own id, or name the column that distinguishes an id's trips: {arg('episode')}."
+    return InvalidDemonstrations("goal", "one goal per trip", got, f"row {row}", remedy)
 
 
 def trip_or_two(one: Any, goal: Any, times: tuple[Any, Any], row: int, id: str) -> InvalidDemonstrations:
     """The complaint about a gap on the way to one goal, which may lie within a trip or between two."""
-    got = (
-        f"id {one!r} on the way to {goal!r} at times {in_words(times[0])} and {in_words(times[1])}, and nothing between"
+    what = (
+        f"id {one!r} has no row between times {in_words(times[0])} and {in_words(times[1])} on the way to {goal!r}, so "
+        "this may be one trip with missing rows or two trips"
     )
     remedy = (
-        f"It may be one trip with rows missing or two trips: if each id is one trip, pass {arg('episode', id)}; "
-        f"else name the column that tells an id's trips apart: {arg('episode')}."
+        f"If each id is one trip, pass {arg('episode', id)}; else name the column that distinguishes an id's trips: "
+        f"{arg('episode')}."
     )
-    return InvalidDemonstrations("goal", "one trip per id where there are gaps in time", got, f"row {row}", remedy)
+    return InvalidDemonstrations.impossible(what, f"row {row}", remedy, "goal")
 
 
 def varies(name: str, one: Any, first: Any, other: Any, where: str | None) -> InvalidDemonstrations:
     """The complaint about a column to be kept that is no property of agents."""
-    got = f"{first!r} and {other!r} of id {one!r}"
-    remedy = "Agents are what is told apart: keep a column that does not change, or name a finer one as the id."
+    got = f"{first!r} and {other!r} for id {one!r}"
+    remedy = "Keep a column that is constant within each id, or use a finer id."
     return InvalidDemonstrations("keep", f"one value of {name!r} per id", got, where, remedy)
 
 
 def out_of_bins(columns: Sequence[str], where: str) -> InvalidDemonstrations:
     expected = f"values of {', '.join(columns)} within the edges of the bins"
-    return InvalidDemonstrations("state", expected, "one outside", where, "Make bins from these data, or wider edges.")
+    return InvalidDemonstrations(
+        "state", expected, "a value outside", where, "Make bins from these data, or widen the edges."
+    )
 
 
 def too_short(n: int, each: str = "id") -> InvalidDemonstrations:
     counts = either(", or, with known transitions, use Demonstrations.from_counts", "")
-    remedy = f"Give where decisions led ({arg('next_state')}){counts}."
+    remedy = f"Give the next states ({arg('next_state')}){counts}."
     return InvalidDemonstrations(
-        "time", f"at least two periods of some {each}", f"one row for each of {n} {each}s", "row 0", remedy
+        "time", f"at least two periods for some {each}", f"one row for each of {n} {each}s", "row 0", remedy
     )
 
 
@@ -452,6 +457,6 @@ def size_of(role: str, given: Any, labels: tuple[Any, ...] | None, seen: int) ->
         return len(labels) if labels else seen
     require_count(f"n_{role}s", given, error=InvalidDemonstrations)
     if given < seen:
-        raise InvalidDemonstrations(f"n_{role}s", f"at least {seen}, which the {role} column needs", given)
+        raise InvalidDemonstrations(f"n_{role}s", f"at least {seen}, for the {role} column", given)
     require_memory(f"n_{role}s", given, 2 * int(given), InvalidDemonstrations)
     return int(given)

@@ -39,7 +39,7 @@ from revealed.panels.groups import ROLES, Coding, Counted, Groups, one_each
 from revealed.progress import Progress
 from revealed.voices import arg, either
 
-IN_MEMORY = either("Pass keep_steps=True to read the frame into memory.", "Make the panel smaller.")
+IN_MEMORY = either("Pass keep_steps=True to read the frame into memory.", "Use a smaller panel.")
 
 
 def count_lazy(frame: Any, roles: Roles, states: Any, actions: Any) -> Counted:
@@ -242,7 +242,7 @@ class _Count:
         found = collect(self.base.filter(bad).select("w").head(1))["w"]
         if found.size:
             got = float(found[0])
-            raise InvalidDemonstrations("weight", "numbers >= 0: how often a row counts", got, self._first(bad))
+            raise InvalidDemonstrations("weight", "row weights >= 0", got, self._first(bad))
         if not total > 0.0:
             raise InvalidDemonstrations("weight", "some weight above 0", "all zero")
 
@@ -312,7 +312,7 @@ class _Count:
             if found["i"].size:
                 one, when, said, seen = (column.tolist()[0] for column in found.values())
                 got, where = f"{said!r} where {seen!r} follows", f"id {one!r}, time {when}"
-                raise InvalidDemonstrations("next_state", "the state of the following row", got, where)
+                raise InvalidDemonstrations("next_state", "the state of the next row", got, where)
 
     def columns(self, ids: Column) -> dict[str, tuple[Any, ...]]:
         """What is kept: a value per agent."""

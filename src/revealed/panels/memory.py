@@ -348,7 +348,7 @@ def _weights(table: Table, name: str) -> Floats:
     weight = table.numbers("weight", name)
     if (weight < 0.0).any():
         row = _first(weight < 0.0)
-        raise InvalidDemonstrations("weight", "numbers >= 0: how often a row counts", weight[row], f"row {row}")
+        raise InvalidDemonstrations("weight", "row weights >= 0", weight[row], f"row {row}")
     require_countable("weight", weight)
     if not weight.any():
         raise InvalidDemonstrations("weight", "some weight above 0", "all zero")
@@ -392,7 +392,7 @@ def write_panel(
             columns.append((name, _labelled(labels.get(field), getattr(steps, field))))
     columns += [(name, _labelled(values, steps.agent)) for name, values in kept.items()]
     if len({name for name, _ in columns}) < len(columns):
-        raise InvalidInput("to_frame", "columns of different names", repr([name for name, _ in columns]))
+        raise InvalidInput("to_frame", "distinct column names", repr([name for name, _ in columns]))
     return pd.DataFrame(dict(columns))
 
 
@@ -407,7 +407,7 @@ def _require_names(field: str, given: Any) -> None:
 def _spread(field: str, names: Sequence[str], labels: Any, index: Ints) -> list[tuple[str, Any]]:
     """A column per part of the labels."""
     if labels is None or not all(isinstance(label, tuple) and len(label) == len(names) for label in labels):
-        raise InvalidInput(field, "one name: labels are not tuples of that many parts", repr(list(names)))
+        raise InvalidInput(field, "one name, since labels do not have that many parts", repr(list(names)))
     return [(name, _labelled(tuple(label[j] for label in labels), index)) for j, name in enumerate(names)]
 
 

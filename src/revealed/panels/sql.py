@@ -245,7 +245,7 @@ class Source:
         if found["n"][0]:
             row = self.first_row(bad)
             value = self.fetch(f"SELECT w FROM ({self.numbered()}) WHERE r = {row}")["w"][0]
-            raise InvalidDemonstrations("weight", "numbers >= 0: how often a row counts", value, f"row {row}")
+            raise InvalidDemonstrations("weight", "row weights >= 0", value, f"row {row}")
         if not float(found["total"][0]) > 0.0:
             raise InvalidDemonstrations("weight", "some weight above 0", "all zero")
 

@@ -78,7 +78,7 @@ def _require_countable(roles: Roles, first_time: Any) -> None:
     """Counts have no time, hence no horizon to place them on, and no trips that go somewhere."""
     _refuse_goals(roles)
     if first_time is not None and not is_own(first_time):
-        remedy = either("Pass keep_steps=True to read it into memory.", "Make the panel smaller.")
+        remedy = either("Pass keep_steps=True to read it into memory.", "Use a smaller panel.")
         rule = "requires single decisions, and a panel of this size is only counted"
         raise InvalidInput.conflict("first_time", rule, remedy=remedy)
 

@@ -130,7 +130,7 @@ def require_reward(reward: Any) -> None:
     if isinstance(reward, type) or not isinstance(reward, Reward):
         needed = "n_params, names, init, value, vjp"
         got = f"the class {reward.__name__}" if isinstance(reward, type) else type(reward).__name__
-        remedy = "Features go in as rv.LinearReward(features)." if hasattr(reward, "shape") else None
+        remedy = "Wrap features as rv.LinearReward(features)." if hasattr(reward, "shape") else None
         if callable(reward) and hasattr(reward, "__self__"):
             remedy = f"It is a method: call it, as in {reward.__name__}()."
         raise InvalidReward("reward", f"an object with {needed}", got, remedy=remedy)
@@ -221,7 +221,8 @@ def lift_reward(reward: Reward, mdp: MDP) -> Reward:
         return lifted(reward, mdp.base_state, base.n_states)
     raise InvalidReward(
         "reward",
-        f"a table of shape ({mdp.n_states}, 1) or ({mdp.n_states}, {mdp.n_actions}), as the MDP has states and actions",
+        f"a table of shape ({mdp.n_states}, 1) or ({mdp.n_states}, {mdp.n_actions}), for the states and actions of the "
+        "MDP",
         f"shape {shape}",
         remedy="Check the first axes of the features.",
     )
@@ -273,5 +274,5 @@ def check_names(names: Sequence[str] | None, k: int, default: str = "theta") -> 
         return tuple(f"{default}{i}" for i in range(k))
     listed = [str(n) for n in as_list(names) or ()]
     if len(listed) != k or len(set(listed)) != k:
-        raise InvalidReward("names", f"a sequence of {k} names that differ", repr(names)[:80])
+        raise InvalidReward("names", f"a sequence of {k} distinct names", repr(names)[:80])
     return tuple(listed)

@@ -68,7 +68,7 @@ def read_features(
     keys = [*_key("state", state, table), *(_key("action", action, table) if action is not None else [])]
     names = _feature_names(columns, keys, table)
     if not names and not constants:
-        raise InvalidReward("columns", "at least one column of features", f"none beside {', '.join(keys)}")
+        raise InvalidReward("columns", "at least one column of features", f"none besides {', '.join(keys)}")
     numbers = [_numbers(name, table.raw("columns", name), names) for name in names]
     values = np.column_stack(numbers) if numbers else np.zeros((table.n_rows, 0))
     labels = table.labels("state", state)
@@ -95,7 +95,8 @@ def _of_states(
         return FeatureTable(values, tuple(names), tuple(labels))
     if actions is None:
         remedy = "Pass actions=[...], the labels of the actions."
-        raise InvalidReward("constants", "known actions, one constant for each but the first", "none", remedy=remedy)
+        rule = "requires known actions, one constant for each but the first"
+        raise InvalidReward.conflict("constants", rule, remedy=remedy)
     choices = _as_actions(actions)
     S, A = len(labels), len(choices)
     pair = np.arange(S * A)
@@ -160,7 +161,7 @@ def _with_constants(names: list[str], choices: Labels) -> tuple[str, ...]:
 def _as_actions(actions: Any) -> Labels:
     listed = None if isinstance(actions, str) else as_list(actions)
     if not listed or len({spell(label) for label in listed}) < len(listed):
-        raise InvalidReward("actions", "labels of actions that differ", repr(actions)[:60])
+        raise InvalidReward("actions", "distinct labels of actions", repr(actions)[:60])
     return tuple(plain(label) for label in listed)
 
 

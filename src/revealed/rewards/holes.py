@@ -81,7 +81,7 @@ def holes_in(arrays: Sequence[Floats], tables: Sequence[Floats]) -> Bools:
     for array in arrays:
         odd = ~np.isfinite(array)
         if odd.any() and (array.ndim == 0 or len(array) != S):
-            raise InvalidReward("features", "finite numbers where there is not one row per state", array[odd][0])
+            raise InvalidReward("features", "finite numbers, since there is not one row per state", array[odd][0])
         pairs = odd.ndim > 1 and A > 1 and odd.shape[1] == A
         gone |= odd.reshape(S, A, -1).any(axis=2) if pairs else odd.reshape(S, -1).any(axis=1, keepdims=True)
     for wider in (gone, np.broadcast_to(gone.any(axis=1, keepdims=True), gone.shape)):
@@ -89,7 +89,7 @@ def holes_in(arrays: Sequence[Floats], tables: Sequence[Floats]) -> Bools:
             return wider.copy()
     s = int(np.argwhere(differ & ~gone.any(axis=1, keepdims=True))[0][0])
     expected = "finite numbers, since the function looks at several states at once"
-    raise InvalidReward("features", expected, f"NaN or infinity, which reaches the reward of state {s}")
+    raise InvalidReward("features", expected, f"NaN or infinity, which affects the reward of state {s}")
 
 
 def holes_at(gone: Bools, arrays: Sequence[Floats]) -> Holes:
@@ -124,7 +124,7 @@ def require_defined(reward: Any, mdp: MDP) -> None:
     if bad.size:
         row, feature, value = (int(holes[0][bad[0]]), int(holes[1][bad[0]]), holes[2][bad[0]])
         where = state_in_words(mdp, row) if columns == 1 else pair_in_words(mdp, *divmod(row, columns))
-        expected = "finite features wherever the model offers a choice"
+        expected = "finite features for every feasible pair of the model"
         raise InvalidReward("features", expected, value, where + _feature(reward, feature), _REMEDY)
 
 
@@ -135,5 +135,5 @@ def _feature(reward: Any, k: int) -> str:
 
 
 _REMEDY = (
-    f"Fill it in, or tell the model that nothing is chosen there ({either('feasible=, terminal=', '--terminal')})."
+    f"Fill it in, or mark the pair infeasible or the state terminal ({either('feasible=, terminal=', '--terminal')})."
 )

@@ -28,17 +28,18 @@ class LinearReward:
     Parameters
     ----------
     features : (S, K) for rewards of states, (S, A, K) for rewards of state-action pairs; dense, or sparse as (S, K),
-        as a 3-d `scipy.sparse.coo_array`, as a list of A matrices (S, K), or as (S*A, K) with `n_actions=A`. A data
-        frame lends its columns as names; its index names the states, unless it is 0, 1, 2, …, which is their order.
+        as a 3-d `scipy.sparse.coo_array`, as a list of A matrices (S, K), or as (S*A, K) with `n_actions=A`. The
+        columns of a data frame are the names; its index labels the states, unless it is 0, 1, 2, …, which is their
+        order.
     names : K names, optional; they label `fit.params`.
     state_labels : S labels of the rows, optional.
 
     Features may be NaN or infinite where nothing is chosen: at infeasible pairs, and in terminal states. A fit refuses
     them at any other pair.
 
-    Rows with labels may come in any order: a fit brings them into the order of the model's labels (or of the data's
-    where the model has none), asks for a row of every state, and notes how many rows it left out. Rows without labels
-    are states in the order of the model, which somebody must have declared: `states=` of `from_frame`, or the MDP's
+    Rows with labels may come in any order: a fit puts them into the order of the model's labels (or of the data's, if
+    the model has none), requires a row for every state, and notes how many rows it left out. Rows without labels are
+    states in the order of the model, which must have been declared: by `states=` in `from_frame`, or by the MDP's
     labels. Where it was sorted from data, such rows are refused.
     """
 
@@ -89,8 +90,7 @@ class LinearReward:
         Parameters
         ----------
         state : the column of the states' labels, or several columns whose labels are tuples.
-        action : the column of the actions' labels, where features are those of pairs. Pairs that the model does not
-            offer may be left out.
+        action : the column of the actions' labels, where features are those of pairs. Infeasible pairs may be left out.
         columns : the features; by default every other column.
         constants : True adds a constant for every action but the first: `constant_sell`, …
         actions : the actions in their order, by default sorted; needed for constants where there is no such column.
@@ -109,7 +109,7 @@ class LinearReward:
     def aligned(
         self, state_labels: Sequence[Any], action_labels: Sequence[Any] | None = None, feasible: Bools | None = None
     ) -> LinearReward:
-        """The same features in the order of these labels; those of other states are left out and told in `left_out`.
+        """The same features in the order of these labels; those of other states are left out and listed in `left_out`.
 
         A state or pair without features is an error, unless `feasible` (S, A) says that nothing is chosen there.
         """
@@ -117,7 +117,7 @@ class LinearReward:
         if action_labels is not None:
             action_labels = _as_names("action_labels", action_labels)
         if feasible is not None and not _is_mask(feasible, len(state_labels)):
-            raise InvalidReward("feasible", f"(S, A) bools of {len(state_labels)} states", type(feasible).__name__)
+            raise InvalidReward("feasible", f"(S, A) bools for {len(state_labels)} states", type(feasible).__name__)
         if self.state_labels is None or (self.absent is None and self._stands(state_labels, action_labels)):
             return self
         rows = locate(state_labels, self.state_labels)
@@ -162,8 +162,8 @@ class LinearReward:
             k = int(np.flatnonzero(row < 0)[0])
             ends = [plain(state_labels[int(i)]) for i in (s[k], targets[s[k], a[k]])]
             where = f"from {ends[0]!r} to {ends[1]!r}"
-            got = f"none for {int((row < 0).sum())} of them"
-            raise InvalidReward("features", "features of every move of the model", got, where, _OTHER_NETWORK)
+            got = f"none for {int((row < 0).sum())}"
+            raise InvalidReward("features", "features for every move of the model", got, where, _OTHER_NETWORK)
         place = np.full(feasible.shape, -1)
         place[s, a] = row
         other = copy(self)
@@ -185,14 +185,12 @@ class LinearReward:
         if actions is None or unknown[s]:
             many = int((lost.any(axis=1) & (unknown | (actions is None))).sum())
             what, where = "state of the model", f"state {plain(states[s])!r}"
-            remedy = (
-                f"The features are those of {listed(own)}." if unknown.all() else _unused_near(states[s], own, states)
-            )
+            remedy = f"There are features for {listed(own)}." if unknown.all() else _unused_near(states[s], own, states)
         else:
-            many, what = int(lost.sum()), "pair that the model offers"
+            many, what = int(lost.sum()), "feasible pair of the model"
             where = f"state {plain(states[s])!r}, action {plain(actions[a])!r}"
             remedy = _unused_near(actions[a], self.action_labels or (), actions)
-        expected, got = f"features of every {what}", f"none for {many} of them"
+        expected, got = f"features for every {what}", f"none for {many}"
         return InvalidReward("features", expected, got, where, remedy or "Add a row for it.")
 
     @property
@@ -264,7 +262,7 @@ def refuse_row_labels(features: Any) -> None:
         raise InvalidReward("features", expected, got, remedy=remedy)
 
 
-_OTHER_NETWORK = "Are they those of another network? Take network.reward(...) of this one."
+_OTHER_NETWORK = "Do they belong to another network? Use network.reward(...) of this one."
 
 
 def _find_moves(leads: Ints, source: Ints, target: Ints) -> Ints:
@@ -325,7 +323,7 @@ def _as_names(argument: str, given: Any) -> Labels:
     """Labels of any number of states or actions."""
     found = as_list(given)
     if found is None or not all(map(is_hashable, found)):
-        raise InvalidReward(argument, "labels, each a name or a number", shown(given))
+        raise InvalidReward(argument, "labels that are names or numbers", shown(given))
     return tuple(found)
 
 

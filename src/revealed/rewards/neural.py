@@ -44,11 +44,11 @@ class JaxReward:
     """A reward from a JAX function: `apply(params, features)` gives (S,), (S, 1) or (S, A).
 
     `params` is any pytree of arrays (dicts, lists, an Equinox module's arrays); it is also where estimation starts.
-    `features` is whatever `apply` takes: an array, or a pytree of arrays. With `standardize=True` it is given each
-    column with mean 0 and deviation 1 instead: `reward.standardized(features)` does the same elsewhere.
+    `features` is whatever `apply` takes: an array, or a pytree of arrays. With `standardize=True` each column is scaled
+    to mean 0 and deviation 1: `reward.standardized(features)` does the same elsewhere.
 
     Features may be NaN or infinite where nothing is chosen, at infeasible pairs and in terminal states, as long as the
-    function looks at each state or pair by itself: it is given zeros there, and its answer is left alone.
+    function treats each state or pair by itself: it gets zeros there, and its result is ignored.
     """
 
     linear = False
@@ -165,14 +165,14 @@ class NeuralReward(JaxReward):
     sigmoid, with He's for the others.
 
     Inputs are standardised: each feature has mean 0 and deviation 1 over the states or pairs, so that neither units nor
-    offsets of features matter. `standardize=False` takes them as they are, a pair (center, scale) those numbers
-    instead; `center` and `scale` say what was done. `with_features` is the same network elsewhere.
+    offsets of features matter. `standardize=False` uses them as they are, and a pair (center, scale) sets these
+    numbers; `center` and `scale` are the numbers used. `with_features` applies the same network to other features.
 
     The index of a data frame, or `state_labels`, names the states of the rows, which are then matched by label; so do
     `action_labels` for features of pairs.
 
     Unless `l2` is set, weights are estimated with the penalty `usual_l2(n)` for n decisions: without one the likelihood
-    of a network has no maximum worth the name, and weights run away.
+    of a network usually has no maximum, and weights diverge.
     """
 
     network = True  # its weights have no units

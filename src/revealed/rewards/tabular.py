@@ -19,7 +19,7 @@ from revealed.rewards.base import as_cotangent, as_theta, check_names, sum_actio
 class TabularReward:
     """r(s, a) = θ(s). Choices see only differences, so most of it is found in the minimum-norm sense (theory I1).
 
-    The weights are called state0, state1, … unless there are `names`; a fit calls them as the states' labels are.
+    The weights are called state0, state1, … unless there are `names`; a fit names them by the states' labels.
     """
 
     linear = True
@@ -28,7 +28,7 @@ class TabularReward:
 
     def __init__(self, n_states: int, names: Sequence[str] | None = None) -> None:
         if hasattr(n_states, "n_states"):  # a model, demonstrations
-            expected, remedy = "a whole number: how many states there are", "Pass its `.n_states`."
+            expected, remedy = "a whole number, the number of states", "Pass its `.n_states`."
             raise InvalidReward("n_states", expected, type(n_states).__name__, remedy=remedy)
         require_count("n_states", n_states, error=InvalidReward)
         require_memory("n_states", n_states, int(n_states), error=InvalidReward)
@@ -77,5 +77,5 @@ class TabularReward:
 def _labels(given: Any) -> list[Any]:
     found = as_list(given)
     if found is None:
-        raise InvalidReward("state_labels", "labels, each a name or a number", shown(given))
+        raise InvalidReward("state_labels", "labels that are names or numbers", shown(given))
     return found

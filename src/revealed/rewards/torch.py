@@ -47,12 +47,13 @@ def _few_threads(torch: Any, rows: int) -> Iterator[None]:
 class TorchReward:
     """A reward from a module: `module(features)` gives (S,), (S, 1), (S, A), or (S, A, 1).
 
-    The module is copied in float64 and evaluation mode; yours stays as it is. Estimation starts at its parameters.
-    `module_at(theta)` gives a copy that carries fitted parameters. With `standardize=True` the module is given each
-    feature with mean 0 and deviation 1; the copies of `module_at` then do that by themselves, on raw features.
+    The module is copied in float64 and evaluation mode; the original is not changed. Estimation starts at its
+    parameters. `module_at(theta)` gives a copy that carries fitted parameters. With `standardize=True` the module is
+    given each feature with mean 0 and deviation 1; the copies of `module_at` then do that by themselves, on raw
+    features.
 
     Features may be NaN or infinite where nothing is chosen, at infeasible pairs and in terminal states, as long as the
-    module looks at each state or pair by itself: it is given zeros there, and its answer is left alone.
+    module treats each state or pair by itself: it gets zeros there, and its result is ignored.
     """
 
     linear = False

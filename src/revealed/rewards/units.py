@@ -89,6 +89,6 @@ def unit_notes(arrays: dict[str, Floats]) -> tuple[str, ...]:
 
 STANDARDISED = "inputs standardised: each feature enters with mean 0 and deviation 1."
 _NOTE = words(
-    "the inputs have units far from 1 ({name} {what}), which a network's starting weights do not suit. "
+    "the inputs have units far from 1 ({name} {what}), which does not suit a network's starting weights. "
     + either("Pass standardize=True, or scale the features.", "Scale the features.")
 )

@@ -99,7 +99,7 @@ class RouteComparison(Printed):
 def compare(before: RouteChoice, after: Any, demand: Demand, money: str | None) -> RouteComparison:
     """See `RouteChoice.compare`."""
     if getattr(getattr(after, "network", None), "links", None) != before.network.links:
-        remedy = "Make it by `close` or `change`, or on a network with the same links."
+        remedy = "Make it with `close` or `change`, or on a network with the same links."
         raise InvalidInput("other", "an rv.RouteChoice with the same links", type(after).__name__, remedy=remedy)
     asked = demand.keep(demand.trips > 0.0)
     now, then = (asked.arriving(model.network.mdp) for model in (before, after))

@@ -73,7 +73,7 @@ def _too_many(found: list[FoundPath], covered: float, n: int | None, coverage: f
     got = f"{len(found)} paths with {covered:.4f} of the probability before that"
     remedy = "Ask for fewer paths or less coverage, or allow more with most=."
     wanted = coverage if n is None else n
-    expected = f"paths that are found with at most {most:,} partial ones held ({wanted} asked for)"
+    expected = f"paths that can be found with at most {most:,} partial ones in memory ({wanted} requested)"
     return InvalidInput(asked, expected, got, remedy=remedy)
 
 

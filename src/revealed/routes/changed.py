@@ -33,12 +33,12 @@ def changed(model: RouteChoice, attribute: str, values: Any) -> RouteChoice:
     if apart.size:
         e = int(apart[0])
         ends = [spell(model.network.links[x]) for x in (model.network.source[e], model.network.target[e])]
-        raise InvalidInput(
-            "attribute",
-            f"one that the reward takes from the network as it is: {own[e]:.5g}",
-            f"the feature {attribute!r} is {feature[e]:.5g}",
+        raise InvalidInput.impossible(
+            f"the reward does not take {attribute!r} from the network as it is: the feature is {feature[e]:.5g}, the "
+            f"attribute {own[e]:.5g}",
             f"the turn from {ends[0]} to {ends[1]}",
             "Make a RouteChoice of the changed network and a reward that fits it.",
+            "attribute",
         )
     network = model.network.with_attribute(attribute, values)
     return _moved(model, network, _with_column(model.base, k, network, network.attribute(attribute)))
@@ -73,7 +73,7 @@ def _stated(at: Any, network: RoadNetwork, base: Any) -> RouteChoice:
 def _with_column(reward: LinearReward, k: int, network: RoadNetwork, values: Floats) -> LinearReward:
     """A linear reward with other numbers in the feature of one parameter."""
     if int(reward.matrix.shape[0]) != network.mdp.feasible.size:  # features of links that are left, alike for all turns
-        raise InvalidInput("attribute", "a feature of turns", "one of the links that they leave")
+        raise InvalidInput("attribute", "a feature of turns", "a feature of the links that they leave")
     other = copy(reward)
     other.matrix = with_entries(reward.matrix, network.pair, k, values)
     return other

@@ -98,7 +98,7 @@ def _as_named(network: RoadNetwork, values: Any) -> dict[Any, Any] | None:
     _require_own_names(network, values.index, keys)
     if len(set(keys)) < len(keys):
         twice = next(key for i, key in enumerate(keys) if key in keys[:i])
-        raise InvalidInput("values", "every link or turn named once", f"{twice!r} twice")
+        raise InvalidInput("values", "each link or turn once", f"{twice!r} twice")
     return dict(zip(keys, values.to_numpy().tolist(), strict=True))
 
 
@@ -108,7 +108,7 @@ def _require_own_names(network: RoadNetwork, index: Any, keys: list[Any]) -> Non
     if type(index).__name__ != "RangeIndex":
         return
     if len(keys) == network.n_turns or [spell(key) for key in keys] != list(network.place):
-        expected, got = "a Series by link or by pair of links", f"one by number of row, 0…{len(keys) - 1}"
+        expected, got = "a Series by link or by pair of links", f"one by row number, 0…{len(keys) - 1}"
         remedy = 'As in table.set_index("link")["toll"], or pass a dict; an array is in the order of the turns.'
         raise InvalidInput("values", expected, got, remedy=remedy)
 
@@ -139,7 +139,7 @@ def _pairs(network: RoadNetwork, keys: list[Any]) -> Ints:
 def _number(key: Any, value: Any) -> float:
     number = as_number(value)
     if not np.isfinite(number):
-        raise InvalidInput("values", "a finite number for every link or turn that is named", repr(value), f"{key!r}")
+        raise InvalidInput("values", "a finite number for every link or turn named", repr(value), f"{key!r}")
     return number
 
 
@@ -185,7 +185,7 @@ def _arrival_labels(network: RoadNetwork, ends: Ints) -> tuple[str, ...]:
     labels = tuple(f"{spell(network.links[k])}{ARRIVAL}" for k in ends)
     taken = next((label for label in labels if label in network.place), None)
     if taken is not None:
-        raise InvalidInput("destinations", "links whose arrival link has a label of its own", f"{taken!r} twice")
+        raise InvalidInput("destinations", "links whose arrival links have distinct labels", f"{taken!r} twice")
     return labels
 
 

@@ -47,8 +47,8 @@ class RouteChoice(LinkModel):
     params : one number per parameter of the reward: an array, a dict or Series by name, or a fit, whose estimates are
         taken. `RouteChoice.of(network, fit)` takes the reward from the fit as well.
 
-    Destinations are links, and a trip ends on entering its own. Where the parameters make driving so cheap that nobody
-    would ever arrive, whatever needs the values raises `ValueDoesNotExist`.
+    Destinations are links, and a trip ends on entering its own. If the parameters make driving so cheap that trips
+    would never arrive, methods that need values raise `ValueDoesNotExist`.
 
     Methods that take `demand` accept a table with columns origin, destination and trips (other names as arguments, as
     in `flows(table, origin="from")`), a dict or Series from (origin, destination) to trips, or trips with goals.
@@ -67,7 +67,7 @@ class RouteChoice(LinkModel):
 
     @property
     def words(self) -> str:
-        """What was changed, for whoever compares it."""
+        """What was changed, in words."""
         return self.network.words or AS_IT_IS
 
     @property
@@ -112,8 +112,8 @@ class RouteChoice(LinkModel):
     ) -> pd.DataFrame:
         """The most probable paths in their order: path, probability, cumulative, and the sum of every attribute.
 
-        `n` of them (10 unless told), or as many as have `coverage` of all probability, or what comes first of the two.
-        Paths may go round in circles. At most `most` partial paths are held; where more are needed it is an error.
+        `n` of them (by default 10), or as many as cover the share `coverage` of the probability, whichever comes first.
+        Paths may contain cycles. At most `most` partial paths are kept in memory; needing more is an error.
         """
         import pandas as pd
 
@@ -175,7 +175,7 @@ class RouteChoice(LinkModel):
     ) -> Demonstrations:
         """Trips drawn from the model, as many per pair as the demand says, with their goals; ids are 0, 1, ….
 
-        Trips that are not there after `longest` decisions, where it is given, are cut off. Trips that begin at their
+        Trips that have not arrived after `longest` decisions, if it is given, are cut off. Trips that begin at their
         destination decide nothing (in `flows` they are one visit): they are left out, and the notes say so.
         """
         table = as_demand(self.network, demand, **columns)
@@ -186,7 +186,7 @@ class RouteChoice(LinkModel):
         there = (table.trips > 0.0) & (table.origin == table.destination)
         kept = table.keep((table.trips > 0.0) & ~there)
         if not len(kept):
-            raise InvalidInput("demand", "trips from one link to another", repr(table))
+            raise InvalidInput("demand", "trips between different links", repr(table))
         require_ways(kept, self.network.mdp)
         often = kept.trips.astype(np.intp)
         starts, ends = (np.repeat(x, often) for x in (kept.origin, kept.destination))
@@ -199,11 +199,11 @@ class RouteChoice(LinkModel):
     def elasticity(
         self, attribute: str, demand: Any, links: Any = None, turns: Any = None, of: str = "links", **columns: Any
     ) -> Any:
-        """By how many per cent flows change if an attribute rises by one per cent on some links all at once.
+        """The percentage by which flows change if an attribute rises by one per cent on some links at once.
 
         `links` are those whose attribute changes (of every turn into them), or `turns`, pairs (from link, to link); all
         turns where neither is given. `of` "links" gives a Series over all links, "turns" a table of turns. NaN where
-        nobody drives. Exact derivatives; only the attribute's own term of a linear reward moves.
+        there is no flow. Derivatives are exact; only the attribute's own term of a linear reward changes.
         """
         import pandas as pd
 

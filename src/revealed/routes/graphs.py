@@ -35,7 +35,7 @@ def _require_graph(graph: Any) -> None:
     except ImportError as error:
         raise MissingDependency("reading graphs needs networkx: pip install networkx") from error
     if not isinstance(graph, nx.Graph):  # the base of all four kinds
-        raise InvalidInput("graph", "a graph of networkx", type(graph).__name__)
+        raise InvalidInput("graph", "a networkx graph", type(graph).__name__)
     if graph.number_of_edges() == 0:
         raise InvalidInput("graph", "at least one edge", "none")
     _require_distinct(list(graph))
@@ -47,7 +47,7 @@ def _require_distinct(nodes: list[Any]) -> None:
     for node in nodes:
         other = seen.setdefault(spell(node), node)
         if other is not node:
-            raise InvalidInput("graph", "nodes of different names", f"{other!r} and {node!r}", remedy="Rename one.")
+            raise InvalidInput("graph", "distinct node names", f"{other!r} and {node!r}", remedy="Rename one.")
 
 
 def _edges(graph: Any, link: str | None) -> list[Edge]:

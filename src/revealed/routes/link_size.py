@@ -89,7 +89,7 @@ class LinkSizes:
         names = self.network.links
         start = "" if self.by == "goal" or origin is None else f"from {plain(names[origin])!r} "
         got = f"a trip {start}to {plain(names[goal])!r}"
-        remedy = "Make the sizes with all trips that are asked about: link_size(..., demand)."
+        remedy = "Compute the sizes for all trips that are needed: link_size(..., demand)."
         return InvalidInput("link sizes", f"one of the {len(self.goal)} cases they were made for", got, remedy=remedy)
 
     def to_frame(self) -> pd.DataFrame:
@@ -125,7 +125,7 @@ def link_size(
     Parameters
     ----------
     reward, params : the model at which flows are expected, such as travel time and a constant per link, and its
-        parameters (numbers, a dict or Series by name, or a fit). They are for you to state: nothing is assumed.
+        parameters (numbers, a dict or Series by name, or a fit). They must be given: there is no default.
     demand : trips (demonstrations with goals) or a table of origins and destinations: the cases that sizes are for.
     per : "pair", the original definition: each pair of origin and destination has its own, from one solve with the
         transpose. "goal": all trips to a goal together, as they are distributed over origins, divided by their number.
@@ -141,7 +141,7 @@ def link_size(
         require_flag("progress", progress)
     at = RouteChoice(network, reward, params)
     if at.by is not None:
-        raise InvalidInput("reward", "a plain reward at which flows are expected", "one with link sizes")
+        raise InvalidInput.conflict("reward", "cannot have link sizes itself")
     table = as_demand(network, demand, **columns)
     kept = table.keep(table.trips > 0.0)
     require_ways(kept, network.mdp)
@@ -194,9 +194,7 @@ class LinkSizeReward:
         if not is_linear(reward):
             raise InvalidReward("reward", "a linear reward", type(reward).__name__)
         if NAME in reward.names:
-            raise InvalidReward(
-                "reward", f"parameters of which none is called {NAME!r}", repr(tuple(reward.names))[:80]
-            )
+            raise InvalidReward.conflict("reward", f"cannot have a parameter called {NAME!r}")
         self.base, self.sizes = reward, sizes
         self._matrix = _per_pair(reward, sizes.network)
         require_defined(reward, sizes.network.mdp)
@@ -268,7 +266,7 @@ class LinkSizeReward:
         return LinearReward(features.reshape(S, A, -1), names)
 
 
-_ANEW = "Make the sizes on the network of this model: rv.link_size(network, ...)."
+_ANEW = "Compute the sizes on the network of this model: rv.link_size(network, ...)."
 
 
 def _per_pair(reward: Any, network: RoadNetwork) -> Any:
@@ -277,7 +275,7 @@ def _per_pair(reward: Any, network: RoadNetwork) -> Any:
     matrix = reward.jacobian(reward.init())
     rows = int(matrix.shape[0])
     if rows not in (S, S * A):
-        raise InvalidReward("reward", f"features of {S} links, or of their {A} turns each", f"{rows} rows")
+        raise InvalidReward("reward", f"features of {S} links, or of {A} turns for each", f"{rows} rows")
     if rows == S * A and A > 1:
         return matrix
     return matrix[np.repeat(np.arange(S), A)]

@@ -81,7 +81,7 @@ ENDS = ("start", "end")
 def read_link_labels(table: Table, link: Columns) -> tuple[Any, ...]:
     """One label per row, all different."""
     ids = read_ids(table, "link", link)
-    _rows_by_text(ids, "link", "Keep one of them; parallel links between the same nodes have ids of their own.")
+    _rows_by_text(ids, "link", "Keep one of them; parallel links between the same nodes need distinct ids.")
     return tuple(ids.labels[k] for k in ids.code)
 
 
@@ -216,7 +216,7 @@ def notes_on(left_out: dict[str, str], argument: str) -> tuple[str, ...]:
         if len(left_out) > 1
         else f"column {next(iter(left_out))!r} holds"
     )
-    return (f"{what} other things than numbers, so that no attribute of the {argument} comes from there.",)
+    return (f"{what} values that are not numbers: not used as attributes of the {argument}.",)
 
 
 def _held(raw: Column) -> str:

@@ -97,7 +97,7 @@ class RoadNetwork:
         ----------
         link, start, end : the columns of the link's id and of the nodes where it starts and ends. Ids are whole
             numbers or text; of several columns, as in `link=["from", "to"]`, they are tuples. Links between the same
-            nodes are told apart by their ids.
+            nodes are distinguished by their ids.
         turns : a table of the turns that are allowed, with columns `turn_from` and `turn_to`. Without it every pair
             of links that meet is one; a loop, which ends where it starts, does not follow itself.
         u_turns : False leaves out turns back to the node a link came from, except where there is no other way out.
@@ -170,7 +170,7 @@ class RoadNetwork:
         cls, links: Links, turns: Turns, attributes: Any, left_turn: tuple[float, float] = LEFT_TURN
     ) -> RoadNetwork:
         if turns.source.size == 0:
-            remedy = "Check the columns of nodes, or the turns."
+            remedy = "Check the node columns, or the turns."
             raise InvalidInput.impossible("no link leads to another: there is no turn", None, remedy, "links")
         S = len(links.labels)
         n_slots = np.bincount(turns.source, minlength=S)
@@ -304,7 +304,7 @@ class RoadNetwork:
             return self.turn_values[name]
         if name not in self.link_values:
             known, why = self.attributes, self.left_out.get(name)
-            remedy = near(name, known) if why is None else f"It is no attribute: {why}."
+            remedy = near(name, known) if why is None else f"It is not an attribute: {why}."
             raise InvalidInput(argument, f"one of {listed(known)}", repr(name), remedy=remedy)
         return self.link_values[name][self.target]
 
@@ -337,11 +337,11 @@ class RoadNetwork:
         trip's goal, where it ends. So a trip cannot pass its destination earlier; where trips do, as round trips must,
         see `with_arrivals`: trips that end at a link with an arrival link go on to it. Trips of one link, which decide
         nothing, are left out and noted. The trips are the agents, in the order of their ids; with `traveller`, a column
-        that says whose each trip is, the travellers are, and standard errors are clustered by them. Columns to `keep`
-        are read along, with one value per trip or traveller: `fit.with_errors("cluster", by="village")`.
+        with the traveller of each trip, the travellers are, and standard errors are clustered by them. `keep` names
+        more columns to read, with one value per trip or traveller: `fit.with_errors("cluster", by="village")`.
 
-        A trip that the network does not allow (an unknown link, a turn that is not there, a last link that is passed
-        before, a sequence that stands twice) is an error; with `bad="drop"` it is left out and counted in the notes.
+        A trip that the network does not allow (an unknown link, a missing turn, a last link that is passed before, a
+        duplicate sequence number) is an error; with `bad="drop"` it is left out and counted in the notes.
         """
         from revealed.routes.trips import read_trips
 
@@ -376,8 +376,8 @@ class RoadNetwork:
         """The network with an attribute added or changed, such as a toll.
 
         `values`: a number for every turn; (E,) numbers in the order of the turns; or a dict or Series by link (for the
-        turns that enter it) or by pair (from link, to link). Whoever is not named there keeps the value it has, or
-        has 0 where the attribute is new. One number for all leaves turns into arrival links at 0.
+        turns that enter it) or by pair (from link, to link). Links and turns not named there keep their value, or get 0
+        if the attribute is new. One number for all leaves turns into arrival links at 0.
         """
         from revealed.routes.changes import change_attribute
 
@@ -386,11 +386,11 @@ class RoadNetwork:
     def with_arrivals(self, destinations: Any) -> RoadNetwork:
         """The network with an arrival link behind each of these links, under the label "<link> (arrival)".
 
-        A trip ends on entering its goal, so that nobody who goes to a link passes through it first. Where that is too
+        A trip ends on entering its goal, so that it cannot pass through its last link earlier. Where that is too
         strict, the goal is an arrival link instead: the only turn into it comes from its link and has only zero
         attributes, "constant" included, and nothing leads out. Trips may then pass the link and come back to it.
-        `trips` sends those that end at a link with an arrival link on to it; to the trips to other destinations
-        arrival links are dead ends, which they never enter. States keep their numbers and new ones come last.
+        `trips` sends those that end at a link with an arrival link on to it; to the trips to other destinations arrival
+        links are dead ends, which they never enter. States keep their numbers and new ones come last.
         """
         from revealed.routes.changes import add_arrivals
 

@@ -61,5 +61,5 @@ def _names(network: RoadNetwork, columns: str | Sequence[str] | None) -> list[st
         raise InvalidInput("columns", f"names among {listed(network.attributes)}", repr(columns)[:60])
     twice = next((name for k, name in enumerate(names) if name in names[:k]), None)
     if twice is not None:
-        raise InvalidInput("columns", "every attribute once", f"{twice!r} twice")
+        raise InvalidInput("columns", "each attribute once", f"{twice!r} twice")
     return names

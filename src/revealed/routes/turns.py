@@ -108,16 +108,16 @@ def _coded(ids: tuple[Ids, Ids], labels: tuple[Any, ...]) -> tuple[Ints, Ints]:
             label = part.labels[part.code[lost[0]]]
             remedy = near(label, labels) or "Add it to the links, or drop the turn."
             got = f"a turn with link {label!r}"
-            raise InvalidInput("turns", "links that the table of links holds", got, f"row {lost[0]}", remedy)
+            raise InvalidInput("turns", "links that are in the table of links", got, f"row {lost[0]}", remedy)
     return source, target
 
 
 def _require_sense(source: Ints, target: Ints, words: _Words) -> None:
     same = np.flatnonzero(source == target)
     if same.size:
-        remedy = "Drop it; a road that may be driven round and round is two links."
+        remedy = "Drop it; model a road that loops back onto itself as two links."
         got = words.turn(int(same[0]))
-        raise InvalidInput("turns", "turns from a link to another", got, f"row {same[0]}", remedy)
+        raise InvalidInput("turns", "turns between different links", got, f"row {same[0]}", remedy)
 
 
 def _require_once(source: Ints, target: Ints, order: Ints, words: _Words) -> None:
@@ -136,7 +136,7 @@ def _require_meeting(source: Ints, target: Ints, nodes: Nodes, words: _Words) ->
         end, start = nodes.labels[nodes.end[source[row]]], nodes.labels[nodes.start[target[row]]]
         got = f"{words.turn(row)}, where the first ends at node {end!r} and the second starts at node {start!r}"
         where = f"row {row}; {how_many(apart.size, 'such turn')}"
-        raise InvalidInput("turns", "turns between links that meet", got, where, "Are from and to exchanged?")
+        raise InvalidInput("turns", "turns between links that meet", got, where, "Are from and to swapped?")
 
 
 # -- what a turn is like ----------------------------------------------------------------------------------------------

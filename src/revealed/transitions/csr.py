@@ -199,9 +199,9 @@ def _from_dense(array: Any) -> tuple[sp.csr_array, int, int]:
             "transitions",
             "a dense array of shape (S, A, S), or a sparse (S*A, S) matrix",
             f"shape {dense.shape}",
-            remedy="An (A, S, S) array goes in as np.moveaxis(array, 0, 1)."
+            remedy="Convert an (A, S, S) array with np.moveaxis(array, 0, 1)."
             if dense.ndim == 3
-            else "A dense (S*A, S) array goes in as scipy.sparse.csr_array(array).",
+            else "Convert a dense (S*A, S) array with scipy.sparse.csr_array(array).",
         )
     n_states, n_actions, _ = dense.shape
     return _narrow(sp.csr_array(dense.reshape(n_states * n_actions, n_states))), n_states, n_actions

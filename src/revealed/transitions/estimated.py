@@ -1,7 +1,7 @@
 """T(ψ) that was estimated from the same data as the reward, with what inference needs to know of it (theory N5).
 
 An MDP built from it keeps it as `mdp.estimated`: standard errors can then count the noise in T, and a bootstrap can
-estimate T anew. ψ are free probabilities; a *class* is something that was seen to happen (an increment, a move).
+re-estimate T. ψ are free probabilities; a *class* is something that was seen to happen (an increment, a move).
 Estimates that are smoothed (theory N5a, N5b) have no ψ: they follow the counts of the classes alone.
 """
 
@@ -176,7 +176,7 @@ class EstimatedTransitions:
         return replace(self, model=self.model.recounted(floats_of("draw", draw, self.counts.shape)))
 
     def reweighted(self, weights: Floats) -> EstimatedTransitions:
-        """Estimated anew, agent i counting `weights[i]` times; what was then not seen at all stays as it was."""
+        """Re-estimated with agent i counting `weights[i]` times; what was then not seen at all stays as it was."""
         counts = np.asarray(self.by_agent.T @ floats_of("weights", weights, (self.by_agent.shape[0],)))
         model = self.model.recounted(counts)
         return replace(self, model=model, psi=model.estimate(counts, self.psi))
@@ -233,7 +233,10 @@ class EstimatedTransitions:
         ends = int((per_state == n_actions).sum())
         if ends == 0:
             return ""
-        return f", and {ends} {'states that have no other are' if ends > 1 else 'state that has no other is'} terminal"
+        return (
+            f", and {ends} {'states without another action are' if ends > 1 else 'state without another action is'} "
+            "terminal"
+        )
 
 
 def require_pairs(feasible: Any, shape: tuple[int, int]) -> None:

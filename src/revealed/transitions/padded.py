@@ -284,7 +284,7 @@ def require_positions(shape: tuple[int, ...]) -> None:
     """Places of the table of successors are known by numbers of four bytes."""
     if shape[0] * shape[1] > MOST_PLACES:
         got = f"{shape[0]} × {shape[1]:,}"
-        remedy = "Share the states among more models, or leave out successors without probability."
+        remedy = "Split the model, or drop successors with zero probability."
         raise InvalidTransitions("index", f"at most {MOST_PLACES:,} places, successors × states", got, remedy=remedy)
 
 
