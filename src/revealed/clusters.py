@@ -70,7 +70,7 @@ def _dask(place: str) -> Iterator[None]:
 def _knock(address: str) -> None:
     """Wait until a scheduler answers. A client does that, too, but leaves a thread behind where none does."""
     from distributed import Security
-    from distributed.comm import connect
+    from distributed.comm.core import connect
 
     async def visit() -> None:
         await (await connect(address, timeout=ANSWER_SECONDS, **Security().get_connection_args("client"))).close()
