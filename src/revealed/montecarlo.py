@@ -17,7 +17,7 @@ import numpy as np
 
 from revealed import __version__
 from revealed.bootstrap import EACH_REPLICATION
-from revealed.checks import is_index, require_count, require_flag, require_option, require_share
+from revealed.checks import as_list, is_index, require_count, require_flag, require_option, require_share
 from revealed.demonstrations import Demonstrations
 from revealed.environments.city import City
 from revealed.environments.world import World
@@ -261,8 +261,10 @@ def _words(error: Exception) -> str:
 
 def _named(methods: Any) -> dict[str, Any]:
     """Name -> method, with no bars of their own."""
-    several = isinstance(methods, Iterable) and not isinstance(methods, str)
-    given = dict(methods) if isinstance(methods, Mapping) else dict(enumerate(methods if several else [methods]))
+    several = as_list(methods) if not isinstance(methods, str) else None
+    given = (
+        dict(methods) if isinstance(methods, Mapping) else dict(enumerate([methods] if several is None else several))
+    )
     for key, method in given.items():
         _require_estimator(key, method)
     if not given:

@@ -363,7 +363,7 @@ def add_colorbar(
     figure = cast("Figure", axes[0].get_figure(root=True))
     try:
         bar = figure.colorbar(image, ax=None if "cax" in place else axes, **place)
-    except (TypeError, ValueError, AttributeError, KeyError, IndexError) as error:  # matplotlib's own options
+    except Exception as error:  # matplotlib's own options, which it checks in many ways
         raise InvalidInput("add_colorbar", "options of Figure.colorbar", " ".join(str(error).split())[:200]) from error
     bar.set_label(label, fontsize=fontsize)
     bar.ax.tick_params(labelsize=0.9 * fontsize)

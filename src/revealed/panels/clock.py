@@ -18,6 +18,7 @@ from revealed.frames import Column
 from revealed.panels.columns import ISO, in_periods, in_words
 from revealed.voices import arg
 
+FARTHEST = 2**62  # times beyond do not differ by whole numbers of int64
 OWN = "own"  # everybody's clock begins with the first row
 
 
@@ -43,7 +44,7 @@ def periods_late(entry: Column, first_time: Any, period: str | None) -> Ints:
 def _zero(entry: Column, first_time: Any, period: str | None) -> int:
     """`first_time` in periods, written as the times are."""
     if entry.dtype.kind in "iuf":
-        if not is_index(first_time):
+        if not is_index(first_time) or abs(int(first_time)) > FARTHEST:
             expected = f'a whole number as the times are, such as {in_words(entry.min())}, or "{OWN}"'
             raise InvalidInput("first_time", expected, repr(first_time))
         return int(in_periods(np.array([int(first_time)]), period)[0])
