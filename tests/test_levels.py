@@ -263,7 +263,7 @@ def test_parts_that_never_meet_are_compared_as_long_as_float64_can(near):
 def test_parts_that_never_meet_are_refused_where_it_cannot(device):
     mdp, reward = islands(1e-12), on_islands(0.3e-12)
     mdp = mdp.to("cpu") if device else mdp
-    told = r"float64 is not precise enough .* the discount is 1 − 1\.0e-12, .* uncertain by .* Use a smaller discount"
+    told = r"not precise enough .* the discount is 1 − 1\.0e-12, .* in state 0 uncertain by .* Use a smaller discount"
     with pytest.raises(SolverFailed, match=told):
         rv.solve(mdp, reward)
     rich = reward.copy()
