@@ -263,7 +263,7 @@ def test_parts_that_never_meet_are_compared_as_long_as_float64_can(near):
 def test_parts_that_never_meet_are_refused_where_it_cannot(device):
     mdp, reward = islands(1e-12), on_islands(0.3e-12)
     mdp = mdp.to("cpu") if device else mdp
-    told = r"float64 cannot tell .* the discount is 1 − 1\.0e-12, .* in state 0 uncertain by .* Use a smaller discount"
+    told = r"not precise enough .* the discount is 1 − 1\.0e-12, .* in state 0 uncertain by .* Use a smaller discount"
     with pytest.raises(SolverFailed, match=told):
         rv.solve(mdp, reward)
     rich = reward.copy()
@@ -279,7 +279,7 @@ def test_a_fit_that_float64_cannot_tell_does_not_converge(method):
     demos = rv.Demonstrations.from_counts(np.array([[40.0, 30], [20, 10], [15, 30], [20, 10], [15, 30]]))
     found = fit_or_refusal(method(rv.LinearReward(features), start=[0.5, -0.5]), islands(1e-12), demos)
     assert isinstance(found, SolverFailed) or found.status.code == "inner_solve_failed"
-    assert "float64 cannot tell" in str(found if isinstance(found, SolverFailed) else found.status)
+    assert "float64 is not precise enough" in str(found if isinstance(found, SolverFailed) else found.status)
 
 
 def fit_or_refusal(method, mdp: rv.MDP, demos: rv.Demonstrations):

@@ -129,7 +129,7 @@ def test_a_fit_of_trips_with_a_grouping_is_saved_whole(frame, tmp_path):
 
 
 def test_a_column_of_trips_must_be_one_of_travellers(frame):
-    with pytest.raises(rv.errors.InvalidDemonstrations, match=r"one value of 'trip' per id; got 0 and 1 of id 0"):
+    with pytest.raises(rv.errors.InvalidDemonstrations, match=r"one value of 'trip' per id; got 0 and 1 for id 0"):
         read(frame, traveller="person", keep="trip")
     moved = frame.assign(town=np.where(frame["t"] == 0, "here", "there"))
     with pytest.raises(rv.errors.InvalidDemonstrations, match=r"one value of 'town' per trip"):
