@@ -1,7 +1,11 @@
 """The command line for tests, in the process of the test."""
 
+from collections.abc import Iterator
+from contextlib import chdir, contextmanager
+from pathlib import Path
 from typing import Any
 
+import pytest
 from typer.testing import CliRunner
 
 from revealed import cli
@@ -13,6 +17,19 @@ def here(*arguments: object) -> Any:
     if done.exception is not None and not isinstance(done.exception, SystemExit):
         raise done.exception
     return done
+
+
+def leave_out_reports(patch: pytest.MonkeyPatch) -> None:
+    """Folders without figures, which take most of the time."""
+    patch.setattr("revealed.fit_report.write_fit_report", lambda fit, path, **_: path.write_text(fit.method))
+
+
+@contextmanager
+def quickly_in(folder: Path) -> Iterator[None]:
+    """In another folder, where fits are written without their figures."""
+    with chdir(folder), pytest.MonkeyPatch.context() as patch:
+        leave_out_reports(patch)
+        yield
 
 
 def well(*arguments: object) -> str:

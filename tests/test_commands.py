@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+from contextlib import chdir
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ from revealed.commands.wording import in_flags
 from revealed.description import option_fields
 from revealed.errors import InvalidOption
 from revealed.sense import ROADS
-from shell import here, one_line, well
+from shell import here, leave_out_reports, one_line, well
 
 TABLES = ("history.csv", "params.csv", "policy.csv", "states.csv")
 FILES = sorted([*TABLES, "config.toml", "fit.zip", "report.html", "summary.txt"])
@@ -69,12 +70,8 @@ def data(tmp_path_factory):
 @pytest.fixture(scope="module")
 def fitted(data):
     """The folder trips-fit, written by the installed command, and what it said."""
-    before = os.getcwd()
-    os.chdir(data)
-    try:
+    with chdir(data):
         return installed("fit", *TRIPS, "--method", "npl", "--out", "trips-fit")
-    finally:
-        os.chdir(before)
 
 
 @pytest.fixture(autouse=True)
@@ -95,7 +92,7 @@ def own(fitted, data):
 @pytest.fixture
 def no_report(monkeypatch):
     """Folders without figures, which take most of the time."""
-    monkeypatch.setattr("revealed.fit_report.write_fit_report", lambda fit, path, **_: path.write_text(fit.method))
+    leave_out_reports(monkeypatch)
 
 
 # fit

@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 
 import trips as files
 from revealed import cli
+from shell import leave_out_reports, quickly_in, well
 
 ALL = os.environ.get("REVEALED_FLAGS") == "all"
 SEED = int(os.environ.get("REVEALED_SEED", secrets.randbits(32)))
@@ -90,15 +91,8 @@ def data(tmp_path_factory):
     (folder / "empty.csv").write_text("")
     (folder / "head.csv").write_text("station,shops\n")
     (folder / "binary.csv").write_bytes(bytes(range(256)) * 20)
-    before = os.getcwd()
-    os.chdir(folder)
-    try:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("revealed.fit_report.write_fit_report", lambda fit, path, **_: path.write_text(fit.method))
-            done = CliRunner().invoke(cli.app, [*TRIPS, "--out", "fit"])
-        assert done.exit_code == 0, done.output
-    finally:
-        os.chdir(before)
+    with quickly_in(folder):
+        well(*TRIPS, "--out", "fit")
     return folder
 
 
@@ -106,7 +100,7 @@ def data(tmp_path_factory):
 def quick(data, monkeypatch):
     """No figures, no experiments, no sweeps of the advisor: their flags are read, and that is what is asked here."""
     monkeypatch.chdir(data)
-    monkeypatch.setattr("revealed.fit_report.write_fit_report", lambda fit, path, **_: path.write_text(fit.method))
+    leave_out_reports(monkeypatch)
     monkeypatch.setattr("revealed.commands.reproduce._run", lambda *_: None)
     monkeypatch.setattr("revealed.commands.reproduce._report", lambda *_: None)
     monkeypatch.setattr("revealed.commands.reproduce._reproduce_rust", lambda *_: None)

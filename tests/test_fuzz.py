@@ -8,6 +8,7 @@ import secrets
 import signal
 import time
 from collections import defaultdict
+from contextlib import chdir
 from types import SimpleNamespace
 from typing import Any
 
@@ -30,10 +31,8 @@ pytestmark = [pytest.mark.usefixtures("folder"), pytest.mark.filterwarnings("ign
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """A folder of its own: hostile paths are written to."""
-    before = os.getcwd()
-    os.chdir(tmp_path_factory.mktemp("fuzz"))
-    yield
-    os.chdir(before)
+    with chdir(tmp_path_factory.mktemp("fuzz")):
+        yield
 
 
 @pytest.fixture(scope="module")

@@ -21,7 +21,7 @@ from revealed.commands import terminal
 from revealed.commands.placing import placed, write_frame
 from revealed.errors import CannotWrite, InvalidInput
 from revealed.files import hidden, prepare_folder, require_writable, sweep, write_atomically
-from shell import here, one_line, well
+from shell import here, leave_out_reports, one_line, quickly_in, well
 
 TRIPS = ("fit", "trips.csv", *files.FLAGS, "--features", "stations.csv", "--columns", "shops", "--discount", "0.9")
 
@@ -29,14 +29,8 @@ TRIPS = ("fit", "trips.csv", *files.FLAGS, "--features", "stations.csv", "--colu
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
     folder = files.write(tmp_path_factory.mktemp("data"))
-    before = os.getcwd()
-    os.chdir(folder)
-    try:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("revealed.fit_report.write_fit_report", lambda fit, path, **_: path.write_text(fit.method))
-            well(*TRIPS, "--out", "there")
-    finally:
-        os.chdir(before)
+    with quickly_in(folder):
+        well(*TRIPS, "--out", "there")
     return folder
 
 
@@ -44,7 +38,7 @@ def data(tmp_path_factory):
 def inside(data, monkeypatch):
     monkeypatch.chdir(data)
     monkeypatch.setenv("COLUMNS", "200")
-    monkeypatch.setattr("revealed.fit_report.write_fit_report", lambda fit, path, **_: path.write_text(fit.method))
+    leave_out_reports(monkeypatch)
 
 
 def python(code: str, *arguments: object, **options: Any) -> subprocess.Popen[str]:

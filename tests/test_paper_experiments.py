@@ -12,7 +12,7 @@ from revealed.experiments.cells import METHODS
 GRID = obstacleworld.Config(size=5, trajectories=(1, 6), length=12, seeds=2)
 CAR = mountaincar.Config(bins=12, trajectories=(3, 5), seeds=1, beside=1)
 OBJECTS = objectworld.Config(size=7, picture=6, trajectories=(2, 4), max_iter=5, seeds=2, beside=1)
-PARTIAL = partial_expert.Config(size=5, updates=20, learning_rate=0.1, tol=1e-5, max_iter=800, seeds=1)
+PARTIAL = partial_expert.Config(size=5, updates=20, learning_rate=0.15, tol=5e-5, max_iter=800, seeds=1)
 UPDATES = updates.Config(updates=6, seeds=2, obstacleworld=GRID, mountaincar=CAR, objectworld=OBJECTS)
 TINY = {obstacleworld: GRID, mountaincar: CAR, objectworld: OBJECTS, partial_expert: PARTIAL, updates: UPDATES}
 

@@ -16,7 +16,8 @@ import trips as files
 from revealed import bootstrap
 from revealed.commands.placing import CONFIG, HEAD, LOCK, claim, placed, write_frame
 from revealed.errors import InvalidOption
-from test_commands import FILES, TRIPS, here, one_line, well
+from shell import here, leave_out_reports, one_line, well
+from test_commands import FILES, TRIPS
 
 NAMES = ("params.csv", "policy.csv", CONFIG)
 
@@ -35,7 +36,7 @@ def inside(data, monkeypatch):
 @pytest.fixture(autouse=True)
 def no_report(monkeypatch):
     """Folders without figures, which take most of the time."""
-    monkeypatch.setattr("revealed.fit_report.write_fit_report", lambda fit, path, **_: path.write_text(fit.method))
+    leave_out_reports(monkeypatch)
 
 
 def write(folder: Path, word: str) -> None:

@@ -11,7 +11,7 @@ import revealed as rv
 import trips as files
 from models import random_mdp
 from revealed.errors import RevealedError
-from shell import here, one_line
+from shell import here, leave_out_reports, one_line, quickly_in
 
 TRIPS = ("trips.csv", *files.FLAGS, "--discount", "0.9")
 SHOPS = (*TRIPS, "--features", "stations.csv", "--columns", "shops")
@@ -71,24 +71,16 @@ def data(tmp_path_factory):
 def inside(data, monkeypatch):
     monkeypatch.chdir(data)
     monkeypatch.setenv("COLUMNS", "200")
-    monkeypatch.setattr("revealed.fit_report.write_fit_report", lambda fit, path, **_: path.write_text(fit.method))
+    leave_out_reports(monkeypatch)
 
 
 @pytest.fixture(scope="module")
 def fitted(data):
     """Fits to be asked, made by the command."""
-    import os
-
-    before = os.getcwd()
-    os.chdir(data)
-    try:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("revealed.fit_report.write_fit_report", lambda fit, path, **_: path.write_text(fit.method))
-            assert here("fit", *SHOPS, "--out", "shops").exit_code == 0
-            to = ("--next-state", "s2", "--features", "line_features.csv", "--out", "to")
-            assert here("fit", "line.csv", *LINE, *to).exit_code == 0
-    finally:
-        os.chdir(before)
+    with quickly_in(data):
+        assert here("fit", *SHOPS, "--out", "shops").exit_code == 0
+        to = ("--next-state", "s2", "--features", "line_features.csv", "--out", "to")
+        assert here("fit", "line.csv", *LINE, *to).exit_code == 0
 
 
 # what is typed, what the message says, and what is typed in its place

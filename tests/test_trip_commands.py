@@ -2,6 +2,7 @@
 
 import json
 import os
+from contextlib import chdir
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -53,14 +54,11 @@ def write_files() -> None:
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
     """A folder of files, and of the fits that the command made of them."""
-    folder, before = tmp_path_factory.mktemp("data"), os.getcwd()
-    os.chdir(folder)
-    try:
+    folder = tmp_path_factory.mktemp("data")
+    with chdir(folder):
         write_files()
         (folder / "said.txt").write_text(well("fit", *ROADS, "--out", "roads"), encoding="utf-8")
         well("fit", *PANEL, "--out", "windy")
-    finally:
-        os.chdir(before)
     return folder
 
 

@@ -179,9 +179,7 @@ class Run:
 
     def maximise(self, pi_tilde: Any, start: Floats) -> Search:
         self.objective = self.make_objective(self._rho, pi_tilde)
-        o = self.options
-        settings = Settings(o.optimizer, o.tol, o.max_iter, o.patience, o.learning_rate)
-        found = maximise(self.objective, start, settings, self.trace)
+        found = maximise(self.objective, start, self._settings(), self.trace)
         self.iterations += found.iterations
         if found.iterations:
             self.earlier.append(found.earlier)
@@ -195,9 +193,11 @@ class Run:
 
     def has_ended(self, best: Evaluation, slack: float) -> bool:
         """Whether a search may end here, its tolerances taken so many times as wide."""
+        return is_near(best, self._settings().resolved(self.objective), slack)
+
+    def _settings(self) -> Settings:
         o = self.options
-        settings = Settings(o.optimizer, o.tol, o.max_iter, o.patience, o.learning_rate).resolved(self.objective)
-        return is_near(best, settings, slack)
+        return Settings(o.optimizer, o.tol, o.max_iter, o.patience, o.learning_rate)
 
     def judged(self, best: Evaluation) -> str:
         """The code of a search that ended here (theory I1, I2), whatever NPL's updates did."""

@@ -43,11 +43,7 @@ class Commands(TyperGroup):
             say("stopped.")
             sys.exit(INTERRUPTED)
         except (OSError, MemoryError) as error:  # while help was printed, say
-            line = _about_machine(error)
-            if line is None:
-                raise
-            if line:
-                say(line)
+            _blame_machine(error)
             sys.exit(MISTAKE)
         sys.exit(status if isinstance(status, int) else WELL)
 
@@ -87,12 +83,17 @@ def one_line(arguments: Mapping[str, str] = PANEL) -> Iterator[None]:
         say("stopped.")
         raise typer.Exit(INTERRUPTED) from None
     except Exception as error:
-        line = _about_machine(error)
-        if line is None:
-            raise
-        if line:
-            say(line)
+        _blame_machine(error)
         raise typer.Exit(MISTAKE) from None
+
+
+def _blame_machine(error: Exception) -> None:
+    """Say what the machine lacks; raise what is a bug."""
+    line = _about_machine(error)
+    if line is None:
+        raise error
+    if line:
+        say(line)
 
 
 def _about_machine(error: Exception) -> str | None:

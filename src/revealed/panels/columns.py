@@ -77,6 +77,12 @@ class Roles:
         return () if self.bins is not None else (*self.state, *self.next_state, *self.goal)
 
     @property
+    def of_numbers(self) -> list[tuple[str, str]]:
+        """(role, column) of weights and of what bins are made of, which must be numbers."""
+        weight = [] if self.weight is None else [("weight", self.weight)]
+        return weight + ([] if self.bins is None else [("state", name) for name in (*self.state, *self.next_state)])
+
+    @property
     def unit(self) -> str:
         """What begins and ends, in words."""
         return "id" if self.episode is None else "episode"

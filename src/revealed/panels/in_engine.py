@@ -149,9 +149,7 @@ class _Count:
         """Weights and what bins are made of are numbers."""
         import narwhals as nw
 
-        names = [] if self.roles.weight is None else [("weight", self.roles.weight)]
-        names += [] if self.roles.bins is None else [("state", n) for n in (*self.roles.state, *self.roles.next_state)]
-        for role, name in names:
+        for role, name in self.roles.of_numbers:
             kind = self.schema[name]
             if not kind.is_numeric() and kind != nw.Boolean:
                 raise InvalidDemonstrations(role, f"numbers in column {name!r}", f"a column of {kind}")

@@ -204,9 +204,7 @@ class Source:
 
     def _require_numbers(self) -> None:
         """Weights and what bins are made of are numbers."""
-        roles = [] if self.roles.weight is None else [("weight", self.roles.weight)]
-        roles += [] if self.roles.bins is None else [("state", n) for n in (*self.roles.state, *self.roles.next_state)]
-        for role, name in roles:
+        for role, name in self.roles.of_numbers:
             labels = role == "state" and len(self.roles.state) == 1 and self.types[name] == "varchar"  # of the bins
             if self.types[name] not in (*WHOLE, *REAL, "boolean", "null") and not labels:
                 found = self.fetch(f"SELECT {quoted(name)} AS x {FROM} WHERE {quoted(name)} IS NOT NULL LIMIT 1")["x"]
