@@ -241,9 +241,9 @@ def estimate_with_notes(
     require_first_step(first_step)
     require_mdp(mdp)
     step, notes = step_named(first_step), ()
-    if hasattr(step, "estimate_with_notes"):
+    if callable(getattr(step, "estimate_with_notes", None)):
         step, notes = step.estimate_with_notes(mdp, counts, reward)
-    elif hasattr(step, "estimate"):
+    elif callable(getattr(step, "estimate", None)):
         step = step.estimate(mdp, counts, reward)
     else:
         step = _lift_given(in_order(mdp, step, "first_step", error=InvalidDistribution), mdp)

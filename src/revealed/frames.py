@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from revealed.checks import Floats
+from revealed.checks import Floats, as_list
 from revealed.errors import InvalidInput, MissingDependency
 from revealed.labels import near, plain
 from revealed.voices import either
@@ -91,7 +91,7 @@ class Table:
 
     def labels(self, argument: str, names: str | Sequence[str]) -> list[Any]:
         """One label per row: a value, or a tuple where several columns are named."""
-        if isinstance(names, str):
+        if isinstance(names, str) or as_list(names) is None:
             return [plain(value) for value in self.label_column(argument, names)]
         return [plain(values) for values in zip(*(self.label_column(argument, name) for name in names), strict=True)]
 
