@@ -347,3 +347,16 @@ def test_a_frame_lends_its_columns_as_names_and_its_index_as_labels():
     assert rv.LinearReward(frame, names=["a", "b"]).names == ("a", "b")
     assert rv.LinearReward(frame.iloc[::-1]).state_labels == (2, 1, 0)
     assert rv.LinearReward(frame.set_index(pd.Index(["x", "y", "z"]))).state_labels == ("x", "y", "z")
+
+
+@pytest.mark.parametrize(
+    ("apply", "features", "told"),
+    [
+        (lambda p, x: x @ p, np.zeros((0, 2)), "`features`: expected at least one row of numbers; got an empty array"),
+        (lambda p, x: (x @ p)[:0], np.ones((3, 2)), "`apply`: .* one that gives shape \\(0, 1\\)"),
+        (lambda p, x: x[:, :0], np.ones((3, 2)), "`apply`: .* one that gives shape \\(3, 0\\)"),
+    ],
+)
+def test_a_function_of_no_states_or_actions_is_refused(apply, features, told):
+    with pytest.raises(rv.errors.InvalidReward, match=told):
+        rv.JaxReward(apply, np.ones(2), features)

@@ -5,6 +5,7 @@ Everything runs in float64 inside `jax.enable_x64(True)`: the host program's JAX
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -68,6 +69,8 @@ class JaxReward:
         require_function("apply", apply, "a function of (params, features)")
         refuse_row_labels(features)
         leaves, inputs = _as_arrays("params", params), _as_arrays("features", features)
+        if any(not leaf.size for leaf in jax.tree.leaves(inputs)):
+            raise InvalidReward("features", "at least one row of numbers", "an empty array")
         with jax.enable_x64(True):
             flat, unravel = ravel_pytree(jax.tree.map(jax.numpy.asarray, leaves))
             self._units, self.notes = _units_of(inputs, standardize)
@@ -76,7 +79,7 @@ class JaxReward:
 
             def table(theta: jax.Array, features: Any) -> jax.Array:
                 out = apply(unravel(theta), features)
-                return out.reshape(out.shape[0], -1)
+                return out.reshape(out.shape[0], math.prod(out.shape[1:]))
 
             def pull(theta: jax.Array, features: Any, cotangent: jax.Array) -> jax.Array:
                 _, backward = jax.vjp(lambda t: table(t, features), theta)
@@ -90,6 +93,9 @@ class JaxReward:
                 raise InvalidReward(
                     "apply", "a function of (params, features) to (S,), (S, 1) or (S, A)", got
                 ) from error
+            if not self._rows * self._columns:
+                got = f"one that gives shape {(self._rows, self._columns)}"
+                raise InvalidReward("apply", "a function of (params, features) to rewards of at least one state", got)
             self._find_holes(scaled)
         self.unravel, self._recipe = unravel, (apply, params, features, names, standardize)
         self.names = check_names(names, self.n_params, default="weight")
