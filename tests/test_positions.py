@@ -3,6 +3,8 @@ that are labels are never indices. Whatever is labelled may be permuted: no answ
 
 import pickle
 from collections.abc import Callable
+from copy import copy, deepcopy
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -241,7 +243,7 @@ def test_rows_that_are_missing_unknown_or_twice_are_named():
         (FRAME.drop(index="mid"), "a number for every state; got none for 1 of 3 .*'mid'"),
         (FRAME.rename(index={"mid": "mdi"}), "got 'mdi'.*Did you mean mid"),
         (FRAME.loc[["new", "mid", "mid"]], "each state once; got 'mid' twice"),
-        (FRAME.drop(columns="use"), "a number for every action; got nothing"),
+        (FRAME.drop(columns="use"), "a number for every action; got none for 1 of 3"),
     ):
         with pytest.raises(InvalidInput, match=message):
             rv.solve(named(), wrong)
@@ -250,14 +252,19 @@ def test_rows_that_are_missing_unknown_or_twice_are_named():
     np.testing.assert_array_equal(rv.solve(mdp, reward).policy, rv.solve(mdp, FRAME).policy)
 
 
-def test_labelled_arrays_are_arrays_and_forget_their_labels_in_every_operation(tmp_path):
-    policy = by_label().policy
+def test_labelled_arrays_are_arrays_that_know_their_labels_as_long_as_they_have_their_form(tmp_path):
+    policy: Any = by_label().policy
     assert isinstance(policy, np.ndarray)
     assert isinstance(policy, LabelledArray)
     assert policy.state_labels == STATES
-    for other in (policy[:], policy.copy(), policy.T, policy + 0.0, policy.reshape(-1), np.asarray(policy), policy[0]):
+    same = (policy[:], policy[:, :], policy[...], policy.copy(), copy(policy), deepcopy(policy), policy.astype(float))
+    entry_by_entry = (policy + 0.0, 2 * policy, -policy, np.log(policy), policy + policy, policy > 0.5, policy * POLICY)
+    for other in (*same, *entry_by_entry):
+        assert other.state_labels == STATES
+        assert other.action_labels == ACTIONS
+    parts = (policy.T, policy.reshape(-1), np.asarray(policy), policy[0], policy[::-1], policy[[2, 0, 1]], policy[:2])
+    for other in (*parts, policy.sum(axis=1), policy @ np.eye(A), np.where(policy > 0.5, policy, 0.0)):
         assert getattr(other, "state_labels", None) is None
-    assert type(policy + 0.0) is np.ndarray
     assert isinstance(policy.sum(), float)
     assert repr(policy).startswith("array(")
     np.savez(tmp_path / "x.npz", policy=policy)
@@ -266,6 +273,53 @@ def test_labelled_arrays_are_arrays_and_forget_their_labels_in_every_operation(t
     assert again.state_labels == STATES
     np.testing.assert_array_equal(again, np.asarray(policy))
     assert labelled(policy, rv.MDP(MOVES)) is policy
+
+
+def test_results_of_arithmetic_are_matched_by_label():
+    fit, other = by_label(), derived_model()
+    for there in (fit.reward.copy(), fit.reward[:, :], 1.0 * fit.reward, fit.reward + np.zeros((S, A))):
+        np.testing.assert_array_equal(rv.solve(other, there).value, rv.solve(other, fit.reward).value)
+    doubled = fit.reward.copy()
+    doubled *= 2.0
+    np.testing.assert_array_equal(rv.solve(other, doubled).value, rv.solve(other, 2 * fit.table("reward")).value)
+    starts = by_label().demonstrations.starts
+    assert np.add(starts, 1.0, out=np.zeros(S)).tolist() == (np.asarray(starts) + 1.0).tolist()
+
+
+def test_arrays_with_different_labels_are_not_combined_by_position():
+    here, there = by_label(), by_label(derived_model())
+    message = r"must be the same where .*: new, mid, old and mid, new, old.*matched by label"
+    sums: tuple[Callable[[], Any], ...] = (
+        lambda: here.reward - there.reward,
+        lambda: here.value + there.value,
+        lambda: np.maximum(here.policy, there.policy),
+        lambda: here.value * pd.Series(there.value, there.mdp.state_labels),
+        lambda: np.multiply(here.reward, 1.0, out=there.reward.copy()),
+    )
+    for combined in sums:
+        with pytest.raises(InvalidInput, match=message):
+            combined()
+    assert isinstance(here.value * pd.Series(here.value, STATES), pd.Series)
+    mixed = there.reward + np.ones((S, A))  # positions in an order that nobody declared: no labels, hence refused
+    with pytest.raises(InvalidInput, match="not declared"):
+        rv.solve(there.mdp, mixed)
+
+
+def test_counts_and_starts_of_demonstrations_know_their_labels():
+    mdp, demos, ours = named(), derived(), derived(**ORDERS)
+    one, two = FRAME, FRAME**2
+    for what in ("counts", "weights"):
+        distance = rv.metrics.epic(mdp, one, two, coverage=getattr(demos, what))
+        assert distance == pytest.approx(rv.metrics.epic(mdp, one, two, coverage=np.asarray(getattr(ours, what))))
+    start = mdp.start(demos.starts / demos.starts.sum())
+    np.testing.assert_array_equal(start, np.asarray(ours.starts / ours.starts.sum()))
+    np.testing.assert_array_equal(mdp.replace(initial=demos.starts / demos.starts.sum()).initial, start)
+    for part in (demos.subset(range(5)), demos.reweighted(np.full(demos.n_agents, 2.0)), demos.discount_visits(0.9)):
+        assert part.starts.state_labels == part.counts.state_labels == demos.state_labels  # pyright: ignore
+    assert type(replace(demos, state_labels=None, action_labels=None).starts) is np.ndarray
+    assert rv.metrics.epic(demos_model := derived_model(), one, two, coverage=demos.counts) == pytest.approx(
+        rv.metrics.epic(demos_model, one, two, coverage=ours.counts)
+    )
 
 
 def test_what_a_model_hands_out_it_takes_back():

@@ -21,6 +21,7 @@ from revealed.goal_steps import Trips, n_goals, require_arrival
 from revealed.labels import with_columns
 from revealed.mdp import MDP, Floats, require_mdp
 from revealed.naming import unrolled_labels
+from revealed.positions import labelled
 from revealed.tables import as_counts, require_countable, sparse_table, sum_rows
 from revealed.trajectories import Steps, agent_table, as_agents, as_goals, lifted, read_trajectories
 from revealed.voices import either
@@ -40,7 +41,8 @@ class Demonstrations(Trips):
     `steps` are the single decisions, None where a panel was only counted, or counts were given; `notes` say what a
     frame left open (gaps, ids with one period); `bins` made the states of continuous columns; `columns` are those that
     were kept, with one value per agent; `period` is that of times which are dates. Of trips with goals `goals` are the
-    states they go to (`goal_states`, their indices), and `toward(goal)` those that go there.
+    states they go to (`goal_states`, their indices), and `toward(goal)` those that go there. Where there are labels,
+    `counts`, `weights` and `starts` know them.
     """
 
     n_states: int
@@ -67,16 +69,17 @@ class Demonstrations(Trips):
         require_instance("starts", self.starts, np.ndarray, "an array (S,)", made_by)
         require_countable("counts", self.by_agent.data)
         require_countable("starts", self.starts)
+        object.__setattr__(self, "starts", labelled(np.asarray(self.starts), self))
 
     @cached_property
     def counts(self) -> Floats:
         """(S, A): how often each action was taken in each state."""
-        return sum_rows(self.by_agent).reshape(self.n_states, self.n_actions)
+        return labelled(sum_rows(self.by_agent).reshape(self.n_states, self.n_actions), self)
 
     @cached_property
     def weights(self) -> Floats:
         """(S, A): ρ of the sample objective (theory O2); the counts unless visits were discounted."""
-        return sum_rows(self.weights_by_agent).reshape(self.n_states, self.n_actions)
+        return labelled(sum_rows(self.weights_by_agent).reshape(self.n_states, self.n_actions), self)
 
     @cached_property
     def weights_by_agent(self) -> sp.csr_array:
