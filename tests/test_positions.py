@@ -322,6 +322,38 @@ def test_counts_and_starts_of_demonstrations_know_their_labels():
     )
 
 
+def test_values_of_reward_models_know_the_labels_of_their_rows():
+    other, states = shuffled([2, 0, 1], [1, 2, 0]), FEATURES[:, 0] @ THETA
+    index = pd.Index(STATES[::-1])
+    of_states = pd.DataFrame(FEATURES[::-1, 0], index, ["x", "y"])
+    labelled_states: tuple[Any, ...] = (
+        rv.LinearReward(of_states),
+        rv.LinearReward(FEATURES[::-1, 0], state_labels=STATES[::-1]),
+        rv.LinearReward.from_frame(of_states.rename_axis("state").reset_index(), state="state"),
+    )
+    for reward in labelled_states:
+        found = rv.solve(other, reward.value(THETA)).value
+        np.testing.assert_array_equal(found, rv.solve(other, pd.Series(states, STATES)).value)
+    reward = rv.LinearReward.from_frame(pairs_frame().iloc[::-1], state="state", action="action")
+    np.testing.assert_allclose(rv.solve(other, reward.value(THETA)).value, rv.solve(other, FRAME).value, rtol=1e-13)
+    assert rv.metrics.evd(named(), FRAME, reward.value(THETA)) == pytest.approx(0.0, abs=1e-12)
+    with pytest.raises(InvalidInput, match=r"sorted from .* not declared: .*0 = buy"):
+        rv.solve(rv.MDP(MOVES, 0.8), reward.value(THETA))
+    network = rv.NeuralReward(of_states, hidden=(2,))
+    there = pd.Series(np.asarray(network.value(network.init()))[::-1, 0], STATES)
+    np.testing.assert_array_equal(rv.solve(other, network.value(network.init())).value, rv.solve(other, there).value)
+    fit = rv.NFXP(rv.TabularReward(S), l2=1e-3).fit(derived_model(), derived())
+    value = fit.reward_model.value(fit.theta)
+    np.testing.assert_array_equal(rv.solve(other, value).value, rv.solve(other, fit.reward).value)
+
+
+@pytest.mark.parametrize("door", [rv.solve, rv.solve_hard, lambda mdp, model: rv.metrics.epic(mdp, FRAME, model)])
+def test_a_reward_model_is_not_its_rewards_and_the_remedy_says_how_to_get_them(door):
+    with pytest.raises(InvalidInput, match=r"Pass its rewards at some parameters: reward\.value\(theta\)"):
+        door(named(), by_frame())
+    door(named(), by_frame().value(THETA))
+
+
 def test_what_a_model_hands_out_it_takes_back():
     mdp = derived_model().replace(initial={"new": 1.0})
     demos = rv.simulate(mdp, mdp.uniform_policy(), 3, 3, seed=0, initial=mdp.start())

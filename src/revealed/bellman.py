@@ -413,11 +413,18 @@ def as_reward(mdp: MDP, reward: Any, name: str = "reward", largest: float = sys.
     return np.where(mdp.feasible, whole_reward(mdp, reward, name, largest), 0.0)
 
 
+def numbers_of(reward: Any) -> str | None:
+    """The remedy where an object came that only holds or makes the rewards that were wanted."""
+    if hasattr(reward, "n_params") and hasattr(reward, "value"):
+        return "Pass its rewards at some parameters: reward.value(theta)."
+    return pass_instead(reward, "reward", "true_reward")
+
+
 def whole_reward(mdp: MDP, reward: Any, name: str = "reward", largest: float = sys.float_info.max) -> Floats:
     """(S, A): the same with what was given for infeasible pairs, which another model may offer."""
     if callable(getattr(reward, "reward_on", None)) and not isinstance(reward, type):
         reward = reward.reward_on(mdp)
-    remedy = pass_instead(reward, "reward", "true_reward")
+    remedy = numbers_of(reward)
     reward = in_order(mdp, reward, name, error=InvalidReward)
     array = require_floats(name, reward, "an (S, A) array of numbers", InvalidReward, remedy)
     if array.shape == (mdp.n_states,):
