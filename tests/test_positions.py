@@ -144,6 +144,9 @@ DOORS: dict[str, Callable[[rv.MDP, rv.Demonstrations], Any]] = {
     "solve": lambda mdp, demos: rv.solve(mdp, TABLE),
     "solve hard": lambda mdp, demos: rv.solve_hard(mdp, TABLE),
     "chain": lambda mdp, demos: rv.Chain(mdp, POLICY),
+    "chain, value": lambda mdp, demos: rv.Chain(mdp, FRAME * 0 + 1 / A).soft_value(TABLE),
+    "chain, right side": lambda mdp, demos: rv.Chain(mdp, FRAME * 0 + 1 / A).solve(START),
+    "counts": lambda mdp, demos: rv.first_step.estimate_policy(mdp, TABLE + 1.0),
     "simulate": lambda mdp, demos: rv.simulate(mdp, POLICY, 3, 3),
     "fit.simulate": lambda mdp, demos: by_label(mdp, demos).simulate(3, 3, initial=START),
     "predict": lambda mdp, demos: by_label(mdp, demos).predict([0, 1]),
@@ -352,6 +355,92 @@ def test_a_reward_model_is_not_its_rewards_and_the_remedy_says_how_to_get_them(d
     with pytest.raises(InvalidInput, match=r"Pass its rewards at some parameters: reward\.value\(theta\)"):
         door(named(), by_frame())
     door(named(), by_frame().value(THETA))
+
+
+def test_tables_of_counts_and_starts_have_the_labels_of_their_index():
+    demos, mixed = derived(), pd.DataFrame(np.asarray(derived().counts), *_orders_of(derived())).iloc[::-1, ::-1]
+    starts = pd.Series(np.asarray(demos.starts), demos.state_labels)
+    for table, first in ((mixed, starts), (mixed, dict(starts)), (demos.counts, demos.starts)):
+        read = rv.Demonstrations.from_counts(table, first)
+        np.testing.assert_array_equal(in_order(demos, read.counts, "counts"), demos.counts)
+        np.testing.assert_array_equal(in_order(demos, read.starts, "starts", ("state",)), demos.starts)
+        fit = rv.NFXP(rv.LinearReward(FEATURES)).fit(named(), read)
+        np.testing.assert_allclose(fit.theta, rv.NFXP(rv.LinearReward(FEATURES)).fit(named(), demos).theta, rtol=1e-9)
+    assert rv.Demonstrations.from_counts(pd.DataFrame(np.ones((S, A)))).state_labels is None
+    with pytest.raises(InvalidInput, match="one of mid, new, old; got 'nwe'.*Did you mean new"):
+        rv.Demonstrations.from_counts(demos.counts, {"nwe": 1.0})
+
+
+def _orders_of(named: Any) -> tuple[list[Any], list[Any]]:
+    return list(named.state_labels), list(named.action_labels)
+
+
+def test_states_that_a_crosstab_leaves_out_do_not_move_the_others():
+    seen = pd.crosstab(pd.Series([2, 2, 0], name="state"), pd.Series([1, 1, 0], name="action"))
+    demos = rv.Demonstrations.from_counts(seen)
+    assert demos.state_labels == (0, 2)
+    mdp = rv.MDP(MOVES[:, :2], 0.8, state_labels=[0, 1, 2])
+    fit = rv.NFXP(rv.TabularReward(S), l2=0.1).fit(mdp, demos)
+    assert fit.demonstrations.counts.tolist() == [[1, 0], [0, 0], [0, 2]]
+    with pytest.raises(InvalidInput, match="3 states and 2 actions"):
+        rv.NFXP(rv.TabularReward(S), l2=0.1).fit(rv.MDP(MOVES[:, :2], 0.8), demos)
+    whole = rv.Demonstrations.from_counts(pd.DataFrame(np.eye(3)[:, :2] + 1.0))  # its numbers are labels, if there are
+    moved = rv.NFXP(rv.TabularReward(S), l2=0.1).fit(mdp.replace(state_labels=[2, 0, 1]), whole)  # such labels
+    assert moved.demonstrations.counts.tolist() == [[1, 1], [2, 1], [1, 2]]
+
+
+@pytest.mark.parametrize("years", [(2, 0, 1), (30, 10, 20)])
+def test_the_likelihood_of_whole_numbers_that_are_labels_is_that_of_the_fit(years):
+    mdp = rv.MDP(MOVES, 0.8, state_labels=years, action_labels=[2, 0, 1])
+    told = rv.simulate(mdp, rv.solve(mdp, FEATURES @ THETA).policy, 40, 9, seed=1).to_frame()
+    demos = rv.Demonstrations.from_frame(told, **COLUMNS)
+    fit = rv.NFXP(rv.LinearReward(FEATURES)).fit(mdp, demos)
+    for policy in (fit.policy, fit.table(), fit.table().iloc[::-1, ::-1], rv.solve(mdp, fit.reward)):
+        assert rv.metrics.nll(policy, demos) == pytest.approx(rv.metrics.nll(fit, demos), rel=1e-9)
+
+
+def test_what_is_lifted_to_a_horizon_is_matched_by_label():
+    for mdp in (shuffled([2, 0, 1], [1, 2, 0]), derived_model()):
+        timed = mdp.unroll(3)
+        mixed, fit = FRAME.iloc[::-1, ::-1], by_label()
+        best = rv.solve(timed, timed.lift(rv.solve(mdp, FRAME).reward)).value
+        np.testing.assert_array_equal(rv.solve(timed, timed.lift(mixed)).value, best)
+        there = rv.solve(timed, timed.lift(rv.solve(mdp, fit.reward).reward)).value
+        np.testing.assert_array_equal(rv.solve(timed, timed.lift(fit.reward)).value, there)
+        features = pd.DataFrame(FEATURES[:, 0], STATES, ["x", "y"])
+        lifted = timed.lift(features)
+        assert lifted.shape == (4 * S, 2)
+        np.testing.assert_array_equal(lifted[:S], features.loc[list(mdp.state_labels or ())])
+        np.testing.assert_array_equal(timed.lift(mixed["use"]), timed.lift(FRAME["use"]))
+
+
+def test_parameters_with_names_are_matched_by_name():
+    fit: Any = by_label()
+    for theta in (fit.params[["y", "x"]], dict(fit.params[["y", "x"]])):
+        np.testing.assert_array_equal(fit.reward_model.value(theta), fit.reward_model.value(fit.theta))
+        again = rv.NFXP(by_frame(), start=theta, max_iter=1).fit(named(), derived())
+        assert again.llf == rv.NFXP(by_frame(), start=fit.theta, max_iter=1).fit(named(), derived()).llf
+    np.testing.assert_array_equal(fit.reward_model.value(pd.Series(fit.theta)), fit.reward_model.value(fit.theta))
+    for wrong in ({"x": 1.0, "z": 2.0}, pd.Series([1.0], ["x"])):
+        with pytest.raises(InvalidInput, match="`theta`: expected a number for each of x, y; got numbers for x"):
+            fit.reward_model.value(wrong)
+        with pytest.raises(InvalidInput, match="`start`: expected a number for each of x, y; got numbers for x"):
+            rv.NFXP(by_frame(), start=wrong).fit(named(), derived())
+
+
+def test_chains_and_first_steps_match_by_label():
+    for mdp in (named(), shuffled([2, 0, 1], [1, 2, 0]), derived_model()):
+        policy = by_label(mdp).policy
+        chain, ours = rv.Chain(mdp, policy), np.asarray(rv.solve(mdp, FRAME).reward)
+        bare = rv.Chain(rv.MDP(mdp.transitions.matrix, 0.8), np.asarray(policy))
+        for table in (FRAME, FRAME.iloc[::-1, ::-1], by_frame().value(THETA)):
+            np.testing.assert_allclose(chain.soft_value(table), bare.soft_value(ours), rtol=1e-13)
+        one = pd.Series([1.0, 2.0, 3.0], STATES)
+        here = one[list(mdp.state_labels or ())].to_numpy()
+        np.testing.assert_array_equal(chain.solve(one[::-1]), bare.solve(here))
+        np.testing.assert_array_equal(chain.solve_transpose(one[::-1]), bare.solve_transpose(here))
+        found = rv.first_step.estimate_policy(mdp, derived(**ORDERS).counts)
+        np.testing.assert_array_equal(found, rv.first_step.estimate_policy(mdp, derived().counts))
 
 
 def test_what_a_model_hands_out_it_takes_back():

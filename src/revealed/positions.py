@@ -29,7 +29,7 @@ from revealed.labels import (
     require_declared,
     spell,
 )
-from revealed.naming import Labels, are_row_numbers, rows_of
+from revealed.naming import Labels, Names, are_row_numbers, rows_of
 
 AXES = ("state", "action")
 
@@ -146,6 +146,14 @@ def _names_in(value: Any) -> list[Labels]:
     return [keys_of(side, None) for side in sides]
 
 
+def names_in(value: Any) -> tuple[Names, tuple[str, ...]]:
+    """The labels of states and actions that a table knows; and the roles whose axis of a frame counts 0, 1, 2, …, which
+    are the labels of a model that has such numbers."""
+    found = [*_names_in(value), None, None][:2]
+    counted = [role for role, labels in zip(AXES, _names_in(value), strict=False) if labels is None]
+    return Names(*found), tuple(counted) if rows_of(value) is not None else ()
+
+
 def _require_same_names(one: LabelledArray, other: Any) -> None:
     for axis, (ours, theirs) in enumerate(zip(_names_in(one), _names_in(other), strict=False)):
         if one.shape[axis] == other.shape[axis] > 1 and not same_labels(ours, theirs):
@@ -217,6 +225,22 @@ def in_order(
         elif not same_labels(labels, wanted):
             array = _taken(named, array, axis, role, labels, wanted, argument, error)
     return array
+
+
+def by_parameter(argument: str, given: Any, names: Sequence[str], error: type[InvalidInput] = InvalidInput) -> Any:
+    """Numbers that are called by names, in a dict or Series, in the order of the parameters; others as they are."""
+    index = list(given) if isinstance(given, Mapping) else rows_of(given)
+    if index is None or hasattr(given, "columns"):
+        return given
+    keys = [spell(key) for key in index]
+    if are_row_numbers([plain(key) for key in index], tuple(names)):
+        return given
+    if sorted(keys) != sorted(map(spell, names)):
+        odd = next((key for key in keys if key not in set(map(spell, names))), None)
+        remedy = None if odd is None else near(odd, names)
+        raise error(argument, f"a number for each of {listed(names)}", f"numbers for {listed(keys)}", remedy=remedy)
+    numbers = list(given.values()) if isinstance(given, Mapping) else given.to_numpy()
+    return np.asarray(numbers)[locate(names, keys)]
 
 
 def by_position(value: Any) -> bool:

@@ -220,7 +220,7 @@ class LinearReward:
 
     def value(self, theta: Floats) -> Floats:
         """(S, 1) or (S, A): r at θ, which knows the labels of the rows where they have any."""
-        table = (self.matrix @ as_theta(theta, self.n_params)).reshape(self.n_states, self.n_columns)
+        table = (self.matrix @ as_theta(theta, self)).reshape(self.n_states, self.n_columns)
         return labelled(table, self)
 
     def vjp(self, theta: Floats, cotangent: Floats) -> Floats:

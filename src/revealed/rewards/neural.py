@@ -137,13 +137,13 @@ class JaxReward:
         import jax
 
         with jax.enable_x64(True):
-            table = np.asarray(self._table(as_theta(theta, self.n_params), self._features))
+            table = np.asarray(self._table(as_theta(theta, self), self._features))
         return table if self._gone is None else np.where(self._gone, 0.0, table)
 
     def vjp(self, theta: Floats, cotangent: Floats) -> Floats:
         import jax
 
-        theta, cotangent = as_theta(theta, self.n_params), as_cotangent(cotangent, self._rows, self._columns)
+        theta, cotangent = as_theta(theta, self), as_cotangent(cotangent, self._rows, self._columns)
         if self._columns == 1:
             cotangent = sum_actions(cotangent)[:, None]
         if self._gone is not None:

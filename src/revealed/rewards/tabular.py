@@ -67,7 +67,7 @@ class TabularReward:
         return np.zeros(self.n_states)
 
     def value(self, theta: Floats) -> Floats:
-        return labelled(as_theta(theta, self.n_states)[:, None], Names(self._labels, None))
+        return labelled(as_theta(theta, self)[:, None], Names(self._labels, None))
 
     def vjp(self, theta: Floats, cotangent: Floats) -> Floats:
         return sum_actions(as_cotangent(cotangent, self.n_states, 1))
