@@ -367,7 +367,7 @@ def test_tables_of_counts_and_starts_have_the_labels_of_their_index():
         fit = rv.NFXP(rv.LinearReward(FEATURES)).fit(named(), read)
         np.testing.assert_allclose(fit.theta, rv.NFXP(rv.LinearReward(FEATURES)).fit(named(), demos).theta, rtol=1e-9)
     assert rv.Demonstrations.from_counts(pd.DataFrame(np.ones((S, A)))).state_labels is None
-    with pytest.raises(InvalidInput, match="one of mid, new, old; got 'nwe'.*Did you mean new"):
+    with pytest.raises(InvalidInput, match=r"one of mid, new, old; got 'nwe'.*Did you mean new"):
         rv.Demonstrations.from_counts(demos.counts, {"nwe": 1.0})
 
 
@@ -581,6 +581,46 @@ def test_positions_beside_two_orders_and_states_that_are_others_are_refused():
     apart = fit.counterfactual(mdp=renamed, reward=rv.LinearReward(FEATURES), bands=None)
     assert np.isnan(apart.change.policy).all()  # states that have nothing to do with each other
     assert apart.after.begins == "uniform over the non-terminal states"
+
+
+def test_the_same_decisions_on_a_model_in_another_order_are_the_same_data():
+    one = by_label()
+    rows = pairs_frame().assign(z=lambda frame: frame["x"] ** 2)
+    for demos in (derived(), rv.Demonstrations.from_counts(derived().counts)):
+        first = by_label(named(), demos)
+        for mdp in (shuffled([2, 0, 1], [1, 2, 0]), derived_model()):
+            more = rv.NFXP(rv.LinearReward.from_frame(rows, state="state", action="action")).fit(mdp, demos)
+            assert "different" not in str(rv.compare_fits([first, more]))
+        other = rv.NFXP(rv.LinearReward.from_frame(rows.drop(columns="y"), state="state", action="action"))
+        there, here = (other.fit(mdp, demos) for mdp in (shuffled([2, 0, 1], [1, 2, 0]), named()))
+        found, wanted = rv.vuong_test(first, there), rv.vuong_test(first, here)
+        assert found.statistic == pytest.approx(wanted.statistic, rel=1e-6)
+    there = rv.NFXP(rv.LinearReward.from_frame(rows, state="state", action="action")).fit(
+        shuffled([2, 0, 1], [1, 2, 0]), derived()
+    )
+    assert rv.likelihood_ratio_test(one, there).statistic == pytest.approx(2.0 * (there.llf - one.llf), abs=1e-9)
+    ccp = rv.CCP(by_frame()).fit(shuffled([2, 0, 1], [1, 2, 0]), derived())
+    assert rv.difference_test(one, ccp, reps=5, jobs=1).names == ("x", "y")
+    with pytest.raises(InvalidInput, match="other data"):
+        rv.vuong_test(one, by_label(named(), rv.simulate(named(), POLICY, 9, 9, seed=0)))
+
+
+def test_plots_match_labelled_values_with_names_and_with_each_other():
+    fit, there = by_label(), by_label(derived_model())
+    ax = Figure().subplots()
+    rv.plots.plot_states(ax, fit.value, fit.policy, names=STATES[::-1], actions=ACTIONS[::-1])
+    bars: Any = ax.patches[0]
+    np.testing.assert_array_equal(bars.get_data().values, np.asarray(fit.value)[::-1])
+    lines = ax.figure.axes[1].lines
+    np.testing.assert_array_equal(lines[0].get_ydata(), np.asarray(fit.policy)[::-1, 2])
+    ax = Figure().subplots()
+    rv.plots.plot_states(ax, fit.value, there.policy, names=["N", "M", "O"])  # names of another kind are captions
+    moved = in_order(fit.mdp, there.policy, "policy")
+    np.testing.assert_array_equal(ax.figure.axes[1].lines[0].get_ydata(), moved[:, ACTIONS.index("buy")])
+    cells = [(1, 0), (0, 1), (0, 0), (1, 1)]
+    values = labelled(np.array([3.0, 2.0, 1.0, 4.0]), rv.MDP(np.eye(4)[:, None, :], 0.9, state_labels=cells))
+    image = rv.plots.plot_grid(Figure().subplots(), values, (2, 2))
+    assert np.asarray(image.get_array()).tolist() == [[1.0, 2.0], [3.0, 4.0]]
 
 
 # -- permuting whatever is labelled -----------------------------------------------------------------------------------
