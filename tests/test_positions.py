@@ -262,7 +262,8 @@ def test_labelled_arrays_are_arrays_that_know_their_labels_as_long_as_they_have_
     assert policy.state_labels == STATES
     same = (policy[:], policy[:, :], policy[...], policy.copy(), copy(policy), deepcopy(policy), policy.astype(float))
     entry_by_entry = (policy + 0.0, 2 * policy, -policy, np.log(policy), policy + policy, policy > 0.5, policy * POLICY)
-    for other in (*same, *entry_by_entry):
+    kept: tuple[Any, ...] = (*same, *entry_by_entry)
+    for other in kept:
         assert other.state_labels == STATES
         assert other.action_labels == ACTIONS
     parts = (policy.T, policy.reshape(-1), np.asarray(policy), policy[0], policy[::-1], policy[[2, 0, 1]], policy[:2])

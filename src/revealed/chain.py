@@ -129,12 +129,12 @@ class Chain:
         """The chain whose factorisation this one uses: itself, or the stale one it still leans on."""
         return self if self._stale is None else self._stale
 
-    def solve(self, b: Floats, accuracy: float | None = None) -> Floats:
+    def solve(self, b: Any, accuracy: float | None = None) -> Floats:
         """(I − γT^π)⁻¹ b for b of shape (S,) or (S, K), to rounding, or to this relative residual where that is less
         work: an iterative method can stop there."""
         return self._apply(in_order(self.mdp, b, "b", ("state",)), False, accuracy)
 
-    def solve_transpose(self, b: Floats) -> Floats:
+    def solve_transpose(self, b: Any) -> Floats:
         """(I − γT^π)^{-T} b for b of shape (S,) or (S, K)."""
         b = self._right_side(b)
         x = self._apply(b, True)
@@ -254,7 +254,7 @@ class Chain:
         self.work.solves += 1
         return self.with_factor()._factor().solve(self._right_side(b))
 
-    def soft_value(self, reward: Floats, log_policy: Floats | None = None) -> Floats:
+    def soft_value(self, reward: Any, log_policy: Any = None) -> Floats:
         """V^π (theory V1): expected reward and entropy, accumulated along the chain."""
         shape = self.mdp.feasible.shape
         logs = None if log_policy is None else floats_of("log_policy", self._own(log_policy, "log_policy"), shape)

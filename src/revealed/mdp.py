@@ -463,7 +463,7 @@ class MDP(Placed):
             goal=goal,
         )
 
-    def lift(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def lift(self, values: Any) -> npt.NDArray[Any]:
         """Values per base state (first axis) as values per state of this unrolled MDP; of a plain MDP, as they are.
         What has labels is matched by them, and has those of this MDP then."""
         if self.base_state is None or self.base is None:

@@ -260,8 +260,8 @@ def _beside(table: Any, states: Any = None, actions: Any = None) -> Any:
 
 
 def _shared(names: Any, labels: Any) -> Any:
-    given = as_list(names) if names is not None and labels is not None else None
-    return tuple(given) if given and (locate(labels, given) >= 0).any() else labels
+    given = None if names is None or labels is None else as_list(names)
+    return tuple(given) if given and (locate(labels or (), given) >= 0).any() else labels
 
 
 def _as_choices(policy: Any, n: int) -> Floats:
