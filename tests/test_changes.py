@@ -118,6 +118,17 @@ def test_numbers_of_rows_are_no_ids_of_links_unless_they_are_theirs_in_order():
     np.testing.assert_array_equal(network.attribute("toll"), lane["toll"].to_numpy()[network.target])
 
 
+def test_the_remedy_for_numbers_of_rows_works_where_the_ids_are_such_numbers():
+    """Sorted by link, an index of ids is 0, 1, 2 as well: its name says that somebody set it."""
+    ring = pd.DataFrame({"link": [2, 0, 1], "from": [0, 1, 2], "to": [1, 2, 0], "toll": [12.0, 10.0, 11.0]})
+    network = rv.RoadNetwork.from_frame(ring.drop(columns="toll"))
+    for table in (ring, ring.sort_values("link")):
+        by_link = network.with_attribute("toll", table.set_index("link")["toll"]).links_frame
+        assert dict(zip(by_link["link"], by_link["toll"], strict=True)) == {2: 12.0, 0: 10.0, 1: 11.0}
+    named_rows = pd.Series([10.0, 11.0, 12.0], pd.RangeIndex(3, name="link"))
+    assert network.with_attribute("toll", named_rows).links_frame["toll"].tolist() == [12.0, 10.0, 11.0]
+
+
 def test_a_series_in_the_order_of_the_turns_is_not_read_by_link():
     """Links 0, 1, 2, … with fewer turns than links: numbers of the turns' rows are ids of links, too."""
     lane = rv.RoadNetwork.from_frame(pd.DataFrame({"link": range(4), "from": range(4), "to": range(1, 5)}))

@@ -3,6 +3,8 @@ that are labels are never indices. Whatever is labelled may be permuted: no answ
 
 import pickle
 from collections.abc import Callable
+from copy import copy, deepcopy
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -142,6 +144,9 @@ DOORS: dict[str, Callable[[rv.MDP, rv.Demonstrations], Any]] = {
     "solve": lambda mdp, demos: rv.solve(mdp, TABLE),
     "solve hard": lambda mdp, demos: rv.solve_hard(mdp, TABLE),
     "chain": lambda mdp, demos: rv.Chain(mdp, POLICY),
+    "chain, value": lambda mdp, demos: rv.Chain(mdp, FRAME * 0 + 1 / A).soft_value(TABLE),
+    "chain, right side": lambda mdp, demos: rv.Chain(mdp, FRAME * 0 + 1 / A).solve(START),
+    "counts": lambda mdp, demos: rv.first_step.estimate_policy(mdp, TABLE + 1.0),
     "simulate": lambda mdp, demos: rv.simulate(mdp, POLICY, 3, 3),
     "fit.simulate": lambda mdp, demos: by_label(mdp, demos).simulate(3, 3, initial=START),
     "predict": lambda mdp, demos: by_label(mdp, demos).predict([0, 1]),
@@ -241,7 +246,7 @@ def test_rows_that_are_missing_unknown_or_twice_are_named():
         (FRAME.drop(index="mid"), "a number for every state; got none for 1 of 3 .*'mid'"),
         (FRAME.rename(index={"mid": "mdi"}), "got 'mdi'.*Did you mean mid"),
         (FRAME.loc[["new", "mid", "mid"]], "each state once; got 'mid' twice"),
-        (FRAME.drop(columns="use"), "a number for every action; got nothing"),
+        (FRAME.drop(columns="use"), "a number for every action; got none for 1 of 3"),
     ):
         with pytest.raises(InvalidInput, match=message):
             rv.solve(named(), wrong)
@@ -250,14 +255,20 @@ def test_rows_that_are_missing_unknown_or_twice_are_named():
     np.testing.assert_array_equal(rv.solve(mdp, reward).policy, rv.solve(mdp, FRAME).policy)
 
 
-def test_labelled_arrays_are_arrays_and_forget_their_labels_in_every_operation(tmp_path):
-    policy = by_label().policy
+def test_labelled_arrays_are_arrays_that_know_their_labels_as_long_as_they_have_their_form(tmp_path):
+    policy: Any = by_label().policy
     assert isinstance(policy, np.ndarray)
     assert isinstance(policy, LabelledArray)
     assert policy.state_labels == STATES
-    for other in (policy[:], policy.copy(), policy.T, policy + 0.0, policy.reshape(-1), np.asarray(policy), policy[0]):
+    same = (policy[:], policy[:, :], policy[...], policy.copy(), copy(policy), deepcopy(policy), policy.astype(float))
+    entry_by_entry = (policy + 0.0, 2 * policy, -policy, np.log(policy), policy + policy, policy > 0.5, policy * POLICY)
+    kept: tuple[Any, ...] = (*same, *entry_by_entry)
+    for other in kept:
+        assert other.state_labels == STATES
+        assert other.action_labels == ACTIONS
+    parts = (policy.T, policy.reshape(-1), np.asarray(policy), policy[0], policy[::-1], policy[[2, 0, 1]], policy[:2])
+    for other in (*parts, policy.sum(axis=1), policy @ np.eye(A), np.where(policy > 0.5, policy, 0.0)):
         assert getattr(other, "state_labels", None) is None
-    assert type(policy + 0.0) is np.ndarray
     assert isinstance(policy.sum(), float)
     assert repr(policy).startswith("array(")
     np.savez(tmp_path / "x.npz", policy=policy)
@@ -266,6 +277,171 @@ def test_labelled_arrays_are_arrays_and_forget_their_labels_in_every_operation(t
     assert again.state_labels == STATES
     np.testing.assert_array_equal(again, np.asarray(policy))
     assert labelled(policy, rv.MDP(MOVES)) is policy
+
+
+def test_results_of_arithmetic_are_matched_by_label():
+    fit, other = by_label(), derived_model()
+    for there in (fit.reward.copy(), fit.reward[:, :], 1.0 * fit.reward, fit.reward + np.zeros((S, A))):
+        np.testing.assert_array_equal(rv.solve(other, there).value, rv.solve(other, fit.reward).value)
+    doubled = fit.reward.copy()
+    doubled *= 2.0
+    np.testing.assert_array_equal(rv.solve(other, doubled).value, rv.solve(other, 2 * fit.table("reward")).value)
+    starts = by_label().demonstrations.starts
+    assert np.add(starts, 1.0, out=np.zeros(S)).tolist() == (np.asarray(starts) + 1.0).tolist()
+
+
+def test_arrays_with_different_labels_are_not_combined_by_position():
+    here, there = by_label(), by_label(derived_model())
+    message = r"must be the same where .*: new, mid, old and mid, new, old.*matched by label"
+    sums: tuple[Callable[[], Any], ...] = (
+        lambda: here.reward - there.reward,
+        lambda: here.value + there.value,
+        lambda: np.maximum(here.policy, there.policy),
+        lambda: here.value * pd.Series(there.value, there.mdp.state_labels),
+        lambda: np.multiply(here.reward, 1.0, out=there.reward.copy()),
+    )
+    for combined in sums:
+        with pytest.raises(InvalidInput, match=message):
+            combined()
+    assert isinstance(here.value * pd.Series(here.value, STATES), pd.Series)
+    mixed = there.reward + np.ones((S, A))  # positions in an order that nobody declared: no labels, hence refused
+    with pytest.raises(InvalidInput, match="not declared"):
+        rv.solve(there.mdp, mixed)
+
+
+def test_counts_and_starts_of_demonstrations_know_their_labels():
+    mdp, demos, ours = named(), derived(), derived(**ORDERS)
+    one, two = FRAME, FRAME**2
+    for what in ("counts", "weights"):
+        distance = rv.metrics.epic(mdp, one, two, coverage=getattr(demos, what))
+        assert distance == pytest.approx(rv.metrics.epic(mdp, one, two, coverage=np.asarray(getattr(ours, what))))
+    start = mdp.start(demos.starts / demos.starts.sum())
+    np.testing.assert_array_equal(start, np.asarray(ours.starts / ours.starts.sum()))
+    np.testing.assert_array_equal(mdp.replace(initial=demos.starts / demos.starts.sum()).initial, start)
+    for part in (demos.subset(range(5)), demos.reweighted(np.full(demos.n_agents, 2.0)), demos.discount_visits(0.9)):
+        assert part.starts.state_labels == part.counts.state_labels == demos.state_labels  # pyright: ignore
+    assert type(replace(demos, state_labels=None, action_labels=None).starts) is np.ndarray
+    assert rv.metrics.epic(demos_model := derived_model(), one, two, coverage=demos.counts) == pytest.approx(
+        rv.metrics.epic(demos_model, one, two, coverage=ours.counts)
+    )
+
+
+def test_values_of_reward_models_know_the_labels_of_their_rows():
+    other, states = shuffled([2, 0, 1], [1, 2, 0]), FEATURES[:, 0] @ THETA
+    index = pd.Index(STATES[::-1])
+    of_states = pd.DataFrame(FEATURES[::-1, 0], index, ["x", "y"])
+    labelled_states: tuple[Any, ...] = (
+        rv.LinearReward(of_states),
+        rv.LinearReward(FEATURES[::-1, 0], state_labels=STATES[::-1]),
+        rv.LinearReward.from_frame(of_states.rename_axis("state").reset_index(), state="state"),
+    )
+    for reward in labelled_states:
+        found = rv.solve(other, reward.value(THETA)).value
+        np.testing.assert_array_equal(found, rv.solve(other, pd.Series(states, STATES)).value)
+    reward = rv.LinearReward.from_frame(pairs_frame().iloc[::-1], state="state", action="action")
+    np.testing.assert_allclose(rv.solve(other, reward.value(THETA)).value, rv.solve(other, FRAME).value, rtol=1e-13)
+    assert rv.metrics.evd(named(), FRAME, reward.value(THETA)) == pytest.approx(0.0, abs=1e-12)
+    with pytest.raises(InvalidInput, match=r"sorted from .* not declared: .*0 = buy"):
+        rv.solve(rv.MDP(MOVES, 0.8), reward.value(THETA))
+    network = rv.NeuralReward(of_states, hidden=(2,))
+    there = pd.Series(np.asarray(network.value(network.init()))[::-1, 0], STATES)
+    np.testing.assert_array_equal(rv.solve(other, network.value(network.init())).value, rv.solve(other, there).value)
+    fit = rv.NFXP(rv.TabularReward(S), l2=1e-3).fit(derived_model(), derived())
+    value = fit.reward_model.value(fit.theta)
+    np.testing.assert_array_equal(rv.solve(other, value).value, rv.solve(other, fit.reward).value)
+
+
+@pytest.mark.parametrize("door", [rv.solve, rv.solve_hard, lambda mdp, model: rv.metrics.epic(mdp, FRAME, model)])
+def test_a_reward_model_is_not_its_rewards_and_the_remedy_says_how_to_get_them(door):
+    with pytest.raises(InvalidInput, match=r"Pass its rewards at some parameters: reward\.value\(theta\)"):
+        door(named(), by_frame())
+    door(named(), by_frame().value(THETA))
+
+
+def test_tables_of_counts_and_starts_have_the_labels_of_their_index():
+    demos, mixed = derived(), pd.DataFrame(np.asarray(derived().counts), *_orders_of(derived())).iloc[::-1, ::-1]
+    starts = pd.Series(np.asarray(demos.starts), demos.state_labels)
+    for table, first in ((mixed, starts), (mixed, dict(starts)), (demos.counts, demos.starts)):
+        read = rv.Demonstrations.from_counts(table, first)
+        np.testing.assert_array_equal(in_order(demos, read.counts, "counts"), demos.counts)
+        np.testing.assert_array_equal(in_order(demos, read.starts, "starts", ("state",)), demos.starts)
+        fit = rv.NFXP(rv.LinearReward(FEATURES)).fit(named(), read)
+        np.testing.assert_allclose(fit.theta, rv.NFXP(rv.LinearReward(FEATURES)).fit(named(), demos).theta, rtol=1e-9)
+    assert rv.Demonstrations.from_counts(pd.DataFrame(np.ones((S, A)))).state_labels is None
+    with pytest.raises(InvalidInput, match=r"one of mid, new, old; got 'nwe'.*Did you mean new"):
+        rv.Demonstrations.from_counts(demos.counts, {"nwe": 1.0})
+
+
+def _orders_of(named: Any) -> tuple[list[Any], list[Any]]:
+    return list(named.state_labels), list(named.action_labels)
+
+
+def test_states_that_a_crosstab_leaves_out_do_not_move_the_others():
+    seen = pd.crosstab(pd.Series([2, 2, 0], name="state"), pd.Series([1, 1, 0], name="action"))
+    demos = rv.Demonstrations.from_counts(seen)
+    assert demos.state_labels == (0, 2)
+    mdp = rv.MDP(MOVES[:, :2], 0.8, state_labels=[0, 1, 2])
+    fit = rv.NFXP(rv.TabularReward(S), l2=0.1).fit(mdp, demos)
+    assert fit.demonstrations.counts.tolist() == [[1, 0], [0, 0], [0, 2]]
+    with pytest.raises(InvalidInput, match="3 states and 2 actions"):
+        rv.NFXP(rv.TabularReward(S), l2=0.1).fit(rv.MDP(MOVES[:, :2], 0.8), demos)
+    whole = rv.Demonstrations.from_counts(pd.DataFrame(np.eye(3)[:, :2] + 1.0))  # its numbers are labels, if there are
+    moved = rv.NFXP(rv.TabularReward(S), l2=0.1).fit(mdp.replace(state_labels=[2, 0, 1]), whole)  # such labels
+    assert moved.demonstrations.counts.tolist() == [[1, 1], [2, 1], [1, 2]]
+
+
+@pytest.mark.parametrize("years", [(2, 0, 1), (30, 10, 20)])
+def test_the_likelihood_of_whole_numbers_that_are_labels_is_that_of_the_fit(years):
+    mdp = rv.MDP(MOVES, 0.8, state_labels=years, action_labels=[2, 0, 1])
+    told = rv.simulate(mdp, rv.solve(mdp, FEATURES @ THETA).policy, 40, 9, seed=1).to_frame()
+    demos = rv.Demonstrations.from_frame(told, **COLUMNS)
+    fit = rv.NFXP(rv.LinearReward(FEATURES)).fit(mdp, demos)
+    for policy in (fit.policy, fit.table(), fit.table().iloc[::-1, ::-1], rv.solve(mdp, fit.reward)):
+        assert rv.metrics.nll(policy, demos) == pytest.approx(rv.metrics.nll(fit, demos), rel=1e-9)
+
+
+def test_what_is_lifted_to_a_horizon_is_matched_by_label():
+    for mdp in (shuffled([2, 0, 1], [1, 2, 0]), derived_model()):
+        timed = mdp.unroll(3)
+        mixed, fit = FRAME.iloc[::-1, ::-1], by_label()
+        best = rv.solve(timed, timed.lift(rv.solve(mdp, FRAME).reward)).value
+        np.testing.assert_array_equal(rv.solve(timed, timed.lift(mixed)).value, best)
+        there = rv.solve(timed, timed.lift(rv.solve(mdp, fit.reward).reward)).value
+        np.testing.assert_array_equal(rv.solve(timed, timed.lift(fit.reward)).value, there)
+        features = pd.DataFrame(FEATURES[:, 0], STATES, ["x", "y"])
+        lifted = timed.lift(features)
+        assert lifted.shape == (4 * S, 2)
+        np.testing.assert_array_equal(lifted[:S], features.loc[list(mdp.state_labels or ())])
+        np.testing.assert_array_equal(timed.lift(mixed["use"]), timed.lift(FRAME["use"]))
+
+
+def test_parameters_with_names_are_matched_by_name():
+    fit: Any = by_label()
+    for theta in (fit.params[["y", "x"]], dict(fit.params[["y", "x"]])):
+        np.testing.assert_array_equal(fit.reward_model.value(theta), fit.reward_model.value(fit.theta))
+        again = rv.NFXP(by_frame(), start=theta, max_iter=1).fit(named(), derived())
+        assert again.llf == rv.NFXP(by_frame(), start=fit.theta, max_iter=1).fit(named(), derived()).llf
+    np.testing.assert_array_equal(fit.reward_model.value(pd.Series(fit.theta)), fit.reward_model.value(fit.theta))
+    for wrong in ({"x": 1.0, "z": 2.0}, pd.Series([1.0], ["x"])):
+        with pytest.raises(InvalidInput, match="`theta`: expected a number for each of x, y; got numbers for x"):
+            fit.reward_model.value(wrong)
+        with pytest.raises(InvalidInput, match="`start`: expected a number for each of x, y; got numbers for x"):
+            rv.NFXP(by_frame(), start=wrong).fit(named(), derived())
+
+
+def test_chains_and_first_steps_match_by_label():
+    for mdp in (named(), shuffled([2, 0, 1], [1, 2, 0]), derived_model()):
+        policy = by_label(mdp).policy
+        chain, ours = rv.Chain(mdp, policy), np.asarray(rv.solve(mdp, FRAME).reward)
+        bare = rv.Chain(rv.MDP(mdp.transitions.matrix, 0.8), np.asarray(policy))
+        for table in (FRAME, FRAME.iloc[::-1, ::-1], by_frame().value(THETA)):
+            np.testing.assert_allclose(chain.soft_value(table), bare.soft_value(ours), rtol=1e-13)
+        one = pd.Series([1.0, 2.0, 3.0], STATES)
+        here = one[list(mdp.state_labels or ())].to_numpy()
+        np.testing.assert_array_equal(chain.solve(one[::-1]), bare.solve(here))
+        np.testing.assert_array_equal(chain.solve_transpose(one[::-1]), bare.solve_transpose(here))
+        found = rv.first_step.estimate_policy(mdp, derived(**ORDERS).counts)
+        np.testing.assert_array_equal(found, rv.first_step.estimate_policy(mdp, derived().counts))
 
 
 def test_what_a_model_hands_out_it_takes_back():
@@ -406,6 +582,46 @@ def test_positions_beside_two_orders_and_states_that_are_others_are_refused():
     apart = fit.counterfactual(mdp=renamed, reward=rv.LinearReward(FEATURES), bands=None)
     assert np.isnan(apart.change.policy).all()  # states that have nothing to do with each other
     assert apart.after.begins == "uniform over the non-terminal states"
+
+
+def test_the_same_decisions_on_a_model_in_another_order_are_the_same_data():
+    one = by_label()
+    rows = pairs_frame().assign(z=lambda frame: frame["x"] ** 2)
+    for demos in (derived(), rv.Demonstrations.from_counts(derived().counts)):
+        first = by_label(named(), demos)
+        for mdp in (shuffled([2, 0, 1], [1, 2, 0]), derived_model()):
+            more = rv.NFXP(rv.LinearReward.from_frame(rows, state="state", action="action")).fit(mdp, demos)
+            assert "different" not in str(rv.compare_fits([first, more]))
+        other = rv.NFXP(rv.LinearReward.from_frame(rows.drop(columns="y"), state="state", action="action"))
+        there, here = (other.fit(mdp, demos) for mdp in (shuffled([2, 0, 1], [1, 2, 0]), named()))
+        found, wanted = rv.vuong_test(first, there), rv.vuong_test(first, here)
+        assert found.statistic == pytest.approx(wanted.statistic, rel=1e-6)
+    there = rv.NFXP(rv.LinearReward.from_frame(rows, state="state", action="action")).fit(
+        shuffled([2, 0, 1], [1, 2, 0]), derived()
+    )
+    assert rv.likelihood_ratio_test(one, there).statistic == pytest.approx(2.0 * (there.llf - one.llf), abs=1e-9)
+    ccp = rv.CCP(by_frame()).fit(shuffled([2, 0, 1], [1, 2, 0]), derived())
+    assert rv.difference_test(one, ccp, reps=5, jobs=1).names == ("x", "y")
+    with pytest.raises(InvalidInput, match="other data"):
+        rv.vuong_test(one, by_label(named(), rv.simulate(named(), POLICY, 9, 9, seed=0)))
+
+
+def test_plots_match_labelled_values_with_names_and_with_each_other():
+    fit, there = by_label(), by_label(derived_model())
+    ax = Figure().subplots()
+    rv.plots.plot_states(ax, fit.value, fit.policy, names=STATES[::-1], actions=ACTIONS[::-1])
+    bars: Any = ax.patches[0]
+    np.testing.assert_array_equal(bars.get_data().values, np.asarray(fit.value)[::-1])
+    lines = ax.figure.axes[1].lines
+    np.testing.assert_array_equal(lines[0].get_ydata(), np.asarray(fit.policy)[::-1, 2])
+    ax = Figure().subplots()
+    rv.plots.plot_states(ax, fit.value, there.policy, names=["N", "M", "O"])  # names of another kind are captions
+    moved = in_order(fit.mdp, there.policy, "policy")
+    np.testing.assert_array_equal(ax.figure.axes[1].lines[0].get_ydata(), moved[:, ACTIONS.index("buy")])
+    cells = [(1, 0), (0, 1), (0, 0), (1, 1)]
+    values = labelled(np.array([3.0, 2.0, 1.0, 4.0]), rv.MDP(np.eye(4)[:, None, :], 0.9, state_labels=cells))
+    image = rv.plots.plot_grid(Figure().subplots(), values, (2, 2))
+    assert np.asarray(image.get_array()).tolist() == [[1.0, 2.0], [3.0, 4.0]]
 
 
 # -- permuting whatever is labelled -----------------------------------------------------------------------------------

@@ -51,7 +51,7 @@ from revealed.levels import (
 from revealed.linear_solvers import EPS, SOLVERS, Work
 from revealed.mdp import MDP, Floats, require_mdp
 from revealed.naming import pair_in_words
-from revealed.positions import in_order, label_tables
+from revealed.positions import in_order, label_tables, labelled
 from revealed.progress import Progress
 from revealed.sweeps import log_sum_exp, q_values, soft_maximum, sweep
 from revealed.transitions.pattern import ROUGH
@@ -266,7 +266,7 @@ class SoftBellman:
                 pass
         if mdp.discount == 1.0:
             walk = one_hot(mdp, towards_the_end(mdp))
-            value = Chain(mdp, walk, self.solver, work=self.work, check=False).soft_value(reward)
+            value = Chain(mdp, walk, self.solver, work=self.work, check=False).soft_value(labelled(reward, mdp))
             return sweep(mdp, reward, value, SWEEPS)
         return cold_start(mdp, reward)
 
@@ -369,7 +369,7 @@ class SoftBellman:
         if self.mdp.discount == 1.0:
             now = Chain(self.mdp, point.choices[1], self.solver, stale=chain, work=self.work, check=False)
             hidden = np.maximum(self._rounding(reward, point), np.abs(point.residual))
-            if float(now.solve(hidden).max(initial=0.0)) > 0.3:
+            if float(now._apply(hidden, False).max(initial=0.0)) > 0.3:
                 raise ValueDoesNotExist(NO_VALUE)
 
     def _optimum(self, point: _Point, m: float, newton: int, chord: int, chain: Chain | None) -> SoftOptimum:
@@ -413,11 +413,18 @@ def as_reward(mdp: MDP, reward: Any, name: str = "reward", largest: float = sys.
     return np.where(mdp.feasible, whole_reward(mdp, reward, name, largest), 0.0)
 
 
+def numbers_of(reward: Any) -> str | None:
+    """The remedy where an object came that only holds or makes the rewards that were wanted."""
+    if hasattr(reward, "n_params") and hasattr(reward, "value"):
+        return "Pass its rewards at some parameters: reward.value(theta)."
+    return pass_instead(reward, "reward", "true_reward")
+
+
 def whole_reward(mdp: MDP, reward: Any, name: str = "reward", largest: float = sys.float_info.max) -> Floats:
     """(S, A): the same with what was given for infeasible pairs, which another model may offer."""
     if callable(getattr(reward, "reward_on", None)) and not isinstance(reward, type):
         reward = reward.reward_on(mdp)
-    remedy = pass_instead(reward, "reward", "true_reward")
+    remedy = numbers_of(reward)
     reward = in_order(mdp, reward, name, error=InvalidReward)
     array = require_floats(name, reward, "an (S, A) array of numbers", InvalidReward, remedy)
     if array.shape == (mdp.n_states,):

@@ -35,7 +35,7 @@ from revealed.linear_solvers import (
 )
 from revealed.mdp import MDP, Floats, require_mdp
 from revealed.naming import pair_in_words, places, state_in_words
-from revealed.positions import in_order
+from revealed.positions import by_position, in_order
 from revealed.transitions import can_reach, way_to
 from revealed.voices import arg, either
 
@@ -129,12 +129,12 @@ class Chain:
         """The chain whose factorisation this one uses: itself, or the stale one it still leans on."""
         return self if self._stale is None else self._stale
 
-    def solve(self, b: Floats, accuracy: float | None = None) -> Floats:
+    def solve(self, b: Any, accuracy: float | None = None) -> Floats:
         """(I − γT^π)⁻¹ b for b of shape (S,) or (S, K), to rounding, or to this relative residual where that is less
         work: an iterative method can stop there."""
-        return self._apply(b, False, accuracy)
+        return self._apply(in_order(self.mdp, b, "b", ("state",)), False, accuracy)
 
-    def solve_transpose(self, b: Floats) -> Floats:
+    def solve_transpose(self, b: Any) -> Floats:
         """(I − γT^π)^{-T} b for b of shape (S,) or (S, K)."""
         b = self._right_side(b)
         x = self._apply(b, True)
@@ -145,11 +145,11 @@ class Chain:
         the solution (theory B5); g has a number per column. Elsewhere the solution and zero."""
         b = self._right_side(b)
         if not self.mdp.endless:
-            return self.solve(b), np.zeros(b.shape[1:])
+            return self._apply(b, False), np.zeros(b.shape[1:])
         if self._near_one:
             return self._refined(b)
         level = typical(b)
-        h, g = self._split(self.solve(b - level))
+        h, g = self._split(self._apply(b - level, False))
         return h, g + level
 
     def step(self, b: Floats, accuracy: float | None = None) -> Floats:
@@ -241,6 +241,8 @@ class Chain:
         return solver.solve_transpose(b) if transpose else solver.solve(b)
 
     def _right_side(self, b: Any) -> Floats:
+        if type(b) is not np.ndarray and not by_position(b):
+            b = in_order(self.mdp, b, "b", ("state",))
         return floats_of("b", b, (self.mdp.n_states,), (self.mdp.n_states, None))
 
     @cached_property
@@ -252,11 +254,15 @@ class Chain:
         self.work.solves += 1
         return self.with_factor()._factor().solve(self._right_side(b))
 
-    def soft_value(self, reward: Floats, log_policy: Floats | None = None) -> Floats:
+    def soft_value(self, reward: Any, log_policy: Any = None) -> Floats:
         """V^π (theory V1): expected reward and entropy, accumulated along the chain."""
         shape = self.mdp.feasible.shape
-        logs = None if log_policy is None else floats_of("log_policy", log_policy, shape)
-        return self.solve(expected_payoff(self.policy, floats_of("reward", reward, shape, (shape[0], 1)), logs))
+        logs = None if log_policy is None else floats_of("log_policy", self._own(log_policy, "log_policy"), shape)
+        payoff = floats_of("reward", self._own(reward, "reward"), shape, (shape[0], 1))
+        return self._apply(expected_payoff(self.policy, payoff, logs), False)
+
+    def _own(self, table: Any, name: str) -> Any:
+        return in_order(self.mdp, table, name)
 
     def occupancy(self, initial: Any = None) -> Floats:
         """Occ(s) = p₀ᵀ(I − γT^π)⁻¹ (theory C2): expected discounted visits; `initial` defaults to the MDP's."""

@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from revealed.checks import as_list, require_flag
+from revealed.demonstrations import Demonstrations
 from revealed.errors import InvalidInput
 from revealed.estimates import Estimates, FitLike, read_estimates
 from revealed.labels import FEW, how_many
+from revealed.matching import decisions_on
+from revealed.mdp import MDP
 from revealed.sheet import Printed, Row, Sheet, clean, number_column
 from revealed.summary import (
     MOST_ROWS,
@@ -226,21 +229,28 @@ def _differences(fits: Sequence[FitLike]) -> str:
     first, *others = fits
     if any(fit.nobs != first.nobs for fit in others):
         return _OTHER_DATA.format(what="different numbers of observations")
-    tables = [fit.demonstrations.counts for fit in fits]
+    decisions = [_decisions_of(fit, first) for fit in fits]
+    tables = [np.asarray(demos.counts) for demos in decisions]
     if any(table.shape != tables[0].shape for table in tables):
         return _OTHER_DATA.format(what="different states or actions")
     if any(not np.array_equal(table, tables[0]) for table in tables):
         return _OTHER_DATA.format(what="different decisions")
-    if len({_goals_of(fit) for fit in fits}) > 1:
+    if len(set(map(_goals_of, decisions))) > 1:
         return _OTHER_DATA.format(what="different goals")
     if any(fit.options.get("weighting") == "occupancy" for fit in fits):
         return _WEIGHTED
     return ""
 
 
-def _goals_of(fit: FitLike) -> bytes:
+def _decisions_of(fit: FitLike, first: FitLike) -> Any:
+    """What a fit saw, in the order of the first one's model."""
+    demos, mdp = fit.demonstrations, getattr(first, "mdp", None)
+    return decisions_on(demos, mdp) if isinstance(demos, Demonstrations) and isinstance(mdp, MDP) else demos
+
+
+def _goals_of(demos: Any) -> bytes:
     """Where the trips of each decision are heading; empty where trips have no goals."""
-    steps = getattr(fit.demonstrations, "steps", None)
+    steps = getattr(demos, "steps", None)
     goal = getattr(steps, "goal", None)
     return b"" if goal is None else np.asarray(goal, dtype=np.int64).tobytes()
 

@@ -6,7 +6,7 @@ discounted by γ^t and decisions lifted to an unrolled horizon. Trips that go so
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,9 @@ from revealed.gates import require_instance
 from revealed.goal_steps import Trips, n_goals, require_arrival
 from revealed.labels import with_columns
 from revealed.mdp import MDP, Floats, require_mdp
-from revealed.naming import unrolled_labels
+from revealed.model_checks import as_labels
+from revealed.naming import rows_of, unrolled_labels, weights_by_name
+from revealed.positions import LabelledArray, labelled, names_in
 from revealed.tables import as_counts, require_countable, sparse_table, sum_rows
 from revealed.trajectories import Steps, agent_table, as_agents, as_goals, lifted, read_trajectories
 from revealed.voices import either
@@ -40,7 +42,8 @@ class Demonstrations(Trips):
     `steps` are the single decisions, None where a panel was only counted, or counts were given; `notes` say what a
     frame left open (gaps, ids with one period); `bins` made the states of continuous columns; `columns` are those that
     were kept, with one value per agent; `period` is that of times which are dates. Of trips with goals `goals` are the
-    states they go to (`goal_states`, their indices), and `toward(goal)` those that go there.
+    states they go to (`goal_states`, their indices), and `toward(goal)` those that go there. Where there are labels,
+    `counts`, `weights` and `starts` know them.
     """
 
     n_states: int
@@ -67,16 +70,17 @@ class Demonstrations(Trips):
         require_instance("starts", self.starts, np.ndarray, "an array (S,)", made_by)
         require_countable("counts", self.by_agent.data)
         require_countable("starts", self.starts)
+        object.__setattr__(self, "starts", labelled(np.asarray(self.starts), self))
 
     @cached_property
     def counts(self) -> Floats:
         """(S, A): how often each action was taken in each state."""
-        return sum_rows(self.by_agent).reshape(self.n_states, self.n_actions)
+        return labelled(sum_rows(self.by_agent).reshape(self.n_states, self.n_actions), self)
 
     @cached_property
     def weights(self) -> Floats:
         """(S, A): ρ of the sample objective (theory O2); the counts unless visits were discounted."""
-        return sum_rows(self.weights_by_agent).reshape(self.n_states, self.n_actions)
+        return labelled(sum_rows(self.weights_by_agent).reshape(self.n_states, self.n_actions), self)
 
     @cached_property
     def weights_by_agent(self) -> sp.csr_array:
@@ -246,9 +250,17 @@ class Demonstrations(Trips):
 
     @classmethod
     def from_counts(cls, counts: Any, starts: Any = None) -> Demonstrations:
-        """From an (S, A) table of visits, as one agent. `starts` (S,) is needed only for occupancy weighting."""
+        """From an (S, A) table of visits, as one agent. `starts` (S,) is needed only for occupancy weighting.
+
+        The index and columns of a DataFrame are the labels of states and actions, unless they are 0, 1, 2, …, and
+        `starts` may be a dict or Series by label.
+        """
         table = as_counts(counts)
         n_states, n_actions = table.shape
+        names, numbered = names_in(counts)
+        states = as_labels("counts", names.state_labels, n_states)
+        if starts is not None and (rows_of(starts) is not None or isinstance(starts, Mapping | LabelledArray)):
+            starts = weights_by_name("starts", starts, states, n_states)
         expected = f"{n_states} counts >= 0"
         first = require_floats(
             "starts", np.zeros(n_states) if starts is None else starts, expected, InvalidDemonstrations
@@ -256,7 +268,9 @@ class Demonstrations(Trips):
         if first.shape != (n_states,) or not np.isfinite(first).all() or (first < 0).any():
             raise InvalidDemonstrations("starts", expected, repr(starts)[:60])
         none_seen = sp.csr_array((n_states * n_actions, n_states), dtype=np.float64)
-        return cls(n_states, n_actions, sp.csr_array(table.reshape(1, -1)), first, none_seen, (0,))
+        made = cls(n_states, n_actions, sp.csr_array(table.reshape(1, -1)), first, none_seen, (0,))
+        actions = as_labels("counts", names.action_labels, n_actions)
+        return replace(made, state_labels=states, action_labels=actions, numbered=numbered)
 
     @classmethod
     def _from_panel(cls, panel: Any, n_states: int, n_actions: int) -> Demonstrations:

@@ -42,7 +42,7 @@ from revealed.mdp import MDP, Floats, require_mdp
 from revealed.objective import Case, Evaluation, Objective, require_known
 from revealed.optimize import OPTIMIZERS, Iterate, Search, Settings, Trace, is_near, maximise
 from revealed.pi_tilde import GivenPolicy, OwnPolicy
-from revealed.positions import labelled
+from revealed.positions import by_parameter, labelled
 from revealed.progress import Progress
 from revealed.rewards.base import Reward, align_reward, lift_reward, reward_table, start_of
 from revealed.voices import Written, arg, either, named, words
@@ -435,7 +435,7 @@ def _as_start(start: Any, reward: Reward) -> Floats:
     if start is None:
         return start_of(reward)
     expected = f'a sequence of {reward.n_params} finite numbers, or "ccp"'
-    theta = require_floats("start", start, expected, InvalidOption)
+    theta = require_floats("start", by_parameter("start", start, reward.names, InvalidOption), expected, InvalidOption)
     if theta.shape != (reward.n_params,) or not np.isfinite(theta).all():
         raise InvalidOption("start", expected, shown(start))
     return theta

@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from revealed.chain import as_policy
 from revealed.checks import Bools, as_floats, as_number, require_floats, require_positive, shape_of
 from revealed.diagnosis import suspects, way_out
-from revealed.errors import InvalidDistribution, InvalidInput, InvalidOption
+from revealed.errors import InvalidDemonstrations, InvalidDistribution, InvalidInput, InvalidOption
 from revealed.gates import floats_of
 from revealed.linear_solvers import Work
 from revealed.mdp import MDP, Floats, require_mdp
@@ -241,6 +241,7 @@ def estimate_with_notes(
     require_first_step(first_step)
     require_mdp(mdp)
     step, notes = step_named(first_step), ()
+    counts = in_order(mdp, counts, "counts", error=InvalidDemonstrations)
     if callable(getattr(step, "estimate_with_notes", None)):
         step, notes = step.estimate_with_notes(mdp, counts, reward)
     elif callable(getattr(step, "estimate", None)):

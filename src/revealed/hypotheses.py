@@ -17,8 +17,10 @@ from revealed.checks import as_number, remedy_for, require_count, require_flag, 
 from revealed.eigen import symmetric_eigen
 from revealed.errors import InvalidInput
 from revealed.inference import MOST_PARAMETERS, require_estimated
+from revealed.matching import decisions_on
 from revealed.mdp import Floats
 from revealed.nesting import find_nesting
+from revealed.positions import in_order
 from revealed.sheet import Printed, Sheet, number_column, probability, ratio
 from revealed.voices import arg
 
@@ -150,7 +152,7 @@ def vuong_test(first: Any, second: Any, correction: str | None = None) -> VuongT
         _require_likelihood(name, fit, joint=False)
     _require_same_agents(first, second)
     detail = _require_not_nested(first, second)
-    (one, often, unit), (two, _, _) = _by_unit(first, first.groups), _by_unit(second, first.groups)
+    (one, often, unit), (two, _, _) = _by_unit(first, first), _by_unit(second, first)
     gap, n = one - two, float(often.sum())
     spread = float(np.sqrt(max(often @ gap**2 / n - (often @ gap / n) ** 2, 0.0)))
     if not spread > 1e-9 * (1.0 + abs(first.llf) / n):
@@ -180,7 +182,7 @@ def _require_not_nested(first: Any, second: Any) -> str:
 
 
 def _require_same_agents(first: Any, second: Any) -> None:
-    one, other = first.demonstrations, second.demonstrations
+    one, other = first.demonstrations, _decisions_of(second, first)
     same = one.ids == other.ids and one.n_decisions == other.n_decisions
     if same and one.by_agent.shape == other.by_agent.shape:
         same = _same_counts(one.by_agent, other.by_agent) and _same_goals(one, other)
@@ -188,9 +190,14 @@ def _require_same_agents(first: Any, second: Any) -> None:
         raise InvalidInput("second", "a fit to the same agents and decisions", "a fit to other data")
 
 
-def _by_unit(fit: Any, groups: Any) -> tuple[Floats, Floats, str]:
-    """Log likelihoods of what counts as independent, how often each counts, and what it is."""
-    demos = fit.demonstrations
+def _decisions_of(fit: Any, first: Any) -> Any:
+    """What a fit saw, in the order of the first one's model."""
+    return fit.demonstrations if fit is first else decisions_on(fit.demonstrations, first.mdp)
+
+
+def _by_unit(fit: Any, first: Any) -> tuple[Floats, Floats, str]:
+    """Log likelihoods of what counts as independent, how often each counts, and what it is: as the first fit says."""
+    demos, groups = fit.demonstrations, first.groups
     if demos.goals is not None:
         by_trip = fit.log_likelihood_by_trip().to_numpy()
         agents = np.bincount(demos.steps.agent[demos.steps.first], by_trip, demos.n_agents).astype(np.float64)
@@ -199,7 +206,9 @@ def _by_unit(fit: Any, groups: Any) -> tuple[Floats, Floats, str]:
         seen = np.flatnonzero(demos.counts)
         log = fit.log_policy.reshape(-1)[seen]
         if demos.n_agents == 1:
-            return log, demos.counts.reshape(-1)[seen], "decision"
+            counts = first.demonstrations.counts
+            logs = fit.log_policy if fit is first else in_order(first.mdp, fit.log_policy, "second")
+            return logs[counts > 0.0], counts[counts > 0.0], "decision"
         agents, unit = np.asarray(demos.by_agent[:, seen] @ log), "agent"
     if groups is not None:
         agents, unit = groups.sums(agents[:, None])[:, 0], "cluster"
@@ -316,7 +325,7 @@ def _require_two_estimators(first: Any, second: Any) -> None:
     _require_fit("second", second)
     if first.theta.shape != second.theta.shape or first.reward_model.names != second.reward_model.names:
         raise InvalidInput("second", f"the {len(first.theta)} parameters of the first", f"{len(second.theta)} others")
-    if not _same_counts(first.demonstrations.by_agent, second.demonstrations.by_agent):
+    if not _same_counts(first.demonstrations.by_agent, _decisions_of(second, first).by_agent):
         raise InvalidInput("second", "a fit to the same agents and decisions", "a fit to other data")
     if first.group_key != second.group_key:
         raise InvalidInput.conflict(
@@ -368,9 +377,10 @@ def _require_likelihood(name: str, fit: Any, joint: bool) -> None:
 
 
 def _require_same_data(restricted: Any, fulls: Sequence[Any]) -> None:
-    counts = [fit.demonstrations.counts for fit in fulls]
-    if all(c.shape == restricted.demonstrations.counts.shape for c in counts):
-        same = bool(np.allclose(sum(counts), restricted.demonstrations.counts)) and _goals_add_up(restricted, fulls)
+    whole, parts = restricted.demonstrations, [_decisions_of(fit, restricted) for fit in fulls]
+    counts = [np.asarray(part.counts) for part in parts]
+    if all(c.shape == whole.counts.shape for c in counts):
+        same = bool(np.allclose(sum(counts), np.asarray(whole.counts))) and _goals_add_up(whole, parts)
     else:
         same = abs(sum(fit.n_decisions for fit in fulls) - restricted.n_decisions) == 0
     if not same:
@@ -378,13 +388,12 @@ def _require_same_data(restricted: Any, fulls: Sequence[Any]) -> None:
         raise InvalidInput("full", "fits to the same decisions, in total, as the restricted one", got)
 
 
-def _goals_add_up(restricted: Any, fulls: Sequence[Any]) -> bool:
+def _goals_add_up(whole: Any, parts: Sequence[Any]) -> bool:
     """The parts' decisions toward each goal are those of the whole."""
-    whole, parts = _by_goal(restricted.demonstrations), [_by_goal(fit.demonstrations) for fit in fulls]
-    total: dict[tuple[int, int, int], float] = {}
-    for key, often in (pair for part in parts for pair in part.items()):
+    wanted, total = _by_goal(whole), dict[tuple[int, int, int], float]()
+    for key, often in (pair for part in parts for pair in _by_goal(part).items()):
         total[key] = total.get(key, 0.0) + often
-    return total.keys() == whole.keys() and all(np.isclose(total[key], whole[key]) for key in whole)
+    return total.keys() == wanted.keys() and all(np.isclose(total[key], wanted[key]) for key in wanted)
 
 
 def _size(fit: Any, joint: bool) -> int:

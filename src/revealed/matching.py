@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from revealed.checks import Ints
 from revealed.demonstrations import Demonstrations
-from revealed.errors import InvalidDemonstrations
+from revealed.errors import InvalidDemonstrations, InvalidInput
 from revealed.goal_checks import require_goals_within, require_named_goals, require_ways
 from revealed.goal_steps import first_met, whose
 from revealed.labels import are_positions, find, holds_numbers, require_declared
@@ -130,6 +130,15 @@ def _require_declared(role: str, own: Any, model: Any) -> None:
     require_declared("mdp", role, own, by_position, InvalidDemonstrations, instead=instead)
     by_position = f"decisions with {role}s by position (0, 1, 2, …)"
     require_declared("demonstrations", role, model, by_position, InvalidDemonstrations)
+
+
+def decisions_on(demos: Demonstrations, mdp: MDP) -> Demonstrations:
+    """The same decisions as those of another model, in its order where all of their labels are known there; else as
+    they are."""
+    try:
+        return match_labels(demos, mdp)
+    except InvalidInput:
+        return demos
 
 
 def name_alike(mdp: MDP, named: Demonstrations | MDP) -> MDP:

@@ -19,7 +19,7 @@ import scipy.sparse as sp
 from revealed.checks import Bools, Floats, is_count, pass_instead, require_array, shape_of
 from revealed.errors import InvalidInput
 from revealed.gates import require_memory, require_place
-from revealed.labels import places_by_text, require_declared, spell
+from revealed.labels import locate, places_by_text, require_declared, spell
 from revealed.model_checks import (
     as_discount,
     as_distribution,
@@ -33,7 +33,7 @@ from revealed.model_checks import (
 )
 from revealed.naming import Names, by_name, state_in_words, unrolled_labels, weights_by_name
 from revealed.placed import Placed
-from revealed.positions import labelled, picked, reordering
+from revealed.positions import AXES, in_order, labelled, names_in, picked, reordering
 from revealed.transitions import CsrTransitions, EstimatedTransitions, Structure, as_csr, can_reach, ways_to
 from revealed.voices import either
 
@@ -463,16 +463,27 @@ class MDP(Placed):
             goal=goal,
         )
 
-    def lift(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Values per base state (first axis) as values per state of this unrolled MDP; of a plain MDP, as they are."""
+    def lift(self, values: Any) -> npt.NDArray[Any]:
+        """Values per base state (first axis) as values per state of this unrolled MDP; of a plain MDP, as they are.
+        What has labels is matched by them, and has those of this MDP then."""
         if self.base_state is None or self.base is None:
             return values
+        own = names_in(values)[0]
+        if own.state_labels is not None or own.action_labels is not None:
+            return self._lift_labelled(values, own)
         expected = f"an array with {self.base.n_states} rows, one per state before unrolling"
         array = require_array("values", values, expected)
         if array.ndim == 0 or array.shape[0] != self.base.n_states:
             got = f"shape {array.shape}" if array.ndim else type(values).__name__
             raise InvalidInput("values", expected, got)
         return array[self.base_state]
+
+    def _lift_labelled(self, values: Any, own: Names) -> npt.NDArray[Any]:
+        """A second axis is one of actions unless it is called otherwise, as features are."""
+        base, columns = cast(MDP, self.base), own.action_labels
+        others = columns is not None and (locate(columns, base.action_labels or columns) < 0).all()
+        array = np.asarray(in_order(base, values, "values", AXES[:1] if others else AXES))
+        return labelled(self.lift(array), Names(self.state_labels, None if others else self.action_labels))
 
 
 def _permuted(matrix: sp.csr_array, rows: npt.NDArray[np.intp], columns: npt.NDArray[np.intp]) -> sp.csr_array:

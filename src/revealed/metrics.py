@@ -33,7 +33,7 @@ from revealed.hard_bellman import HardOptimum, solve_hard
 from revealed.matching import match_labels, require_fit
 from revealed.mdp import MDP, Floats, require_mdp
 from revealed.naming import pair_in_words, state_in_words
-from revealed.positions import in_order, labelled
+from revealed.positions import in_order, labelled, names_in
 from revealed.reward_distances import as_table, epic, starc
 from revealed.rewards.base import of_trips
 from revealed.sheet import MISSING, Printed, Sheet
@@ -356,6 +356,8 @@ def nll(policy: Any, demos: Demonstrations, per: str = "decision") -> float:
         _with_goals(demos)
     if isinstance(getattr(policy, "mdp", None), MDP):  # a fit knows the order of its states by name
         demos = match_labels(demos, policy.mdp).lift(policy.mdp)
+    elif demos.numbered:
+        demos = _matched_numbers(demos, policy)
     log_policy = _log_policy(policy, demos)
     counts, seen = demos.counts, demos.counts > 0.0
     total = -float(np.sum(counts[seen] * log_policy[seen]))
@@ -364,6 +366,18 @@ def nll(policy: Any, demos: Demonstrations, per: str = "decision") -> float:
     if demos.starts.sum() == 0.0:
         raise InvalidDemonstrations("demos", "trajectories", "plain counts", remedy='Use per="decision".')
     return total / float(demos.starts.sum())
+
+
+def _matched_numbers(demos: Demonstrations, policy: Any) -> Demonstrations:
+    """Whole numbers that are labels of a table are matched by label, as with a fit."""
+    table = next((getattr(policy, name) for name in ("log_policy", "policy") if hasattr(policy, name)), policy)
+    names, _ = names_in(table)
+    if names.state_labels is None and names.action_labels is None:
+        return demos
+    sizes = [n if own is None else len(own) for n, own in zip(demos.counts.shape, vars(names).values(), strict=True)]
+    known: Any = SimpleNamespace(**vars(names), base=None, numbered=(), certain=False)
+    known.n_states, known.n_actions = sizes
+    return match_labels(demos, known)
 
 
 def _nll_of_trips(policy: Any, demos: Demonstrations, per: str) -> float:
@@ -506,7 +520,9 @@ def policy_value(mdp: MDP, reward: Any, policy: Any) -> Floats:
     """
     require_mdp(mdp)
     behaviour = policy_of(mdp, policy)
-    return Chain(mdp, behaviour, check=False).solve(np.sum(behaviour * expected_reward(mdp, reward), axis=1))
+    return Chain(mdp, behaviour, check=False).solve(
+        labelled(np.sum(behaviour * expected_reward(mdp, reward), axis=1), mdp)
+    )
 
 
 def expected_return(

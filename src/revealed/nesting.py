@@ -18,6 +18,7 @@ from revealed.errors import RevealedError
 from revealed.inference import MOST_NUMBERS
 from revealed.objective import Case, Objective
 from revealed.pi_tilde import GivenPolicy
+from revealed.positions import AXES, same_labels
 from revealed.rewards.base import is_linear, lift_reward, of_trips
 from revealed.rewards.linear import LinearReward
 
@@ -62,6 +63,8 @@ def _difference(one: Any, other: Any, joint: bool) -> str:
     """What differs between the models besides the reward, in words; transitions that are counted as parameters may."""
     if one.feasible.shape != other.feasible.shape:
         return "their states or actions differ"
+    if not all(same_labels(getattr(one, f"{role}_labels"), getattr(other, f"{role}_labels")) for role in AXES):
+        return "their states or actions are in different orders"
     if one.discount != other.discount:
         return "their discounts differ"
     if not np.array_equal(one.feasible, other.feasible) or not np.array_equal(one.terminal, other.terminal):

@@ -120,7 +120,7 @@ class GivenPolicy:
         m = float(np.median(V[~self.mdp.terminal]))
         lower, V = shaped(self.mdp, reward, m), np.where(self.mdp.terminal, 0.0, V - m)
         for _ in range(2):
-            V = V + self.chain.solve(self._payoff(lower) - self.chain.A @ V)
+            V = V + self.chain._apply(self._payoff(lower) - self.chain.A @ V, False)
         return self._choices(lower, V, m)
 
     def affine(self, features: Any, reward: Floats) -> tuple[Floats, Floats, Floats]:

@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from revealed.checks import as_floats, as_number, shown
+from revealed.checks import as_floats, as_list, as_number, shown
 from revealed.errors import InvalidInput
 from revealed.gates import require_list, require_text
-from revealed.labels import is_derived, require_declared, spell
+from revealed.labels import locate, require_declared, spell
 from revealed.mdp import Floats
+from revealed.naming import Names
 from revealed.plot_checks import as_heights, as_shape, require_axes, require_pair, require_style
+from revealed.positions import in_order, labelled, names_in
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -79,6 +81,7 @@ def plot_grid(
     require_style(log=log)
     shape = as_shape(shape)
     table = _as_grid(values, shape)
+    policy = _beside(policy, names_in(values)[0].state_labels)
     ax.set_facecolor(BLANK)
     image = ax.imshow(table, cmap=cmap, norm=_norm(table, vmin, vmax, log), interpolation="nearest")
     label_axes(ax, title, fontsize)
@@ -230,7 +233,8 @@ def plot_states(
     """
     require_axes(ax)
     require_style(title=title, label=label, states=states, fontsize=fontsize, color=color, ordered=ordered)
-    heights = as_heights("values", values).reshape(-1)
+    policy = _beside(_beside(policy, names_in(values)[0].state_labels), names, actions)
+    heights = as_heights("values", _beside(values, names)).reshape(-1)
     index = np.arange(heights.size)
     edges = np.arange(heights.size + 1) - 0.5
     floor = _floor(heights)
@@ -243,6 +247,21 @@ def plot_states(
     policy = None if policy is None else _as_choices(policy, heights.size)
     if policy is not None and (ordered or heights.size <= MOST_MARKS):
         _plot_probabilities(ax, index, policy, actions, fontsize, ordered)
+
+
+def _beside(table: Any, states: Any = None, actions: Any = None) -> Any:
+    """A table with labels in the order of names, where these are the same; by position beside other names, which say
+    how states are to be called."""
+    own = names_in(table)[0]
+    if own.state_labels is None and own.action_labels is None:
+        return table
+    wanted = Names(_shared(states, own.state_labels), _shared(actions, own.action_labels))
+    return labelled(in_order(wanted, table, "names"), wanted)
+
+
+def _shared(names: Any, labels: Any) -> Any:
+    given = None if names is None or labels is None else as_list(names)
+    return tuple(given) if given and (locate(labels or (), given) >= 0).any() else labels
 
 
 def _as_choices(policy: Any, n: int) -> Floats:
@@ -417,20 +436,21 @@ def _norm(table: Floats, vmin: float | None, vmax: float | None, log: bool) -> N
 
 def _as_grid(values: Any, shape: tuple[int, int]) -> Floats:
     expected = f"one value per cell of {shape[0]} × {shape[1]}"
-    array = as_heights("values", values)
-    _require_cells("values", values, shape)
+    array = as_heights("values", _by_cell("values", values, shape))
     if array.size != shape[0] * shape[1]:
         raise InvalidInput("values", expected, f"shape {array.shape}")
     return array.reshape(shape)
 
 
-def _require_cells(argument: str, values: Any, shape: tuple[int, int]) -> None:
-    """Cells are states by position, which sorted labels need not be: unless these are (row, column) in just that order,
-    what a fit of such states hands out is refused."""
-    labels = getattr(values, "state_labels", None)
-    cells = [divmod(k, shape[1]) for k in range(shape[0] * shape[1])]
-    if is_derived(labels) and list(labels or ()) != cells:
-        require_declared(argument, "state", labels, "a grid of positions")
+def _by_cell(argument: str, values: Any, shape: tuple[int, int]) -> Any:
+    """Cells are states by position, unless the labels are (row, column). Positions cannot be those of labels that were
+    sorted, so that what a fit of such states hands out is refused."""
+    labels = names_in(values)[0].state_labels
+    cells = tuple(divmod(k, shape[1]) for k in range(shape[0] * shape[1]))
+    if labels is not None and len(labels) == len(cells) and (locate(cells, labels) >= 0).all():
+        return in_order(Names(cells, None), values, argument, ("state",))
+    require_declared(argument, "state", labels, "a grid of positions")
+    return values
 
 
 def _as_policy(
@@ -438,8 +458,7 @@ def _as_policy(
 ) -> tuple[Floats, Sequence[tuple[int, int]]]:
     """The policy and where each of its columns leads."""
     n, own = shape[0] * shape[1], getattr(policy, "action_labels", None)
-    array = as_heights("policy", policy, "probabilities")
-    _require_cells("policy", policy, shape)
+    array = as_heights("policy", _by_cell("policy", policy, shape), "probabilities")
     if actions is not None:
         actions = require_list("actions", actions, "names of actions")
     elif own is not None and set(map(str, own)) <= set(MOVES):

@@ -2,8 +2,8 @@
 
 One rule for every door. Where both sides have labels they are matched by label. Where one side has only positions (a
 plain array) they refer to the order of the model, if it was declared; positions cannot refer to an order that was
-sorted from data, and an error shows it. The arrays that fits and solutions hand out are each a `LabelledArray`: they
-know their states and actions, as the frames of `fit.table` do, until something is done to them.
+sorted from data, and an error shows it. The arrays that fits, solutions and demonstrations hand out are each a
+`LabelledArray`: they know their states and actions, as the frames of `fit.table` do.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from revealed.labels import (
     columns_of,
     find,
     is_derived,
+    listed,
     locate,
     near,
     places_by_text,
@@ -28,7 +29,7 @@ from revealed.labels import (
     require_declared,
     spell,
 )
-from revealed.naming import Labels, are_row_numbers, rows_of
+from revealed.naming import Labels, Names, are_row_numbers, rows_of
 
 AXES = ("state", "action")
 
@@ -36,8 +37,8 @@ AXES = ("state", "action")
 class LabelledArray(np.ndarray[Any, Any]):
     """An array that knows what its states and actions are called: `state_labels`, `action_labels`.
 
-    It is an array like any other. Views, copies and results of operations know nothing of labels: only the very array
-    that was handed out is known to be in the order of its model.
+    Copies know it too, and so do results entry by entry: `2 * fit.reward`, `fit.reward - other.reward`. To combine two
+    whose labels differ is an error. Parts, sums and whatever else has another form are plain arrays.
     """
 
     state_labels: Labels
@@ -48,6 +49,33 @@ class LabelledArray(np.ndarray[Any, Any]):
 
     def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
         return array[()] if return_scalar else np.asarray(array)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, out: tuple[Any, ...] = (), **options: Any) -> Any:
+        names = _common_names((*inputs, *out)) if method == "__call__" and ufunc.signature is None else None
+        if any(map(_has_own_rules, (*inputs, *out))):
+            return NotImplemented
+        options = {name: _bare(value) for name, value in options.items()}
+        if out:
+            getattr(ufunc, method)(*map(_bare, inputs), out=tuple(map(_bare, out)), **options)
+            return out[0] if len(out) == 1 else out
+        made = getattr(ufunc, method)(*map(_bare, inputs), **options)
+        return made if names is None or np.shape(made) != names.shape else _named_as(made, names)
+
+    def __getitem__(self, key: Any) -> Any:
+        found = super().__getitem__(key)
+        return _named_as(found, self) if _is_everything(key) and found.shape == self.shape else found
+
+    def copy(self, order: Any = "C") -> LabelledArray:
+        return _named_as(super().copy(order), self)
+
+    def astype(self, *arguments: Any, **options: Any) -> Any:
+        return _named_as(super().astype(*arguments, **options), self)
+
+    def __copy__(self) -> LabelledArray:
+        return self.copy()
+
+    def __deepcopy__(self, memo: Any) -> LabelledArray:
+        return self.copy()
 
     def __reduce__(self) -> Any:
         make, arguments, state = super().__reduce__()
@@ -69,6 +97,73 @@ def labelled(array: Any, named: Any) -> Any:
     made = np.asarray(array).view(LabelledArray)
     made.state_labels, made.action_labels = states, actions
     return made
+
+
+def _named_as(array: Any, named: Any) -> Any:
+    return labelled(array, named) if isinstance(array, np.ndarray) else array
+
+
+def _bare(value: Any) -> Any:
+    return value.view(np.ndarray) if isinstance(value, LabelledArray) else value
+
+
+def _has_own_rules(value: Any) -> bool:
+    """Whether it is one that says itself what sums with it are, as a Series does."""
+    return hasattr(value, "__array_ufunc__") and not isinstance(value, np.ndarray | np.generic)
+
+
+def _is_everything(key: Any) -> bool:
+    keys = key if isinstance(key, tuple) else (key,)
+    return all(one is Ellipsis or (isinstance(one, slice) and one == slice(None)) for one in keys)
+
+
+def _common_names(values: Sequence[Any]) -> LabelledArray | None:
+    """That of several values whose labels their result has; None if it has none. Labels that differ are an error.
+    Positions beside labels mean something where the order was declared."""
+    own = [value for value in values if isinstance(value, LabelledArray) and _roles(value)]
+    first = max(own, key=np.ndim, default=None)
+    if first is None:
+        return None
+    for other in values:
+        if other is not first and np.ndim(other) == first.ndim:
+            _require_same_names(first, other)
+    by_position = any(np.size(value) > 1 and not _roles(value) for value in values)
+    derived = any(is_derived(getattr(first, f"{role}_labels")) for role in AXES[: first.ndim])
+    return None if by_position and derived else first
+
+
+def _roles(value: Any) -> tuple[str, ...]:
+    """The axes of which a value knows the labels."""
+    return tuple(role for role, labels in zip(AXES, _names_in(value), strict=False) if labels is not None)
+
+
+def _names_in(value: Any) -> list[Labels]:
+    """The labels of each axis of an array of a fit or solution, or of a Series or DataFrame; of others none."""
+    if isinstance(value, LabelledArray):
+        return [value.state_labels, value.action_labels][: value.ndim]
+    index = rows_of(value)
+    sides = () if index is None else (index, value.columns) if hasattr(value, "columns") else (index,)
+    return [keys_of(side, None) for side in sides]
+
+
+def names_in(value: Any) -> tuple[Names, tuple[str, ...]]:
+    """The labels of states and actions that a table knows; and the roles whose axis of a frame counts 0, 1, 2, …, which
+    are the labels of a model that has such numbers."""
+    found = [*_names_in(value), None, None][:2]
+    counted = [role for role, labels in zip(AXES, _names_in(value), strict=False) if labels is None]
+    return Names(*found), tuple(counted) if rows_of(value) is not None else ()
+
+
+def _require_same_names(one: LabelledArray, other: Any) -> None:
+    for axis, (ours, theirs) in enumerate(zip(_names_in(one), _names_in(other), strict=False)):
+        if one.shape[axis] == other.shape[axis] > 1 and not same_labels(ours, theirs):
+            raise InvalidInput.conflict(
+                f"{AXES[axis]}_labels",
+                f"must be the same where arrays are combined entry by entry: {listed(ours or ())} and "
+                f"{listed(theirs or ())}",
+                remedy="Combine frames, which are matched by label (fit.table(...)), or plain arrays (np.asarray) if "
+                "positions are meant.",
+            )
 
 
 def label_tables(holder: Any, named: Any, tables: Sequence[str]) -> Any:
@@ -130,6 +225,22 @@ def in_order(
         elif not same_labels(labels, wanted):
             array = _taken(named, array, axis, role, labels, wanted, argument, error)
     return array
+
+
+def by_parameter(argument: str, given: Any, names: Sequence[str], error: type[InvalidInput] = InvalidInput) -> Any:
+    """Numbers that are called by names, in a dict or Series, in the order of the parameters; others as they are."""
+    index = list(given) if isinstance(given, Mapping) else rows_of(given)
+    if index is None or hasattr(given, "columns"):
+        return given
+    keys = [spell(key) for key in index]
+    if are_row_numbers([plain(key) for key in index], tuple(names)):
+        return given
+    if sorted(keys) != sorted(map(spell, names)):
+        odd = next((key for key in keys if key not in set(map(spell, names))), None)
+        remedy = None if odd is None else near(odd, names)
+        raise error(argument, f"a number for each of {listed(names)}", f"numbers for {listed(keys)}", remedy=remedy)
+    numbers = list(given.values()) if isinstance(given, Mapping) else given.to_numpy()
+    return np.asarray(numbers)[locate(names, keys)]
 
 
 def by_position(value: Any) -> bool:

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from revealed.bellman import as_reward
+from revealed.bellman import as_reward, numbers_of
 from revealed.chain import Chain
 from revealed.checks import as_floats, pass_instead, require_floats
 from revealed.errors import InvalidDistribution, InvalidInput, InvalidReward
@@ -82,7 +82,7 @@ def as_table(mdp: MDP, reward: Any, name: str = "reward") -> RewardTable:
     reward = in_order(mdp, reward, name, ("state", "action", "state"), InvalidReward)
     moves = _as_moves(reward, S, A, name, InvalidReward)
     if moves is None:
-        remedy = pass_instead(reward, "reward", "true_reward")
+        remedy = numbers_of(reward)
         array = require_floats(name, reward, "an (S, A) or (S, A, S) array of numbers", InvalidReward, remedy)
         short = mdp.base is not None and array.ndim > 0 and len(array) == mdp.base.n_states
         return RewardTable(as_reward(mdp, labelled(mdp.lift(array) if short else array, mdp), name))

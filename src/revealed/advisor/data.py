@@ -68,7 +68,7 @@ class Units:
     def sample(self, weights: Floats) -> Demonstrations:
         if self.kind == "agents":
             return self.demos.reweighted(self.agent_weights(weights))
-        return Demonstrations.from_counts(self.counts(weights), starts=self.demos.starts)
+        return Demonstrations.from_counts(labelled(self.counts(weights), self.demos), starts=self.demos.starts)
 
 
 def make_units(demos: Demonstrations, seed: int) -> Units:
@@ -148,7 +148,7 @@ def policy_error(run: Run, tables: list[Floats]) -> float:
         return np.nan
     squares = np.zeros(run.mdp.n_states)
     for table in tables:
-        again = estimate_policy(run.mdp, table, step, run.reward)
+        again = estimate_policy(run.mdp, labelled(table, run.mdp), step, run.reward)
         squares += np.sum((again - run.expert) ** 2, axis=1) / len(tables)
     if not isinstance(step_named(step), Kernel | Logit):
         n = np.maximum(run.mdp.feasible.sum(axis=1), 1)

@@ -19,6 +19,7 @@ from revealed.gates import floats_of, require_memory
 from revealed.labels import is_derived, require_declared, spell
 from revealed.mdp import MDP, Floats
 from revealed.naming import are_row_numbers
+from revealed.positions import by_parameter
 from revealed.rewards.holes import require_defined, shown_value, undefined
 
 
@@ -40,9 +41,11 @@ def sum_actions(cotangent: Floats) -> Floats:
     return cotangent @ np.ones(cotangent.shape[1])
 
 
-def as_theta(theta: Any, n_params: int) -> Floats:
-    """Parameters as a user gives them: a number each."""
-    return floats_of("theta", theta, (n_params,), error=InvalidReward)
+def as_theta(theta: Any, reward: Reward) -> Floats:
+    """Parameters as a user gives them: a number each, in a dict or Series by name."""
+    if type(theta) is not np.ndarray:
+        theta = by_parameter("theta", theta, reward.names, InvalidReward)
+    return floats_of("theta", theta, (reward.n_params,), error=InvalidReward)
 
 
 def as_cotangent(cotangent: Any, n_states: int, n_columns: int) -> Floats:

@@ -17,7 +17,7 @@ import scipy.sparse as sp
 from revealed.checks import Bools, Floats, Ints, as_list, require_flag
 from revealed.errors import InvalidReward
 from revealed.frames import Table, as_plain, kind_of, missing_in, read_table, require_column
-from revealed.labels import find, plain, spell
+from revealed.labels import Order, find, plain, spell
 from revealed.transitions import is_sparse
 from revealed.voices import arg
 
@@ -113,7 +113,7 @@ def _of_pairs(
     actions: Sequence[Any] | None,
 ) -> FeatureTable:
     require_once("state, action", "state and action", list(zip(states, chosen, strict=True)))
-    choices = tuple(sorted(set(chosen))) if actions is None else _as_actions(actions)
+    choices = Order(sorted(set(chosen)), derived=True) if actions is None else _as_actions(actions)
     own = tuple({spell(label): label for label in states}.values())
     a = find("action", chosen, choices, "row", InvalidReward)
     shape = (len(own), len(choices))

@@ -12,10 +12,10 @@ import scipy.sparse as sp
 from revealed.checks import LARGEST, Bools, Ints, as_list, is_count, require_whole, shown
 from revealed.errors import InvalidReward
 from revealed.gates import is_hashable
-from revealed.labels import listed, locate, near, plain
+from revealed.labels import Order, listed, locate, near, plain
 from revealed.mdp import Floats
 from revealed.naming import rows_of
-from revealed.positions import keys_of
+from revealed.positions import keys_of, labelled
 from revealed.rewards.base import as_cotangent, as_features, as_theta, check_names, sum_actions
 from revealed.rewards.feature_table import FeatureTable, Labels, indexed_features, read_features, require_once
 from revealed.rewards.holes import Holes, fill_holes, find_holes, mask_holes, move_holes
@@ -121,7 +121,7 @@ class LinearReward:
         if self.state_labels is None or (self.absent is None and self._stands(state_labels, action_labels)):
             return self
         rows = locate(state_labels, self.state_labels)
-        actions = self.action_labels if self.action_labels is None or action_labels is None else tuple(action_labels)
+        actions = self.action_labels if self.action_labels is None or action_labels is None else action_labels
         columns = np.arange(self.n_columns) if actions is None else locate(actions, self.action_labels or ())
         known = (rows >= 0)[:, None] & (columns >= 0)
         if self.absent is not None:
@@ -133,7 +133,7 @@ class LinearReward:
         other = copy(self)
         other.matrix, other.holes = _rows(self.matrix, where), move_holes(self.holes, where)
         other.n_states, other.n_columns = known.shape
-        other.state_labels, other.action_labels = tuple(state_labels), actions
+        other.state_labels, other.action_labels = state_labels, actions
         other.absent = None if known.all() else ~known
         other.left_out = _left_out(self, rows, columns) or self.left_out
         return other
@@ -169,7 +169,7 @@ class LinearReward:
         other = copy(self)
         other.matrix, other.holes = _rows(self.matrix, place.reshape(-1)), move_holes(self.holes, place.reshape(-1))
         other.n_states, other.n_columns = feasible.shape
-        other.state_labels, other.leads = tuple(state_labels), wanted
+        other.state_labels, other.leads = state_labels, wanted
         return other
 
     def _stands(self, state_labels: Sequence[Any], action_labels: Sequence[Any] | None) -> bool:
@@ -219,7 +219,9 @@ class LinearReward:
         return np.zeros(self.n_params)
 
     def value(self, theta: Floats) -> Floats:
-        return (self.matrix @ as_theta(theta, self.n_params)).reshape(self.n_states, self.n_columns)
+        """(S, 1) or (S, A): r at θ, which knows the labels of the rows where they have any."""
+        table = (self.matrix @ as_theta(theta, self)).reshape(self.n_states, self.n_columns)
+        return labelled(table, self)
 
     def vjp(self, theta: Floats, cotangent: Floats) -> Floats:
         cotangent = as_cotangent(cotangent, self.n_states, self.n_columns)
@@ -324,7 +326,7 @@ def _as_names(argument: str, given: Any) -> Labels:
     found = as_list(given)
     if found is None or not all(map(is_hashable, found)):
         raise InvalidReward(argument, "labels that are names or numbers", shown(given))
-    return tuple(found)
+    return given if isinstance(given, Order) else tuple(found)
 
 
 def _unused_near(label: Any, own: Labels, wanted: Sequence[Any]) -> str | None:

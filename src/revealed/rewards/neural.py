@@ -27,6 +27,7 @@ from revealed.errors import InvalidOption, InvalidReward
 from revealed.gates import require_function, require_memory
 from revealed.labels import find
 from revealed.mdp import Floats
+from revealed.positions import labelled
 from revealed.rewards.base import as_cotangent, as_features, as_theta, check_names, sum_actions
 from revealed.rewards.holes import Holes, find_holes, holes_at, holes_in, mask_holes
 from revealed.rewards.linear import aligned_rows, as_row_labels, labels_of_rows, refuse_row_labels
@@ -142,13 +143,13 @@ class JaxReward:
         import jax
 
         with jax.enable_x64(True):
-            table = np.asarray(self._table(as_theta(theta, self.n_params), self._features))
+            table = np.asarray(self._table(as_theta(theta, self), self._features))
         return table if self._gone is None else np.where(self._gone, 0.0, table)
 
     def vjp(self, theta: Floats, cotangent: Floats) -> Floats:
         import jax
 
-        theta, cotangent = as_theta(theta, self.n_params), as_cotangent(cotangent, self._rows, self._columns)
+        theta, cotangent = as_theta(theta, self), as_cotangent(cotangent, self._rows, self._columns)
         if self._columns == 1:
             cotangent = sum_actions(cotangent)[:, None]
         if self._gone is not None:
@@ -254,6 +255,10 @@ class NeuralReward(JaxReward):
             raise InvalidReward("features", f"{self._sizes[0]} columns, as the network takes", f"{X.shape[-1]}")
         labels = labels_of_rows(features)
         return NeuralReward(X, self.hidden, self.seed, self.activation, self.standardize, labels)
+
+    def value(self, theta: Floats) -> Floats:
+        """(S, 1) or (S, A): r at θ, which knows the labels of the rows where they have any."""
+        return labelled(super().value(theta), self)
 
     def aligned(
         self, state_labels: Sequence[Any], action_labels: Sequence[Any] | None = None, feasible: Any = None

@@ -11,8 +11,10 @@ import scipy.sparse as sp
 from revealed.checks import as_list, require_count, shown
 from revealed.errors import InvalidReward
 from revealed.gates import require_memory
-from revealed.labels import spell
+from revealed.labels import Order, spell
 from revealed.mdp import Floats
+from revealed.naming import Names
+from revealed.positions import labelled
 from revealed.rewards.base import as_cotangent, as_theta, check_names, sum_actions
 
 
@@ -25,6 +27,7 @@ class TabularReward:
     linear = True
     tabular = True
     _of_labels = False  # whether the names are the states' own
+    _labels: tuple[Any, ...] | None = None  # those of the states, then
 
     def __init__(self, n_states: int, names: Sequence[str] | None = None) -> None:
         if hasattr(n_states, "n_states"):  # a model, demonstrations
@@ -50,19 +53,21 @@ class TabularReward:
 
     def named(self, state_labels: Sequence[Any]) -> TabularReward:
         """The same with the states' labels as names of the weights, unless it has names."""
-        texts = [spell(label) for label in _labels(state_labels)]
+        labels = _as_labels(state_labels)
+        texts = [spell(label) for label in labels]
         fits = self._names is None and len(texts) == self.n_states == len(set(texts))
         if not fits:
             return self
         other = TabularReward(self.n_states, texts)
         other._of_labels = True
+        other._labels = state_labels if isinstance(state_labels, Order) else tuple(labels)
         return other
 
     def init(self, seed: int | None = None) -> Floats:
         return np.zeros(self.n_states)
 
     def value(self, theta: Floats) -> Floats:
-        return as_theta(theta, self.n_states)[:, None]
+        return labelled(as_theta(theta, self)[:, None], Names(self._labels, None))
 
     def vjp(self, theta: Floats, cotangent: Floats) -> Floats:
         return sum_actions(as_cotangent(cotangent, self.n_states, 1))
@@ -74,7 +79,7 @@ class TabularReward:
         return f"TabularReward({self.n_states} states)"
 
 
-def _labels(given: Any) -> list[Any]:
+def _as_labels(given: Any) -> list[Any]:
     found = as_list(given)
     if found is None:
         raise InvalidReward("state_labels", "labels that are names or numbers", shown(given))

@@ -121,12 +121,12 @@ class TorchReward:
     def value(self, theta: Floats) -> Floats:
         torch = _torch()
         with _few_threads(torch, self._rows), torch.no_grad():
-            table = self._table(torch.tensor(as_theta(theta, self.n_params))).numpy()
+            table = self._table(torch.tensor(as_theta(theta, self))).numpy()
         return table if self._gone is None else np.where(self._gone, 0.0, table)
 
     def vjp(self, theta: Floats, cotangent: Floats) -> Floats:
         torch = _torch()
-        theta = as_theta(theta, self.n_params)
+        theta = as_theta(theta, self)
         cotangent = as_cotangent(cotangent, self._features.shape[0], self._columns)
         if self._columns == 1:
             cotangent = sum_actions(cotangent)[:, None]
@@ -148,7 +148,7 @@ class TorchReward:
         torch = _torch()
         module = copy.deepcopy(self._module)
         with torch.no_grad():
-            for name, part in self._split(torch.tensor(as_theta(theta, self.n_params))).items():
+            for name, part in self._split(torch.tensor(as_theta(theta, self))).items():
                 module.get_parameter(name).copy_(part)
         return module if self._units is None else _standardising(torch, self._units, module)
 

@@ -104,13 +104,18 @@ def _as_named(network: RoadNetwork, values: Any) -> dict[Any, Any] | None:
 
 def _require_own_names(network: RoadNetwork, index: Any, keys: list[Any]) -> None:
     """The numbers that pandas gives to rows are no ids of links, unless there are as many as links, whose ids are just
-    these in their order; as many as turns may be turns."""
-    if type(index).__name__ != "RangeIndex":
+    these in their order; as many as turns may be turns. An index that has a name was set by somebody: its numbers are
+    ids, if there are such links."""
+    if type(index).__name__ != "RangeIndex" or (index.name is not None and _are_links(network, keys)):
         return
     if len(keys) == network.n_turns or [spell(key) for key in keys] != list(network.place):
         expected, got = "a Series by link or by pair of links", f"one by row number, 0…{len(keys) - 1}"
         remedy = 'As in table.set_index("link")["toll"], or pass a dict; an array is in the order of the turns.'
         raise InvalidInput("values", expected, got, remedy=remedy)
+
+
+def _are_links(network: RoadNetwork, keys: list[Any]) -> bool:
+    return all(spell(key) in network.place for key in keys)
 
 
 def _per_turn(network: RoadNetwork, values: Any) -> Floats:
