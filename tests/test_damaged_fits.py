@@ -209,6 +209,33 @@ def test_no_array_that_was_edited_loads_with_other_results(saved, tmp_path):
     assert not wrong, f"seed {SEED}, {len(wrong)} of {tried} edits of {name}:\n" + "\n".join(wrong)
 
 
+@pytest.mark.parametrize("dtype", ["i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", ">i4", "f8"])
+@pytest.mark.parametrize("kind", ["estimated", "goals"])
+def test_the_inner_arrays_of_a_sparse_array_are_checked_in_every_type(kind, dtype, tmp_path):
+    fit = FITS[kind]()
+    parts = members(fit.save(tmp_path / "fit.zip"))
+    inner = [name for name in parts if name.endswith(("/indptr.npy", "/indices.npy"))]
+    assert any(name.startswith("demonstrations/by_agent") for name in inner)
+    for name in inner:
+        array = np.load(io.BytesIO(parts[name]))
+        cast, target = array.astype(dtype), tmp_path / "edited.zip"
+        target.write_bytes(packed(parts | {name: as_npy(cast)}))
+        whole = np.dtype(dtype).kind in "iu" and np.array_equal(cast, array)
+        assert outcome(fit, target) == ("same" if whole else "refused"), name
+
+
+@pytest.mark.parametrize("last", [0, -106])
+def test_row_ends_that_wrapped_round_are_refused(last, tmp_path):
+    """SciPy does not look at the others where the last one is not positive."""
+    parts = members(FITS["estimated"]().save(tmp_path / "fit.zip"))
+    for name in (name for name in parts if name.endswith("/indptr.npy")):
+        ends = np.load(io.BytesIO(parts[name]))
+        ends[1:-1], ends[-1] = 1 << 20, last
+        (tmp_path / "edited.zip").write_bytes(packed(parts | {name: as_npy(ends)}))
+        with pytest.raises(UnreadableFit, match="never decreases"):
+            rv.load(tmp_path / "edited.zip")
+
+
 # the document
 
 

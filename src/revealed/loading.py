@@ -21,6 +21,7 @@ import scipy.sparse as sp
 from revealed import estimators
 from revealed.archive import Arrays, read_archive, unreadable
 from revealed.bootstrap import Bootstrap, Replication
+from revealed.checks import is_index
 from revealed.errors import InvalidInput, InvalidReward
 from revealed.estimation import Options
 from revealed.files import as_path
@@ -32,6 +33,7 @@ from revealed.mdp import MDP
 from revealed.recomputed import require_recomputed, table_gap
 from revealed.rewards.base import Reward, align_reward, lift_reward, require_reward, reward_table
 from revealed.saving import ESTIMATORS, FILE, KNOWN, MADE_AGAIN, UNSAID
+from revealed.sparse_input import Fault, csr_from_parts
 from revealed.voices import from_parts
 
 
@@ -148,9 +150,12 @@ class _Decoder:
         name, (rows, columns) = node["$sparse"], node["shape"]
         if name not in self._made:
             data, indices, indptr = (self._array(f"{name}/{part}") for part in ("data", "indices", "indptr"))
-            matrix = sp.csr_array((data, indices, indptr), shape=(int(rows), int(columns)))
-            matrix.check_format(full_check=True)
-            self._made[name] = matrix
+            if not is_index(rows) or not is_index(columns) or min(rows, columns) < 0:
+                raise ValueError(f"{name} has the shape {node['shape']}")
+            try:
+                self._made[name] = csr_from_parts(data, indices, indptr, (rows, columns))
+            except Fault as fault:
+                raise ValueError(f"{name}: {fault}") from fault
         return self._made[name]
 
     def _object(self, node: dict[str, Any]) -> Any:
