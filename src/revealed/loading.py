@@ -29,6 +29,7 @@ from revealed.fit import AnyFit, Fit
 from revealed.goal_fit import GoalFit
 from revealed.labels import Order
 from revealed.loaded_checks import require_consistent, require_model
+from revealed.loaded_kinds import require_kinds
 from revealed.mdp import MDP
 from revealed.recomputed import require_recomputed, table_gap
 from revealed.rewards.base import Reward, align_reward, lift_reward, require_reward, reward_table
@@ -117,6 +118,7 @@ class _Decoder:
             parts["reward_model"] = align_reward(self.given, parts["mdp"])
         fit = (Fit if "policy" in parts else GoalFit)(**parts, estimator=estimator)
         require_consistent(fit)
+        require_kinds(type(fit), parts)
         _require_table(fit)
         require_recomputed(fit)
         whole = reward_table(lift_reward(fit.reward_model, fit.mdp), fit.theta, fit.mdp)
@@ -192,6 +194,8 @@ def _make(kind: str, fields: dict[str, Any]) -> Any:
     cls: Any = getattr(import_module(KNOWN[kind]), kind)
     if kind == "Bins":
         return cls.from_description(fields)
+    if kind not in ("MDP", "Steps"):  # which are asked more below, and for single steps with their demonstrations
+        require_kinds(cls, fields)
     if hasattr(cls, "__dataclass_fields__"):
         return cls(**fields)
     hidden = [name for name in fields if callable(getattr(cls, name, None))]
@@ -202,6 +206,7 @@ def _make(kind: str, fields: dict[str, Any]) -> Any:
         _require_fields(fields, MDP.__annotations__)
         made.__setstate__(fields)  # frozen, as every MDP is
         require_model(made)
+        require_kinds(cls, fields)
     else:
         vars(made).update(fields)
     return made

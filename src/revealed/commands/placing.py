@@ -114,7 +114,7 @@ def _put(beside: Path, folder: Path, ours: set[str]) -> None:
             target = folder / file.relative_to(beside)
             if file.is_dir():
                 target.mkdir(exist_ok=True)
-            elif target.is_symlink() or os.path.lexists(target) and not target.is_file():
+            elif target.is_symlink() or (os.path.lexists(target) and not target.is_file()):
                 write_atomically(target, file.read_bytes())
             else:
                 os.replace(file, target)
