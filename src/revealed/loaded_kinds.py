@@ -53,7 +53,7 @@ def _all_of(values: tuple[Any, ...], inner: tuple[Any, ...]) -> bool:
 
 
 def _has_kind(array: Any, inner: tuple[Any, ...]) -> bool:
-    scalar = next(iter(get_args(inner[1])), Any)  # of np.dtype[...]
+    scalar: Any = next(iter(get_args(inner[1])), Any)  # of np.dtype[...]
     kinds = [kinds for base, kinds in _KINDS.items() if isinstance(scalar, type) and issubclass(scalar, base)]
     return not kinds or array.dtype.kind in kinds[0]
 
