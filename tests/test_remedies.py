@@ -356,3 +356,22 @@ def test_draws_of_a_covariance_that_needs_none(fitted):
     with pytest.raises(RevealedError, match='`reps` requires `kind="bootstrap"`'):
         fit.cov_params(reps=5)
     assert fit.cov_params("bootstrap", reps=3, jobs=1).shape == (1, 1)
+
+
+def test_a_ragged_file_is_not_told_to_change_its_encoding(tmp_path):
+    columns: dict[str, Any] = {"id": "id", "time": "t", "state": "s", "action": "a"}
+    (tmp_path / "ragged.csv").write_text("id,t,s,a\n0,0,0,0\n0,1,1\n0,2,0,1,5\n")
+    with pytest.raises(RevealedError, match=r"Does every row have as many cells as the header\?"):
+        rv.Demonstrations.from_frame(tmp_path / "ragged.csv", **columns)
+    (tmp_path / "latin.csv").write_bytes("id,t,s,a\n0,0,café,x\n0,1,b,y\n".encode("latin-1"))
+    with pytest.raises(RevealedError, match="Save it as UTF-8"):
+        rv.Demonstrations.from_frame(tmp_path / "latin.csv", **columns)
+
+
+def test_dates_written_as_whole_numbers_become_dates():
+    columns: dict[str, Any] = {"id": "id", "time": "t", "state": "s", "action": "a", "period": "day"}
+    table = pd.DataFrame({"id": 0, "t": [20200130, 20200131, 20200201], "s": [0, 1, 0], "a": [0, 1, 0]})
+    with pytest.raises(RevealedError, match=r"pandas\.to_datetime\(column\.astype\(str\)\)"):
+        rv.Demonstrations.from_frame(table, **columns)
+    dated = table.assign(t=pd.to_datetime(table["t"].astype(str)))
+    assert rv.Demonstrations.from_frame(dated, **columns).transition_counts.sum() == 2
