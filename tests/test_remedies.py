@@ -375,3 +375,14 @@ def test_dates_written_as_whole_numbers_become_dates():
         rv.Demonstrations.from_frame(table, **columns)
     dated = table.assign(t=pd.to_datetime(table["t"].astype(str)))
     assert rv.Demonstrations.from_frame(dated, **columns).transition_counts.sum() == 2
+
+
+def test_turns_of_no_network_are_what_is_wrong():
+    told = one_line(here("fit", *SHOPS, "--turns", "moves.csv"))
+    assert "`--turns` describes a road network, to which `--id` does not apply" in told
+    assert here("fit", *SHOPS).exit_code == 0
+
+
+def test_sizes_of_a_simulation_are_named_as_flags(fitted):
+    told = one_line(here("simulate", "shops", "--n", "1000000000000", "--length", "1000", "--out", "much.csv"))
+    assert "`--n, --length`" in told
