@@ -209,6 +209,33 @@ def test_no_array_that_was_edited_loads_with_other_results(saved, tmp_path):
     assert not wrong, f"seed {SEED}, {len(wrong)} of {tried} edits of {name}:\n" + "\n".join(wrong)
 
 
+@pytest.mark.parametrize("dtype", ["i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", ">i4", "f8"])
+@pytest.mark.parametrize("kind", ["estimated", "goals"])
+def test_the_inner_arrays_of_a_sparse_array_are_checked_in_every_type(kind, dtype, tmp_path):
+    fit = FITS[kind]()
+    parts = members(fit.save(tmp_path / "fit.zip"))
+    inner = [name for name in parts if name.endswith(("/indptr.npy", "/indices.npy"))]
+    assert any(name.startswith("demonstrations/by_agent") for name in inner)
+    for name in inner:
+        array = np.load(io.BytesIO(parts[name]))
+        cast, target = array.astype(dtype), tmp_path / "edited.zip"
+        target.write_bytes(packed(parts | {name: as_npy(cast)}))
+        whole = np.dtype(dtype).kind in "iu" and np.array_equal(cast, array)
+        assert outcome(fit, target) == ("same" if whole else "refused"), name
+
+
+@pytest.mark.parametrize("last", [0, -106])
+def test_row_ends_that_wrapped_round_are_refused(last, tmp_path):
+    """SciPy does not look at the others where the last one is not positive."""
+    parts = members(FITS["estimated"]().save(tmp_path / "fit.zip"))
+    for name in (name for name in parts if name.endswith("/indptr.npy")):
+        ends = np.load(io.BytesIO(parts[name]))
+        ends[1:-1], ends[-1] = 1 << 20, last
+        (tmp_path / "edited.zip").write_bytes(packed(parts | {name: as_npy(ends)}))
+        with pytest.raises(UnreadableFit, match="never decreases"):
+            rv.load(tmp_path / "edited.zip")
+
+
 # the document
 
 
@@ -269,3 +296,57 @@ def test_no_document_that_was_edited_loads_with_other_results(saved):
     tried, wrong = try_all(fit, file, edited_documents(file), SHARES[1])
     assert tried > 0
     assert not wrong, f"seed {SEED}, {len(wrong)} of {tried} edits of {name}:\n" + "\n".join(wrong)
+
+
+# what must be told apart from what it replaces
+
+
+def with_document(file: Path, path: tuple[Any, ...], value: Any) -> bytes:
+    parts = members(file)
+    document = json.loads(parts["fit.json"])
+    _at(document, path[:-1])[path[-1]] = value
+    return packed(parts | {"fit.json": json.dumps(document).encode()})
+
+
+@pytest.mark.parametrize("part", ["starts", "steps/time", "steps/agent"])
+def test_starts_and_times_are_those_of_the_decisions(part, tmp_path):
+    parts = members(FITS["estimated"]().save(tmp_path / "fit.zip"))
+    name = f"demonstrations/{part}.npy"
+    array = np.load(io.BytesIO(parts[name]))
+    for edited in (array[::-1], array * 2, array + 1):
+        (tmp_path / "edited.zip").write_bytes(packed(parts | {name: as_npy(edited)}))
+        if part == "steps/time" and (edited - array == 1).all():
+            continue  # an entry one period later
+        with pytest.raises(UnreadableFit, match=r"does not match the decisions|order of the decisions|beyond"):
+            rv.load(tmp_path / "edited.zip")
+
+
+def test_trajectories_without_a_decision_are_starts(tmp_path):
+    demos = rv.Demonstrations.from_trajectories([([0, 1, 2], [0, 1, 0]), ([3], []), ([1, 0], [1])], 4, 2)
+    fit = rv.NFXP(rv.LinearReward(FEATURES[:4, :2]), l2=0.1).fit(BASE, demos)
+    assert rv.load(fit.save(tmp_path / "fit.zip")).demonstrations.starts.tolist() == [1.0, 1.0, 0.0, 1.0]
+
+
+@pytest.mark.parametrize("code", ["separated", "unidentified", "iteration_limit", "inner_solve_failed", "cycling"])
+@pytest.mark.parametrize("kind", ["NFXP", "CCP", "goals"])
+def test_a_fit_that_converged_cannot_be_called_otherwise(kind, code, tmp_path):
+    fit = FITS[kind]()
+    assert fit.converged
+    edited = with_document(fit.save(tmp_path / "fit.zip"), ("fit", "status", "fields", "code"), code)
+    (tmp_path / "edited.zip").write_bytes(edited)
+    with pytest.raises(UnreadableFit, match=f"its status is {code}, but"):
+        rv.load(tmp_path / "edited.zip")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *[("bins", True), ("starts_by_agent", "own"), ("period", [1]), ("notes", "text"), ("columns", []), ("ids", 3)],
+        *[("numbered", 1), ("state_labels", True), ("steps", "own"), ("agent_weights", 2.0), ("n_states", "4")],
+    ],
+)
+def test_fields_of_another_kind_are_refused(name, value, tmp_path):
+    file = FITS["NFXP"]().save(tmp_path / "fit.zip")
+    (tmp_path / "edited.zip").write_bytes(with_document(file, ("fit", "demonstrations", "fields", name), value))
+    with pytest.raises(UnreadableFit, match=f"Demonstrations.{name} is of another kind"):
+        rv.load(tmp_path / "edited.zip")

@@ -470,7 +470,10 @@ def put(*path: str, value: Any) -> Any:
             put("mdp", "fields", "transitions", "fields", "n_states", value=4),
             r"mdp.transitions has shape \(4, 2\), not",
         ),
-        (put("mdp", "fields", "transitions", "fields", "n_actions", value="2"), "the model has 2 states and 2 actions"),
+        (
+            put("mdp", "fields", "transitions", "fields", "n_actions", value="2"),
+            "CsrTransitions.n_actions is of another kind: str",
+        ),
         (put("mdp", "fields", "transitions", value=3), "are inconsistent"),
         (put("mdp", "fields", "base_state", value={"$array": "value"}), "the horizon does not match its base model"),
         (put("mdp", "fields", "action_labels", value={"$tuple": ["a", "a"]}), "expected distinct labels"),

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -227,6 +228,21 @@ def test_a_limit_that_leaves_no_room_for_libraries_is_told_before_they_abort():
     ]
 
 
+def test_a_network_needs_more_room_which_is_told_before_it_aborts():
+    code = "import sys\nfrom revealed.cli import app\napp(sys.argv[1:])"
+    limit = terminal.LEAST_MEMORY
+    done = python(
+        code,
+        *(*TRIPS, "--reward", "neural"),
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)),
+    )
+    _, said = done.communicate(timeout=120)
+    assert (done.returncode, said.splitlines()) == (
+        1,
+        ["revealed: memory is limited to 1.5 GB, and JAX needs 2.2 GB of address space. Use ulimit -v unlimited."],
+    )
+
+
 # Ctrl-C
 
 WORK = """
@@ -249,6 +265,25 @@ WORK = """
         print("stopped", sorted(done), flush=True)
         sys.exit(130)
 """
+
+
+def is_running(process: int) -> bool:
+    """Not one that has ended and that nobody has asked about."""
+    with suppress(OSError):
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    return False
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are looked up in /proc")
+def test_workers_end_when_the_process_that_started_them_is_killed(tmp_path):
+    done = python(WORK, str(tmp_path))
+    wait_for(lambda: len(list(tmp_path.glob("*.started"))) >= 4)
+    workers = {int(file.read_text().split()[0]) for file in tmp_path.glob("*.started")}
+    assert len(workers) == 2
+    assert done.pid not in workers
+    done.kill()
+    done.wait()
+    wait_for(lambda: not any(map(is_running, workers)), 30.0)
 
 
 @pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="no such signals here")

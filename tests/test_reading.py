@@ -2,6 +2,7 @@
 
 import datetime as dt
 import os
+import sys
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
@@ -401,3 +402,23 @@ def test_labels_of_bins_are_read_as_their_bins(tmp_path):
             np.testing.assert_array_equal(found.counts, expected.counts)
     with pytest.raises(InvalidInput, match="s"):
         rv.Demonstrations.from_frame(labelled.assign(s="s [7, 8)"), **names)
+
+
+@pytest.mark.parametrize("pyarrow", [True, False])
+@pytest.mark.parametrize("role", ["t", "s", "a", "id"])
+def test_durations_in_parquet_files_are_refused_as_in_frames(role, pyarrow, tmp_path, monkeypatch):
+    columns: dict[str, Any] = {"id": "id", "time": "t", "state": "s", "action": "a"}
+    table = pd.DataFrame({"id": [0, 0, 0], "t": [1, 2, 3], "s": [0, 1, 0], "a": [0, 0, 1]})
+    table[role] = pd.to_timedelta(table[role], "D")
+    table.assign(spare=pd.to_timedelta([1, 2, 3], "D")).to_parquet(tmp_path / "panel.parquet", index=False)
+    if not pyarrow:
+        monkeypatch.setitem(sys.modules, "pyarrow", None)
+    for source in (table, tmp_path / "panel.parquet"):
+        with pytest.raises(
+            RevealedError, match=r"(?i)expected .*(numbers|text).*; got .*(interval|timedelta|duration|days|seconds)"
+        ):
+            rv.Demonstrations.from_frame(source, **columns)
+    plain = table.assign(**{role: [0, 0, 0] if role == "id" else [0, 1, 2]}, spare=pd.to_timedelta([1, 2, 3], "D"))
+    monkeypatch.undo()
+    plain.to_parquet(tmp_path / "plain.parquet", index=False)
+    assert rv.Demonstrations.from_frame(tmp_path / "plain.parquet", **columns).n_decisions == 3

@@ -311,3 +311,70 @@ def test_a_goal_is_not_only_taken_for_its_neighbour():
         rv.CCP(rv.TabularReward(4), l2=0.1).fit(few, demos)
     own = rv.estimate_transitions(demos, unseen="infeasible", smoothing=1.0)
     assert "place4" in (rv.MDP(own).state_labels or ())
+
+
+def test_the_next_state_of_a_table_of_transitions(data):
+    """The remedy names a column that every command looks for."""
+    moves = pd.read_csv("moves.csv")
+    moves.rename(columns={"next_station": "to"}).to_csv("renamed.csv", index=False)
+    told = one_line(here("fit", *SHOPS, "--transitions", "renamed.csv"))
+    found = re.search(r"Rename the column that says so to (\w+)\.", told)
+    assert found is not None, told
+    moves.rename(columns={"next_station": found[1]}).to_csv("renamed.csv", index=False)
+    assert here("fit", *SHOPS, "--transitions", "renamed.csv").exit_code == 0
+
+
+def test_late_entry_at_fractional_times():
+    columns: dict[str, Any] = {"id": "id", "time": "t", "state": "s", "action": "a", "n_states": 4}
+    late = pd.DataFrame({"id": [0, 0, 1, 1], "t": [0.5, 1.5, 1.5, 2.5], "s": [0, 1, 0, 1], "a": [0, 1, 1, 0]})
+    horizon = random_mdp(4, 2, seed=0).unroll(4)
+    with pytest.raises(RevealedError, match='first_time="own"') as told:
+        rv.Demonstrations.from_frame(late, **columns).lift(horizon)
+    assert "0.5" not in str(told.value).partition("If every id")[2]
+    assert "which is period 0" not in str(told.value)
+    rv.Demonstrations.from_frame(late, **columns, first_time="own").lift(horizon)
+    rv.Demonstrations.from_frame(late.assign(t=(late.t - 0.5).astype(int)), **columns, first_time=0).lift(horizon)
+
+
+@pytest.mark.parametrize("option", [("--reps", "5"), ("--seed", "1")])
+def test_options_of_a_bootstrap_without_one(fitted, option):
+    asked = ("counterfactual", "shops", "--set", "shops=2", *option)
+    assert f"`{option[0]}` requires `--bands bootstrap`" in one_line(here(*asked))
+    assert here(*asked, "--bands", "bootstrap", *(() if option[0] == "--reps" else ("--reps", "3"))).exit_code == 0
+
+
+def test_draws_of_a_covariance_that_needs_none(fitted):
+    fit = rv.load("shops")
+    with pytest.raises(RevealedError, match='`reps` requires `kind="bootstrap"`'):
+        fit.cov_params(reps=5)
+    assert fit.cov_params("bootstrap", reps=3, jobs=1).shape == (1, 1)
+
+
+def test_a_ragged_file_is_not_told_to_change_its_encoding(tmp_path):
+    columns: dict[str, Any] = {"id": "id", "time": "t", "state": "s", "action": "a"}
+    (tmp_path / "ragged.csv").write_text("id,t,s,a\n0,0,0,0\n0,1,1\n0,2,0,1,5\n")
+    with pytest.raises(RevealedError, match=r"Does every row have as many cells as the header\?"):
+        rv.Demonstrations.from_frame(tmp_path / "ragged.csv", **columns)
+    (tmp_path / "latin.csv").write_bytes("id,t,s,a\n0,0,café,x\n0,1,b,y\n".encode("latin-1"))
+    with pytest.raises(RevealedError, match="Save it as UTF-8"):
+        rv.Demonstrations.from_frame(tmp_path / "latin.csv", **columns)
+
+
+def test_dates_written_as_whole_numbers_become_dates():
+    columns: dict[str, Any] = {"id": "id", "time": "t", "state": "s", "action": "a", "period": "day"}
+    table = pd.DataFrame({"id": 0, "t": [20200130, 20200131, 20200201], "s": [0, 1, 0], "a": [0, 1, 0]})
+    with pytest.raises(RevealedError, match=r"pandas\.to_datetime\(column\.astype\(str\)\)"):
+        rv.Demonstrations.from_frame(table, **columns)
+    dated = table.assign(t=pd.to_datetime(table["t"].astype(str)))
+    assert rv.Demonstrations.from_frame(dated, **columns).transition_counts.sum() == 2
+
+
+def test_turns_of_no_network_are_what_is_wrong():
+    told = one_line(here("fit", *SHOPS, "--turns", "moves.csv"))
+    assert "`--turns` describes a road network, to which `--id` does not apply" in told
+    assert here("fit", *SHOPS).exit_code == 0
+
+
+def test_sizes_of_a_simulation_are_named_as_flags(fitted):
+    told = one_line(here("simulate", "shops", "--n", "1000000000000", "--length", "1000", "--out", "much.csv"))
+    assert "`--n, --length`" in told

@@ -49,6 +49,7 @@ from revealed.voices import Written, arg, either, named, words
 
 AT_REST, SETTLED = 1e-9, 1e-7  # changes of choice probabilities: at which NPL stops, and which count as settled
 HELD = 1e-6  # nats, in the whole log likelihood: a penalty that costs less holds nothing
+CIRCLE = 9  # updates of NPL, over which a π̃ that comes no closer to rest circles
 HARDLY = 1e-2  # standard errors that estimates may have left to go once the updates are used up
 
 
@@ -216,12 +217,12 @@ class Run:
             found = search(self)
             try:
                 best, status = self._diagnose(found)
-                self._require_known(best)
+                self.require_known(best)
             except (SolverFailed, ValueDoesNotExist) as problem:
                 best, status = found.best, Status("inner_solve_failed", problem.message)
         return self._result(best, status)
 
-    def _require_known(self, best: Evaluation) -> None:
+    def require_known(self, best: Evaluation) -> None:
         """Raise where float64 cannot tell the choices at the estimate (theory B6); most parts did so when made."""
         for part in best.parts:
             if hasattr(part, "doubt"):
@@ -257,10 +258,19 @@ class Run:
         """Whether weights run away and no penalty stops them, or one that is too small to have done so yet."""
         if self.options.l2 == 0.0:
             return self.runs_away(best)
-        worth = 0.5 * self.options.l2 * float(best.theta @ best.theta) * self.objective.total
-        if (worth >= HELD and not still_moving(best)) or not self.runs_away(best) or self.way_out is None:
+        held = self.is_held(best)
+        if (held and not still_moving(best)) or not self.runs_away(best) or self.way_out is None:
             return False
-        return worth < HELD or can_use_hessian(self.objective) or still_rises(best, self.way_out)
+        return not held or can_use_hessian(self.objective) or still_rises(best, self.way_out)
+
+    def surely_has_maximum(self, best: Evaluation) -> bool:
+        """Whether the weights do not run away, whichever way the search came: it has plainly come to rest here."""
+        penalised = self.options.l2 > 0.0
+        return not still_moving(best) and not self.has_no_maximum(best) and (not penalised or self.is_held(best))
+
+    def is_held(self, best: Evaluation) -> bool:
+        """Whether the penalty is worth so much that it decides where the weights stay."""
+        return 0.5 * self.options.l2 * float(best.theta @ best.theta) * self.objective.total >= HELD
 
     @property
     def resting(self) -> bool:
@@ -292,8 +302,8 @@ class Run:
     @property
     def cycling(self) -> bool:
         """π̃ has not come closer to rest over the last eight updates: it circles, or runs away."""
-        window = self.moves[-9:]
-        return len(window) == 9 and min(window[1:]) > 0.99 * window[0] and window[-1] > 1e-6
+        window = self.moves[-CIRCLE:]
+        return len(window) == CIRCLE and min(window[1:]) > 0.99 * window[0] and window[-1] > 1e-6
 
     def _diagnose(self, found: Search) -> tuple[Evaluation, Status]:
         """The truth about a search (theory I1, I2): what makes an estimate meaningless, then what qualifies it."""

@@ -1,7 +1,7 @@
 """Files on disk: a folder that can be written, checked before the work; files that are whole or not there.
 
 A file is written next to its target under a hidden name that names its process; what a killed process left behind is
-removed when the same target is written again.
+removed when the same target is written again. Links are followed; devices, pipes and sockets are never replaced.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import os
 import platform
 import re
 import shutil
+import stat
 import tempfile
 import uuid
 import zlib
@@ -53,7 +54,7 @@ def prepare_folder(folder: str | os.PathLike[str], argument: str = "out") -> Pat
     """
     path = as_path(argument, folder)
     try:
-        path.mkdir(parents=True, exist_ok=True)
+        followed(path).mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=path):
             pass
     except (OSError, ValueError) as error:  # a path with a NUL in it is a ValueError
@@ -61,9 +62,35 @@ def prepare_folder(folder: str | os.PathLike[str], argument: str = "out") -> Pat
     return path
 
 
+def followed(path: Path) -> Path:
+    """Where a symbolic link leads, whether or not anything is there yet; any other path as it is."""
+    return Path(os.path.realpath(path)) if path.is_symlink() else path
+
+
+def regular(path: Path, argument: str = "out") -> Path:
+    """The file that writing to this path makes or replaces: a link is followed, so that it stays a link. What is there
+    and neither a file nor a folder (a device, a pipe, a socket) is refused: a file in its place would destroy it."""
+    target = followed(path)
+    if os.path.lexists(target) and not target.is_file() and not target.is_dir():
+        expected = "a regular file, or a path where there is nothing yet"
+        what = next((word for is_one, word in _SPECIAL if is_one(os.lstat(target).st_mode)), "no regular file")
+        raise CannotWrite(argument, expected, f"{path}, which is {what}")
+    return target
+
+
+_SPECIAL = (
+    (stat.S_ISFIFO, "a pipe"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISLNK, "a link to itself"),
+)
+
+
 def require_writable(path: Path, argument: str = "out") -> None:
     """See that this folder or file could be made and written, without making it."""
     try:
+        path = regular(path, argument)
         there = next(one for one in (path, *path.absolute().parents) if os.path.lexists(one))
         longest, deepest = (_limit(there, name) for name in ("PC_NAME_MAX", "PC_PATH_MAX"))
         absolute = path.absolute()
@@ -93,13 +120,16 @@ def write_atomically(path: Path, content: bytes, argument: str = "out") -> Path:
     `argument` is the caller's name for the path, in case it cannot be written.
     """
     try:
-        sweep(path)
-        beside = hidden(path)
+        target = regular(path, argument)
+        sweep(target)
+        beside = hidden(target)
         try:
             beside.write_bytes(content)
-            os.replace(beside, path)
+            os.replace(beside, target)
         finally:
             beside.unlink(missing_ok=True)
+    except CannotWrite:
+        raise
     except (OSError, ValueError) as error:
         raise _unwritable(path, error, argument) from error
     return path
@@ -144,7 +174,7 @@ def _is_alive(process: int) -> bool:
 def append_line(path: Path, line: str) -> None:
     """Add a line that is on the disk when this returns. Where the last one was cut off, begin a new one."""
     try:
-        with path.open("ab+") as file:
+        with regular(path).open("ab+") as file:
             end = file.seek(0, os.SEEK_END)
             file.seek(max(0, end - 1))
             whole = file.read(1) in (b"", b"\n")

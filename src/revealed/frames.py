@@ -367,12 +367,38 @@ def _relation_over(paths: Any, argument: str) -> Stored:
     try:
         if kind == "parquet":
             found = connection.read_parquet(files, union_by_name=len(files) > 1)
+            found = _with_durations(connection, found, files)
         else:
             found = connection.read_csv(files, union_by_name=len(files) > 1, **_AS_TEXT)
         _require_header(connection, files, kind, found.columns, argument)
         return Stored(found, kind == "csv", tuple(files))
     except duckdb.Error as error:
         raise unreadable(argument, files, error) from error
+
+
+def _with_durations(connection: Any, found: Any, files: list[str]) -> Any:
+    """Durations, which Parquet has no type for: DuckDB reads the numbers that they are stored as. They are durations
+    again here, and refused like those of a frame wherever their column is used."""
+    known = {name for file in files for name in _durations_in(connection, file)} & set(found.columns)
+    if not known:
+        return found
+    cells = ((name, '"' + name.replace('"', '""') + '"') for name in found.columns)
+    return found.project(", ".join(f"to_microseconds({x}) AS {x}" if name in known else x for name, x in cells))
+
+
+def _durations_in(connection: Any, file: str) -> set[str]:
+    """By Arrow's own schema in the file; without pyarrow by what pandas noted."""
+    try:
+        from pyarrow import ArrowException, parquet, types
+    except ImportError:
+        query = "SELECT value FROM parquet_kv_metadata(?) WHERE decode(key) = 'pandas'"
+        notes = connection.execute(query, [file]).fetchall()
+        columns = json.loads(bytes(notes[0][0])).get("columns", []) if notes else []
+        return {str(one.get("name")) for one in columns if str(one.get("numpy_type")).startswith("timedelta64")}
+    try:
+        return {one.name for one in parquet.read_schema(file) if types.is_duration(one.type)}
+    except (ArrowException, OSError):  # whoever reads the file will say so
+        return set()
 
 
 _AS_TEXT: dict[str, Any] = {"header": True, "all_varchar": True, "quotechar": '"', "escapechar": '"'}
@@ -403,7 +429,7 @@ def unreadable(argument: str, files: Any, error: Exception) -> InvalidInput:
 
 
 _REMEDIES = {
-    "utf-8": "Save it as UTF-8 (Excel: “CSV UTF-8”).",
+    "not utf-8": "Save it as UTF-8 (Excel: “CSV UTF-8”).",
     "sniffing": "Does every row have as many cells as the header?",
 }
 

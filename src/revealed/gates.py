@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterable
 from typing import Any
 
@@ -12,6 +13,7 @@ from revealed.checks import Floats, Ints, as_floats, as_list, is_index, require_
 from revealed.errors import InvalidInput
 
 EACH = 8  # bytes of a number
+ROOM = 2_200_000_000  # bytes of address space, measured: a small fit of a network, with JAX or PyTorch
 
 
 def require_instance(
@@ -113,14 +115,33 @@ def memory_left() -> int:
     return most if limit is None else min(most, limit)
 
 
-def _limit() -> int | None:
-    """What `ulimit -v` leaves; None where nothing is limited."""
+def require_room(library: str, module: str) -> None:
+    """Refuse to load a library that aborts the process where a limit (`ulimit -v`) leaves it too little memory."""
+    soft = None if module in sys.modules else _address_space()
+    if soft is not None and soft < ROOM:
+        told = f"memory is limited to {in_bytes(soft)}, and {library} needs {in_bytes(ROOM)} of address space"
+        raise InvalidInput.impossible(told, remedy="Use ulimit -v unlimited.")
+
+
+def _address_space() -> int | None:
+    """The limit of `ulimit -v`; None where nothing is limited."""
     try:
         import resource
 
         soft = resource.getrlimit(resource.RLIMIT_AS)[0]
-        if soft == resource.RLIM_INFINITY:
-            return None
+        return None if soft == resource.RLIM_INFINITY else soft
+    except ImportError:  # Windows
+        return None
+
+
+def _limit() -> int | None:
+    """What `ulimit -v` leaves; None where nothing is limited."""
+    soft = _address_space()
+    if soft is None:
+        return None
+    try:
+        import resource
+
         with open("/proc/self/statm", encoding="ascii") as file:
             used = int(file.read().split()[0]) * resource.getpagesize()
         return max(0, soft - used)

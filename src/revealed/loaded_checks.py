@@ -30,6 +30,7 @@ from revealed.model_checks import (
     require_an_action,
 )
 from revealed.naming import Names
+from revealed.trajectories import Steps
 from revealed.transitions import EstimatedTransitions
 from revealed.uncertainty import BOOTSTRAP
 
@@ -181,12 +182,34 @@ def _require_steps(demos: Demonstrations) -> None:
         raise TypeError("steps hold values that are not indices")
     if demos.steps.first.size and not demos.steps.first[0]:
         raise ValueError("the first step does not start a trajectory")
+    _require_order(demos.steps)
     limits = {"agent": demos.n_agents, "state": demos.n_states, "action": demos.n_actions}
     places = dict.fromkeys([name for name in ("next_state", "goal") if name in arrays], demos.n_states)
     for name, n in (limits | places).items():
         least = -1 if name == "next_state" else 0
         if arrays[name].size and not least <= arrays[name].min() <= arrays[name].max() < n:
             raise ValueError(f"steps.{name} holds indices beyond {n}")
+
+
+def _require_order(steps: Steps) -> None:
+    """The steps of a trajectory are those of one agent, in the order of time; only a frame may have gaps."""
+    within = ~steps.first[1:]
+    passed, same = np.diff(steps.time.astype(np.int64))[within], steps.agent[1:][within] == steps.agent[:-1][within]
+    gaps = steps.row is not None
+    if not same.all() or not (passed >= 1).all() or not (gaps or (passed == 1).all()) or (steps.time < 0).any():
+        raise ValueError("steps.time is not the order of the decisions")
+
+
+def _require_starts(again: Demonstrations, demos: Demonstrations) -> None:
+    """Starts are the first steps, and perhaps trajectories without a decision, which only those that were not read
+    from a frame may have; at most one for each agent without a decision, if each trajectory is an agent."""
+    more = demos.starts - again.starts
+    least = SAME * (1.0 + float(again.starts.max(initial=0.0)))
+    without = np.zeros(demos.n_states) if demos.steps is None or demos.steps.row is not None else np.round(more)
+    each_its_own = demos.ids == tuple(range(demos.n_agents))
+    silent = demos.n_agents - np.unique(again.by_agent.tocoo().row).size if each_its_own else np.inf
+    if not (np.abs(more - without) <= least).all() or without.min(initial=0.0) < 0.0 or without.sum() > silent:
+        raise ValueError("demonstrations.starts does not match the decisions")
 
 
 def _require_counted(demos: Demonstrations) -> None:
@@ -198,6 +221,7 @@ def _require_counted(demos: Demonstrations) -> None:
         again = demos.counted_again()
         for name in ("by_agent", "transition_counts"):
             _require_same_table(name, getattr(again, name), getattr(demos, name))
+        _require_starts(again, demos)
     elif starts is not None:
         _require_shape("demonstrations.starts_by_agent", starts, (demos.n_agents, demos.n_states))
         often = np.ones(demos.n_agents) if weights is None else weights

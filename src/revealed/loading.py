@@ -21,6 +21,7 @@ import scipy.sparse as sp
 from revealed import estimators
 from revealed.archive import Arrays, read_archive, unreadable
 from revealed.bootstrap import Bootstrap, Replication
+from revealed.checks import is_index
 from revealed.errors import InvalidInput, InvalidReward
 from revealed.estimation import Options
 from revealed.files import as_path
@@ -28,10 +29,12 @@ from revealed.fit import AnyFit, Fit
 from revealed.goal_fit import GoalFit
 from revealed.labels import Order
 from revealed.loaded_checks import require_consistent, require_model
+from revealed.loaded_kinds import require_kinds
 from revealed.mdp import MDP
 from revealed.recomputed import require_recomputed, table_gap
 from revealed.rewards.base import Reward, align_reward, lift_reward, require_reward, reward_table
 from revealed.saving import ESTIMATORS, FILE, KNOWN, MADE_AGAIN, UNSAID
+from revealed.sparse_input import Fault, csr_from_parts
 from revealed.voices import from_parts
 
 
@@ -115,6 +118,7 @@ class _Decoder:
             parts["reward_model"] = align_reward(self.given, parts["mdp"])
         fit = (Fit if "policy" in parts else GoalFit)(**parts, estimator=estimator)
         require_consistent(fit)
+        require_kinds(type(fit), parts)
         _require_table(fit)
         require_recomputed(fit)
         whole = reward_table(lift_reward(fit.reward_model, fit.mdp), fit.theta, fit.mdp)
@@ -148,9 +152,12 @@ class _Decoder:
         name, (rows, columns) = node["$sparse"], node["shape"]
         if name not in self._made:
             data, indices, indptr = (self._array(f"{name}/{part}") for part in ("data", "indices", "indptr"))
-            matrix = sp.csr_array((data, indices, indptr), shape=(int(rows), int(columns)))
-            matrix.check_format(full_check=True)
-            self._made[name] = matrix
+            if not is_index(rows) or not is_index(columns) or min(rows, columns) < 0:
+                raise ValueError(f"{name} has the shape {node['shape']}")
+            try:
+                self._made[name] = csr_from_parts(data, indices, indptr, (rows, columns))
+            except Fault as fault:
+                raise ValueError(f"{name}: {fault}") from fault
         return self._made[name]
 
     def _object(self, node: dict[str, Any]) -> Any:
@@ -187,6 +194,8 @@ def _make(kind: str, fields: dict[str, Any]) -> Any:
     cls: Any = getattr(import_module(KNOWN[kind]), kind)
     if kind == "Bins":
         return cls.from_description(fields)
+    if kind not in ("MDP", "Steps"):  # which are asked more below, and for single steps with their demonstrations
+        require_kinds(cls, fields)
     if hasattr(cls, "__dataclass_fields__"):
         return cls(**fields)
     hidden = [name for name in fields if callable(getattr(cls, name, None))]
@@ -197,6 +206,7 @@ def _make(kind: str, fields: dict[str, Any]) -> Any:
         _require_fields(fields, MDP.__annotations__)
         made.__setstate__(fields)  # frozen, as every MDP is
         require_model(made)
+        require_kinds(cls, fields)
     else:
         vars(made).update(fields)
     return made

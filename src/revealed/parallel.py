@@ -9,15 +9,16 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import time
 import warnings
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from multiprocessing import parent_process
-from threading import Lock
+from threading import Lock, Thread
 from typing import Any
 from uuid import uuid4
 
@@ -26,6 +27,7 @@ from revealed.errors import InvalidInput, WorkersLost
 
 MOST_LOSSES = 3  # workers lost in a row, with no piece finished in between, after which we give up
 MOST_JOBS = 10_000  # workers that somebody may mean
+LOOK = 1.0  # seconds between two looks whether the process that hands out work is still there
 AT_ONCE = 4  # pieces for each worker in a round, where a backend works in rounds
 
 # How backends say that a worker died, or data with it: processes of joblib, Dask, Ray. By name, since none is loaded.
@@ -77,14 +79,32 @@ class Piece:
     number: int
     item: tuple[Any, ...]
     shares: bool  # the cores, with other pieces
+    maker: int = field(default_factory=os.getpid)  # the process that hands it out
 
     def __call__(self) -> tuple[int, Any]:
+        _end_with(self.maker)
         before = _SHARES.set(self.shares or _SHARES.get())
         try:
             with one_thread():
                 return self.number, self.function(*self.item)
         finally:
             _SHARES.reset(before)
+
+
+def _end_with(maker: int) -> None:
+    """Watch, in a worker, for the end of the process that started it: one that is killed cannot end its workers."""
+    if os.getppid() == maker and maker not in _WATCHED:
+        _WATCHED.add(maker)
+        Thread(target=_watch, args=(maker,), name="revealed-watch", daemon=True).start()
+
+
+def _watch(maker: int) -> None:
+    while os.getppid() == maker:
+        time.sleep(LOOK)
+    os._exit(1)
+
+
+_WATCHED: set[int] = set()
 
 
 def _finished(

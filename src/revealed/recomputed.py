@@ -17,7 +17,7 @@ from revealed.chain import expected_payoff
 from revealed.checks import Floats
 from revealed.curvature import units_at_end, units_of
 from revealed.errors import RevealedError
-from revealed.estimation import HARDLY, SETTLED, Options, Run
+from revealed.estimation import CIRCLE, HARDLY, SETTLED, Options, Run
 from revealed.fit import AnyFit, Fit
 from revealed.goal_cases import MOST_KEPT
 from revealed.goal_estimation import GoalRun, run_for
@@ -53,7 +53,7 @@ def require_recomputed(fit: AnyFit) -> None:
     if isinstance(fit, Fit):
         _require_llf(fit.llf, weighted_log(fit.demonstrations.counts, fit.log_policy))
     if fit.status.code == "inner_solve_failed":  # its numbers are what a solver left that did not come to its end
-        return
+        return _require_failed(fit)
     if isinstance(fit, Fit):
         _require_bellman(fit)
     if _is_quick(fit):
@@ -132,9 +132,7 @@ def _is_quick(fit: AnyFit) -> bool:
 
 def _require_end(fit: AnyFit) -> None:
     """The objective, its gradient, and a status that these allow."""
-    run = run_for(fit.method, fit.reward_model, Options(**fit.options), fit.mdp, fit.demonstrations)
-    run.value, run.again = fit.near_value, True
-    point = run.look_again(fit.theta, _pi_tilde(fit, run))
+    run, point = _looked_again(fit)
     if point.problem is not None:
         raise ValueError(f"there is no solution at its estimate: {point.problem}")
     if isinstance(fit, Fit):
@@ -146,6 +144,12 @@ def _require_end(fit: AnyFit) -> None:
         raise ValueError(f"the objective is {fit.objective:.6g}, but {point.value:.6g} at this estimate")
     _require_gradient(fit, point)
     _require_status(fit, run, point)
+
+
+def _looked_again(fit: AnyFit) -> tuple[Run, Evaluation]:
+    run = run_for(fit.method, fit.reward_model, Options(**fit.options), fit.mdp, fit.demonstrations)
+    run.value, run.again = fit.near_value, True
+    return run, run.look_again(fit.theta, _pi_tilde(fit, run))
 
 
 def _level(fit: Fit) -> float:
@@ -189,7 +193,7 @@ def _require_status(fit: AnyFit, run: Run, point: Evaluation) -> None:
     if fit.status.interrupted and code != "iteration_limit":
         raise ValueError(f"it is marked as interrupted, but its status is {code}")
     if not fit.at_maximum:
-        return
+        return _require_no_end(fit, run, point)
     try:
         near = run.has_ended(point, ENDED) or (bool(fit.settled) and isinstance(fit, GoalFit) and _hardly(point))
         found = run.judged(point) if near and code != "iteration_limit" else code
@@ -199,8 +203,42 @@ def _require_status(fit: AnyFit, run: Run, point: Evaluation) -> None:
         raise ValueError(f"its status is {code}, but its estimate is not a maximum")
     if code == "converged" and found != "converged" and not fit.settled:
         raise ValueError(f"its status is converged, but its estimate is {found}")
+    if code == "unidentified" and found == "converged" and not fit.settled:
+        raise ValueError("its status is unidentified, but its choices identify all parameters")
     if found == "separated":
         raise ValueError(f"its status is {code}, but its weights diverge")
+
+
+def _require_no_end(fit: AnyFit, run: Run, point: Evaluation) -> None:
+    """A status is no worse than the numbers either: where it denies a maximum, there plainly is none."""
+    code = fit.status.code
+    if code == "cycling" and (fit.method != "NPL" or fit.settled or fit.updates < CIRCLE):
+        raise ValueError("its status is cycling, but its updates do not circle")
+    if code == "separated" and run.surely_has_maximum(point):
+        raise ValueError("its status is separated, but the likelihood has a maximum at its estimate")
+    if code == "iteration_limit" and not fit.status.interrupted and fit.method != "NPL" and _is_end(run, point):
+        raise ValueError("its status is iteration_limit, but its search has ended at a maximum")
+
+
+def _is_end(run: Run, point: Evaluation) -> bool:
+    """Whether a search plainly would end here, and well; what cannot be computed is no end."""
+    try:
+        run.require_known(point)
+        return run.has_ended(point, 1.0 / ENDED) and run.judged(point) != "separated"
+    except RevealedError:
+        return False
+
+
+def _require_failed(fit: AnyFit) -> None:
+    """Something fails at the estimate, or it is not a maximum."""
+    if not _is_quick(fit):
+        return
+    try:
+        run, point = _looked_again(fit)
+    except (RevealedError, ValueError, ArithmeticError):
+        return
+    if point.problem is None and _is_end(run, point):
+        raise ValueError("its status is inner_solve_failed, but the model is solved at its estimate")
 
 
 def _hardly(point: Evaluation) -> bool:

@@ -95,6 +95,9 @@ def _require_features(one: Description, kind: str) -> None:
 
 def _require_roads(one: Description) -> None:
     for name, remedy in ELSEWHERE.items():
+        if _given(one, name) and not one.network:
+            rule = f"describes a road network, to which `{flag(name)}` does not apply"
+            raise InvalidOption.conflict("--turns", rule, remedy=f"Leave out --turns. {remedy}".rstrip())
         if _given(one, name):
             raise InvalidOption.conflict(flag(name), "does not apply to a road network", remedy=remedy or None)
     if one.discount != 1.0:

@@ -13,6 +13,7 @@ from revealed.demonstrations import Demonstrations
 from revealed.errors import InvalidInput
 from revealed.gates import require_memory
 from revealed.mdp import MDP, Floats, require_mdp
+from revealed.voices import named
 
 
 def simulate(
@@ -27,7 +28,7 @@ def simulate(
     require_mdp(mdp)
     require_count("n", n)
     require_count("length", length)
-    require_memory("n, length", (n, length), 4 * int(n) * (int(length) + 1))
+    require_memory(f"{named('n')}, {named('length')}", (n, length), 4 * int(n) * (int(length) + 1))
     policy = as_policy(mdp, policy)
     rng = make_rng(seed)
     state = rng.choice(mdp.n_states, size=n, p=mdp.start(initial))

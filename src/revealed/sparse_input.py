@@ -9,6 +9,7 @@ work is proportional to what is stored.
 from __future__ import annotations
 
 from itertools import chain
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,7 +27,7 @@ class Fault(Exception):
 
     def __init__(self, expected: str, got: str, offender: str | None = None) -> None:
         self.expected, self.got, self.offender = expected, got, offender
-        super().__init__(expected)
+        super().__init__(f"expected {expected}; got {got}")
 
 
 class Entries(NamedTuple):
@@ -60,6 +61,18 @@ def as_float_entries(name: str, matrix: Any, error: type[InvalidInput] = Invalid
     except Fault as fault:
         raise _refusal(name, fault, error) from None
     return found._replace(data=found.data.astype(np.float64))
+
+
+def csr_from_parts(data: Any, indices: Any, indptr: Any, shape: tuple[int, int]) -> sp.csr_array:
+    """A CSR array of inner arrays that come from elsewhere, such as a file; a `Fault` where they do not fit together.
+
+    SciPy's own check looks at the last of `indptr` first, so that one that wrapped round in a narrow type passes."""
+    parts = SimpleNamespace(data=data, indices=indices, indptr=indptr)
+    columns, ends, values = _compressed(parts, *shape)
+    if not (columns.dtype == ends.dtype and ends.dtype in (np.int32, np.int64)):
+        kind = np.int32 if max(columns.size, *shape) <= _MOST else np.int64
+        columns, ends = columns.astype(kind), ends.astype(kind)
+    return sp.csr_array((values, columns, ends), shape=shape)
 
 
 def as_dense(matrix: Any) -> npt.NDArray[np.float64]:

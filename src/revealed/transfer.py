@@ -45,7 +45,7 @@ def _moved(reward: Any, theta: Floats, own: MDP, mdp: MDP) -> Floats:
     columns = np.zeros(target.n_actions, dtype=np.intp) if values.shape[1] == 1 else places.actions
     if places.states is None or columns is None:
         expected = f"a fit of {mdp.n_states} states and {mdp.n_actions} actions, as the MDP has"
-        remedy = "Give both models labels to match them, or pass numbers: reward_model.value(fit.theta)."
+        remedy = "Give both models labels to match them, or pass an (S, A) array of rewards in the order of the model."
         raise InvalidReward("fit", expected, f"{own.n_states} states and {own.n_actions} actions", remedy=remedy)
     table = _picked(values, places.states, columns)
     return table if timed else mdp.lift(table)

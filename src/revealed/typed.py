@@ -121,4 +121,5 @@ def read_model(table: Any, *, state: Any, next_state: Sequence[str], **others: A
         if len(candidate) == len(own) and all(name in names for name in candidate):
             return MDP.from_frame(table, state=state, next_state=one_or_list(candidate), **others)
     expected = f"a column next_{own[0]} for where a decision leads"
-    raise InvalidOption("--transitions", expected, ", ".join(names), remedy="Or name it with --next-state.")
+    remedy = f"Rename the column that says so to {', '.join(next_names(own))}."
+    raise InvalidOption("--transitions", expected, ", ".join(names), remedy=remedy)

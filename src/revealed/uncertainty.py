@@ -122,9 +122,7 @@ class Uncertain:
         per agent: these groups are then the clusters, or what is resampled.
         """
         self._require_kind(kind, joint)
-        unknown = sorted(set(bootstrap) - set(BOOTSTRAP))
-        if unknown or (bootstrap and self._offered(kind, joint)[0] != "bootstrap"):
-            raise self._no_option(unknown, bootstrap)
+        self._require_drawn("with_errors", bootstrap, kind, joint)
         if bootstrap:
             from revealed.bootstrap import check_options
 
@@ -132,11 +130,13 @@ class Uncertain:
         groups = self._groups(kind, by)
         return replace(self, chosen=(kind, joint, bootstrap), groups=groups)  # pyright: ignore[reportArgumentType]
 
-    @staticmethod
-    def _no_option(unknown: list[str], given: dict[str, Any]) -> InvalidOption:
+    def _require_drawn(self, where: str, given: dict[str, Any], kind: str, joint: bool) -> None:
+        """Options of a bootstrap are known, and there is one."""
+        unknown = sorted(set(given) - set(BOOTSTRAP))
         if unknown:
-            return InvalidOption("with_errors", f"options among {', '.join(BOOTSTRAP)}", ", ".join(unknown))
-        return InvalidOption.conflict(next(iter(given)), f"requires `{arg('kind', 'bootstrap')}`")
+            raise InvalidOption(where, f"options among {', '.join(BOOTSTRAP)}", ", ".join(unknown))
+        if given and self._offered(kind, joint)[0] != "bootstrap":
+            raise InvalidOption.conflict(next(iter(given)), f"requires `{arg('kind', 'bootstrap')}`")
 
     def _groups(self, kind: str, by: Any) -> AgentGroups | None:
         from revealed.agent_groups import group_agents
@@ -163,6 +163,7 @@ class Uncertain:
         import pandas as pd
 
         asked = self._resolved(kind, joint)
+        self._require_drawn("cov_params", bootstrap, *asked)
         matrix = self._matrix(*self._offered(*asked), bootstrap)
         names = list(self.reward_model.names)
         names += list(self.mdp.estimated.names) if len(matrix) > len(names) else []

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from revealed.errors import CannotWrite, InvalidInput, InvalidOption
-from revealed.files import hidden, prepare_folder, require_writable, sweep, write_atomically
+from revealed.files import followed, hidden, prepare_folder, regular, require_writable, sweep, write_atomically
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,7 +34,9 @@ def claim(out: str | os.PathLike[str], ours: Iterable[str], force: bool = False)
     require_writable(folder, "--out")
     if os.path.lexists(folder):
         prepare_folder(folder, "--out")
-    sweep(folder)
+    sweep(followed(folder))
+    for name in ours:
+        regular(folder / name, "--out")
     if folder.is_dir() and not force and not _is_ours(folder, {*ours, LOCK}):
         rule = f"cannot be {folder}, which holds files that this command did not write"
         raise InvalidOption.conflict("--out", rule, remedy="Choose another folder, or add --force.")
@@ -55,13 +57,14 @@ def placed(folder: Path, ours: Iterable[str]) -> Iterator[Path]:
 
     What an earlier run left there (`ours`) and this one did not write goes, too.
     """
-    made = [path for path in folder.absolute().parents if not path.exists()]
-    beside = hidden(folder.absolute())
+    target = followed(folder.absolute())
+    made = [path for path in target.parents if not path.exists()]
+    beside = hidden(target)
     prepare_folder(beside, "--out")
     try:
         with as_out(beside, folder):
             yield beside
-            _put(beside, folder, set(ours))
+            _put(beside, target, set(ours))
     except BaseException:
         shutil.rmtree(beside, ignore_errors=True)
         for path in made:
@@ -106,11 +109,13 @@ def _put(beside: Path, folder: Path, ours: set[str]) -> None:
         if (folder / CONFIG).is_file() and _is_ours(folder, ours):
             for name in ours - {file.name for file in beside.iterdir()}:
                 _remove(folder / name)
-        _remove(folder / CONFIG)  # without it a folder is not complete
+        _remove(regular(folder / CONFIG))  # without it a folder is not complete
         for file in sorted(beside.rglob("*"), key=lambda file: (file.name == CONFIG, file)):
             target = folder / file.relative_to(beside)
             if file.is_dir():
                 target.mkdir(exist_ok=True)
+            elif target.is_symlink() or (os.path.lexists(target) and not target.is_file()):
+                write_atomically(target, file.read_bytes())
             else:
                 os.replace(file, target)
 
@@ -153,7 +158,7 @@ def target_file(out: str | os.PathLike[str], force: bool = False) -> Path:
         raise InvalidInput("--out", "the path of a file", f"{path}, which is a folder")
     if path.exists() and not force:
         raise InvalidOption.conflict("--out", f"cannot be {path}, which exists", remedy="Add --force to overwrite it.")
-    prepare_folder(path.parent, "--out")
+    prepare_folder(followed(path).parent, "--out")
     return path
 
 

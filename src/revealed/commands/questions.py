@@ -152,9 +152,12 @@ def ask(fit: Fit, names: Names, asked: Changes, bands: dict[str, Any]) -> Counte
     return fit.counterfactual(params=rules or None, mdp=model, **bands)
 
 
-def band_options(bands: str, **bootstrap: int) -> dict[str, Any]:
+def band_options(bands: str, **bootstrap: int | None) -> dict[str, Any]:
     """Arguments of `fit.counterfactual`; draws are for bands that are asked to be of a bootstrap."""
-    return {"bands": None if bands == "none" else bands} | (bootstrap if bands == "bootstrap" else {})
+    given = {name: value for name, value in bootstrap.items() if value is not None}
+    if given and bands != "bootstrap":
+        raise InvalidOption.conflict(f"--{next(iter(given))}", "requires `--bands bootstrap`")
+    return {"bands": None if bands == "none" else bands} | given
 
 
 Rule = float | Callable[[float], float]

@@ -203,8 +203,8 @@ def counterfactual(
     bands: Annotated[
         Bands, typer.Option(help="Confidence bands; auto follows the standard errors of the fit.")
     ] = Bands.auto,
-    reps: Annotated[int, typer.Option(min=2, help="Bootstrap replications.")] = 400,
-    seed: Seed = 0,
+    reps: Annotated[int | None, typer.Option(min=2, help="Bootstrap replications.  [default: 400]")] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Seed of the bootstrap.  [default: 0]")] = None,
     out: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="Output folder for tables and a report page.  [default: print only]"),

@@ -13,7 +13,7 @@ from revealed.voices import speak
 
 OWN_FLAGS = ("bands", "initial", "states", "close", "links")  # of questions to a saved fit
 PANEL = {"path": "PANEL", "frame": "PANEL", "demonstrations": "PANEL"}
-FIT = {"path": "FIT"}
+FIT = {"path": "FIT", "n": "--n", "length": "--length"}
 
 
 def in_flags(said: str | RevealedError, arguments: Mapping[str, str] | None = None) -> str:

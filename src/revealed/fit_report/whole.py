@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from revealed.errors import InvalidInput
-from revealed.files import as_path, prepare_folder, write_atomically
+from revealed.files import as_path, prepare_folder, regular, write_atomically
 from revealed.fit import AnyFit, Fit
 from revealed.fit_report.chapters import Chapter, choices, diagnostics, estimates, search, states
 from revealed.fit_report.material import Material, sentence
@@ -58,9 +58,10 @@ def write_fit_report(
     """Write `build_fit_report` to a file, completely or not at all; in a folder it is called `report.html`."""
     target = as_path("path", path)
     target = target / "report.html" if os.path.isdir(target) else target
+    regular(target, "path")  # or refused, before the work
     page = build_fit_report(fit, title, coordinates, sections, network)
     prepare_folder(target.parent, "path")
-    return write_atomically(target, page.encode("utf-8", "replace"))
+    return write_atomically(target, page.encode("utf-8", "replace"), "path")
 
 
 def build_fit_report(

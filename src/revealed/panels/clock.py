@@ -85,5 +85,10 @@ def require_one_clock(entry: Column, agent: Ints, ids: Sequence[Any]) -> None:
         f"If time is age or a date, say which is period 0: {arg('first_time', written)} or earlier{dates}. "
         f"If every id starts at period 0 when it enters: {arg('first_time', OWN)}."
     )
+    if entry.dtype.kind == "f":  # some times are not whole
+        remedy = (
+            f"If every id starts at period 0 when it enters: {arg('first_time', OWN)}. Else write times as whole "
+            "numbers of periods."
+        )
     rule = f"is required on a finite horizon where ids enter at different times: {entries}"
     raise InvalidDemonstrations.conflict("first_time", rule, remedy=remedy)

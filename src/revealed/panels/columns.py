@@ -181,7 +181,10 @@ def require_dates(period: str, clock: Column) -> None:
 
 
 def no_dates(period: str) -> InvalidInput:
-    remedy = "Leave it out: whole numbers count periods already."
+    remedy = (
+        "If whole numbers count periods already, leave it out; if they are dates such as 20200131, turn them into "
+        "dates: pandas.to_datetime(column.astype(str))."
+    )
     return InvalidInput.conflict("period", f"cannot be {period!r}: times are not dates", remedy=remedy)
 
 

@@ -24,7 +24,7 @@ from revealed.checks import (
     shown,
 )
 from revealed.errors import InvalidOption, InvalidReward
-from revealed.gates import require_function, require_memory
+from revealed.gates import require_function, require_memory, require_room
 from revealed.labels import find
 from revealed.mdp import Floats
 from revealed.positions import labelled
@@ -64,6 +64,7 @@ class JaxReward:
         names: Sequence[str] | None = None,
         standardize: bool = False,
     ) -> None:
+        require_room("JAX", "jax")
         import jax
         from jax.flatten_util import ravel_pytree
 
@@ -195,6 +196,7 @@ class NeuralReward(JaxReward):
         state_labels: Sequence[Any] | None = None,
         action_labels: Sequence[Any] | None = None,
     ) -> None:
+        require_room("JAX", "jax")
         import jax
 
         require_option("activation", activation, ACTIVATIONS)

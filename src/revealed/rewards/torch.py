@@ -12,6 +12,7 @@ import numpy as np
 
 from revealed.checks import Bools, require_flag, require_floats
 from revealed.errors import InvalidReward, MissingDependency
+from revealed.gates import require_room
 from revealed.mdp import Floats
 from revealed.rewards.base import as_cotangent, as_theta, sum_actions
 from revealed.rewards.holes import Holes, holes_at, holes_in
@@ -23,6 +24,7 @@ MANY_ROWS = 50_000  # inputs from which a module gains by threads more than they
 
 def _torch() -> Any:
     """PyTorch, loaded by name: an `import torch` in a file called torch.py would puzzle type checkers."""
+    require_room("PyTorch", "torch")
     try:
         return importlib.import_module("torch")
     except ImportError as error:
