@@ -63,7 +63,7 @@ def test_a_search_that_was_stopped_has_no_errors():
         assert np.isnan(fit.cov_params(kind).to_numpy()).all()
     with pytest.raises(InvalidInput, match="no standard error"):
         fit.wald_test({"RC": 1.0})
-    with pytest.raises(InvalidOption, match="came to its end"):
+    with pytest.raises(InvalidOption, match="whose search finished"):
         fit.bootstrap()
 
 

@@ -91,8 +91,10 @@ class Table:
 
     def labels(self, argument: str, names: str | Sequence[str]) -> list[Any]:
         """One label per row: a value, or a tuple where several columns are named."""
-        if isinstance(names, str) or as_list(names) is None:
+        if isinstance(names, str):
             return [plain(value) for value in self.label_column(argument, names)]
+        if as_list(names) is None:
+            require_column(argument, names, self.names)
         return [plain(values) for values in zip(*(self.label_column(argument, name) for name in names), strict=True)]
 
 

@@ -220,6 +220,8 @@ class RouteChoice(LinkModel):
         import pandas as pd
 
         changed = self.network.indices(links)
+        if len(changed) == 0:
+            raise InvalidInput("links", "at least one link", "none")
         directions = np.column_stack([self.direction(attribute, [self.network.links[k]]) for k in changed])
         per_link, _ = self._shares(directions, as_demand(self.network, demand, **columns))
         return pd.DataFrame(per_link, index=self.link_index, columns=self.link_index.take(changed).rename("changed"))
