@@ -664,3 +664,18 @@ def _answers(fit: rv.Fit, mix: Callable[[pd.DataFrame], pd.DataFrame]) -> dict[s
     found["population nll"] = rv.metrics.population_nll(fit.mdp, expert, fit.policy)
     found |= {f"predict {s}": ACTIONS.index(fit.predict(s, deterministic=True)[0]) for s in STATES}
     return {name: float(value) for name, value in found.items()}
+
+
+def test_turns_are_not_matched_by_their_numbers_where_links_change_places():
+    """Which turn of a link is its first depends on the order of the links, so that labels of links do not suffice."""
+    links = pd.DataFrame({"link": ["ab", "bc", "ca", "ac", "cb", "ba"], "from": list("abcacb"), "to": list("bcacba")})
+    links["time"] = np.arange(1.0, 7.0)
+    one, other = (rv.RoadNetwork.from_frame(table) for table in (links, links.iloc[[5, 3, 1, 0, 2, 4]]))
+    rewards = one.reward(["time"]).value([-1.0])
+    for mdp in (other.mdp, other.mdp.toward("ca")):
+        with pytest.raises(InvalidInput, match="`reward` has the states in another order, in which the turns of a li"):
+            rv.solve(mdp, rewards)
+    assert_same = np.testing.assert_allclose
+    there = rv.solve(other.mdp.toward("ca"), other.reward(["time"]).value([-1.0]))
+    here = rv.solve(one.mdp.toward("ca"), rewards)
+    assert_same(pd.Series(here.value, one.links)[list(other.links)], there.value)

@@ -223,6 +223,8 @@ def in_order(
             if labels is not None:
                 require_declared(argument, role, labels, "a model by position", error)
         elif not same_labels(labels, wanted):
+            if role == "state" and array.ndim > axis + 1 and array.shape[axis + 1] > 1:
+                _require_same_turns(named, own, argument, error)
             array = _taken(named, array, axis, role, labels, wanted, argument, error)
     return array
 
@@ -264,6 +266,16 @@ def _wanted(named: Any, role: str, labels: Labels) -> Labels:
         return own
     known = set(map(spell, base.state_labels))
     return base.state_labels if any(spell(label) in known for label in labels) else own
+
+
+def _require_same_turns(named: Any, own: Sequence[Labels], argument: str, error: type[InvalidInput]) -> None:
+    """States may change places beside actions that have no names, unless these are numbered state by state, as the
+    turns at the end of a link are: by the order of the states."""
+    nameless = getattr(named, "action_labels", None) is None or own[-1] is None
+    if nameless and getattr(named, "certain", False):
+        rule = "has the states in another order, in which the turns of a link may have other numbers"
+        remedy = "Pass the fit or the reward itself (rv.solve(mdp, fit)), or name the actions."
+        raise error.conflict(argument, rule, remedy=remedy)
 
 
 def _taken(
