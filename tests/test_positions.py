@@ -671,11 +671,11 @@ def test_turns_are_not_matched_by_their_numbers_where_links_change_places():
     links = pd.DataFrame({"link": ["ab", "bc", "ca", "ac", "cb", "ba"], "from": list("abcacb"), "to": list("bcacba")})
     links["time"] = np.arange(1.0, 7.0)
     one, other = (rv.RoadNetwork.from_frame(table) for table in (links, links.iloc[[5, 3, 1, 0, 2, 4]]))
-    rewards = one.reward(["time"]).value([-1.0])
+    rewards = one.reward(["time"]).value(np.array([-1.0]))
     for mdp in (other.mdp, other.mdp.toward("ca")):
         with pytest.raises(InvalidInput, match="`reward` has the states in another order, in which the turns of a li"):
             rv.solve(mdp, rewards)
     assert_same = np.testing.assert_allclose
-    there = rv.solve(other.mdp.toward("ca"), other.reward(["time"]).value([-1.0]))
+    there = rv.solve(other.mdp.toward("ca"), other.reward(["time"]).value(np.array([-1.0])))
     here = rv.solve(one.mdp.toward("ca"), rewards)
     assert_same(pd.Series(here.value, one.links)[list(other.links)], there.value)

@@ -17,7 +17,7 @@ import numpy as np
 
 from revealed import __version__
 from revealed.bootstrap import EACH_REPLICATION
-from revealed.checks import as_list, is_index, require_count, require_flag, require_option, require_share
+from revealed.checks import as_list, is_index, require_count, require_flag, require_option, require_share, shown
 from revealed.demonstrations import Demonstrations
 from revealed.environments.city import City
 from revealed.environments.world import World
@@ -280,7 +280,7 @@ def _require_estimator(key: Any, method: Any) -> None:
     """Something that fits; a class, or the name of one, is told how it becomes an estimator."""
     if callable(getattr(method, "fit", None)) and not isinstance(method, type):
         return
-    got, name = repr(method)[:60] if isinstance(method, str) else type(method).__name__, str(method).upper()
+    got, name = (shown(method), method.upper()) if isinstance(method, str) else (type(method).__name__, "")
     if isinstance(method, type):
         got, name = f"the class {method.__name__}", method.__name__
     known = [offered.__name__ for offered in (NFXP, MCEIRL, CCP, NPL)]

@@ -167,7 +167,7 @@ def _readings(trajectory: Any, n_states: int, n_actions: int) -> tuple[str, ...]
 
 def _table_of_steps(trajectory: Any) -> Ints | None:
     """(T, 2): states and actions, if every part has two whole numbers; else None."""
-    listed = trajectory if isinstance(trajectory, np.ndarray) else as_list(trajectory)
+    listed = trajectory if isinstance(trajectory, np.ndarray) and trajectory.ndim else as_list(trajectory)
     if listed is None or len(listed) == 0 or isinstance(trajectory, str | Mapping):
         return None
     if not isinstance(listed, np.ndarray) and not all(shape_of(part) == (2,) for part in _some(listed)):

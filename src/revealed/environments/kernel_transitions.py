@@ -98,7 +98,8 @@ def check_bandwidth(bandwidth: Any) -> Floats:
 
 def _kernel(place: Places, bins: int, h: float) -> Near:
     """(node, data point, weight) of a Gaussian product kernel around each place, where it is not cut off."""
-    reach = np.arange(-int(np.ceil(CUT * h)), int(np.ceil(CUT * h)) + 1)
+    most = int(min(np.ceil(CUT * h), bins))  # farther is off the grid
+    reach = np.arange(-most, most + 1)
     (i, u), (j, v) = (_axis(c, reach, bins, h) for c in (place.x, place.y))
     weight = u[:, :, None] * v[:, None, :]
     point, k, m = np.nonzero(weight > 0.0)
