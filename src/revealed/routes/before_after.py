@@ -98,7 +98,7 @@ class RouteComparison(Printed):
 
 def compare(before: RouteChoice, after: Any, demand: Demand, money: str | None) -> RouteComparison:
     """See `RouteChoice.compare`."""
-    if getattr(getattr(after, "network", None), "links", None) != before.network.links:
+    if not isinstance(after, type(before)) or after.network.links != before.network.links:
         remedy = "Make it with `close` or `change`, or on a network with the same links."
         raise InvalidInput("other", "an rv.RouteChoice with the same links", type(after).__name__, remedy=remedy)
     asked = demand.keep(demand.trips > 0.0)
