@@ -20,8 +20,8 @@ os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_cpu
 # of the time.
 gc.set_threshold(50_000, 20, 20)
 
-# On a desk the same examples in every run: a failure is a failure of the change at hand, never of the dice. In CI
-# (HYPOTHESIS_PROFILE=fresh) other ones each time, more of them; a failure prints what plays its example again.
+# The same examples in every run: a failure is a failure of the change at hand, never of the dice. Under
+# HYPOTHESIS_PROFILE=fresh other ones each time, more of them; a failure prints what plays its example again.
 _COMMON: dict[str, Any] = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 settings.register_profile("revealed", derandomize=True, max_examples=30, **_COMMON)
 settings.register_profile("fresh", derandomize=False, max_examples=60, print_blob=True, database=None, **_COMMON)

@@ -317,7 +317,13 @@ BAD = {
         "April",
         "row 0",
     ),
-    "period": (broken(), {"period": "month"}, "period", "cannot be 'month': times are not dates. Leave it out", ""),
+    "period": (
+        broken(),
+        {"period": "month"},
+        "period",
+        "cannot be 'month': times are not dates. If whole",
+        "",
+    ),
     "unknown period": (broken(), {"period": "fortnight"}, "period", "one of second", ""),
     "first unknown": (broken(x=list("zqcqq")), {"states": ["q"]}, "state", "got 'z'", "row 0"),
     "unknown next": (

@@ -82,6 +82,8 @@ def _judged(door: Door, given: dict[str, Any]) -> tuple[str, str, str]:
             return REFUSED, "", ""
         if type(escaped) is TypeError and ("<lambda>" in str(escaped) or "'Anything' object" in str(escaped)):
             return THEIRS, "", ""  # a function that takes other arguments, an object that only seems to be what it is
+        if type(escaped) is ValueError and str(escaped).endswith("is not a valid Colour"):
+            return THEIRS, "", ""  # an enumeration that was called as the function that it seems to be
         said = f"{type(escaped).__name__}: {_words(escaped)}"
         return ESCAPED, " ".join(said.split())[:300], _line(escaped)
     return FINE, "", ""

@@ -210,6 +210,7 @@ REWARDS: dict[str, Call] = {
     "TabularReward.named": lambda own: {"state_labels": STATES},
     "NeuralReward": lambda own: {"features": np.eye(4)[:, :2], "hidden": (2,)},
     "NeuralReward.aligned": lambda own: {"state_labels": STATES},
+    "NeuralReward.value": lambda own: {"theta": theta(own)},
     "LinkSizeReward.require_model": lambda own: {"mdp": own.sizes.network.mdp},
     "NeuralReward.usual_l2": lambda own: {"decisions": 100.0},
     "NeuralReward.with_features": lambda own: {"features": np.eye(4)[:, :3]},

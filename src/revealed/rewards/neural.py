@@ -330,7 +330,10 @@ def _as_arrays(name: str, tree: Any) -> Any:
     """A pytree of arrays of numbers as float64."""
     import jax
 
-    named = jax.tree_util.tree_leaves_with_path(tree)
+    try:
+        named = jax.tree_util.tree_leaves_with_path(tree)
+    except (SystemError, RecursionError) as error:  # a list within itself
+        raise InvalidReward(name, "nested lists, tuples and dicts of arrays", shown(tree)) from error
     arrays = [
         require_floats(f"{name}{jax.tree_util.keystr(path)}", leaf, "an array of numbers", InvalidReward)
         for path, leaf in named
