@@ -303,3 +303,13 @@ def test_goals_that_are_no_states_are_refused():
         mdp.with_labels(["north", "east", "south", "west"]).toward("nort")
     with pytest.raises(rv.errors.InvalidInput, match=r"a model without a horizon.*Use `mdp.base`"):
         mdp.unroll(3).toward(0)
+
+
+@pytest.mark.parametrize("listed", [["gym"], ("gym",), {"gym"}])
+def test_terminal_states_may_be_listed_by_label(listed):
+    T, places = np.full((3, 2, 3), 1 / 3), ["home", "cafe", "gym"]
+    assert rv.MDP(T, 0.9, state_labels=places, terminal=listed).terminal.tolist() == [False, False, True]
+    assert rv.MDP(T, 0.9, state_labels=[5, 0, 2], terminal=[2]).terminal.tolist() == [False, False, True]
+    assert rv.MDP(T, 0.9, state_labels=[1, 0, 2], terminal=[1, 0, 0]).terminal.tolist() == [True, False, False]
+    with pytest.raises(rv.errors.InvalidMask, match=r"`terminal`.*got 'gim'.*Did you mean gym"):
+        rv.MDP(T, 0.9, state_labels=places, terminal=["gim"])

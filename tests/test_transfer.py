@@ -243,6 +243,11 @@ def test_another_order_of_the_same_model_changes_nothing(fit):
     one, other = evaluate(ccp, here, TRUE), evaluate(ccp, shuffled(here), TRUE[np.ix_(s, a)])
     assert other == pytest.approx(one, rel=1e-10)
     assert other.starts == one.starts == "where the data started"
+    assert "Read in the order of mdp, which is not that of fit.mdp: true_reward." in " ".join(other.notes)
+    frame = pd.DataFrame(TRUE, list(here.state_labels), list(here.action_labels))
+    by_label = evaluate(ccp, shuffled(here), frame)
+    assert by_label == pytest.approx(one, rel=1e-10)
+    assert not any("positions" in note for note in (*by_label.notes, *one.notes))
 
 
 def test_solutions_policies_and_rewards_are_judged_for_what_they_are(fit):

@@ -167,7 +167,10 @@ def near(label: Any, known: Sequence[Any]) -> str | None:
     alike mean nothing: 140 is no slip of 104."""
     wanted = spell(label)
     texts = [text for text in map(spell, known) if not (wanted.isdecimal() and text.isdecimal())]
-    close = get_close_matches(wanted, texts, 1)
+    folded = {text.casefold(): text for text in texts}  # Airport is airport in other letters
+    close = get_close_matches(wanted, texts, 1) or [
+        folded[text] for text in get_close_matches(wanted.casefold(), folded, 1)
+    ]
     return f"Did you mean {close[0]}?" if close else None
 
 

@@ -55,7 +55,7 @@ class MDP(Placed):
     initial : (S,) start probabilities, optional; or by name: a state (`initial="A"`, an index), or a dict or Series
         from states to probabilities.
     feasible : (S, A) bool, optional: which actions a state offers.
-    terminal : (S,) bool, optional. A terminal state has value 0: no action, no reward, no entropy.
+    terminal : (S,) bool, or a list of labels, optional. A terminal state has value 0: no action, no reward, no entropy.
     state_labels, action_labels : names, optional, which declare the order of states and actions; labels of
         demonstrations and of whatever else has labels are matched to them by name.
 

@@ -33,7 +33,7 @@ from revealed.hard_bellman import HardOptimum, solve_hard
 from revealed.matching import match_labels, require_fit
 from revealed.mdp import MDP, Floats, require_mdp
 from revealed.naming import pair_in_words, state_in_words
-from revealed.positions import in_order, labelled, names_in
+from revealed.positions import by_position, in_order, labelled, names_in
 from revealed.reward_distances import as_table, epic, starc
 from revealed.rewards.base import of_trips
 from revealed.sheet import MISSING, Printed, Sheet
@@ -336,7 +336,12 @@ def evaluate(
     trips of the distance on the model of their goal, since without one the uniform policy need not end at discount 1.
     (Rewards that depend on the trip, as with link sizes, are compared trip by trip by both.)
     """
-    return Truth(mdp, true_reward, expert, initial).evaluate(fit, demos, coverage, policy=policy, reward=reward)
+    found = Truth(mdp, true_reward, expert, initial).evaluate(fit, demos, coverage, policy=policy, reward=reward)
+    if isinstance(fit, AnyFit) and mdp.in_order_of(fit.mdp) is not mdp:
+        arrays = {"true_reward": true_reward, "expert": expert, "coverage": coverage, "initial": initial}
+        placed = [name for name, value in arrays.items() if value is not None and by_position(value)]
+        found.notes += (_PLACED.format(", ".join(placed)),) if placed else ()
+    return found
 
 
 def nll(policy: Any, demos: Demonstrations, per: str = "decision") -> float:
@@ -583,6 +588,7 @@ def stochastic_evd(
 _SAY_WHICH = "Say which: rv.evaluate(mdp=mdp, true_reward=R, policy=table), or reward=table."
 _SOLVE_HERE = "Solve this one: rv.solve(mdp, reward)."
 _SOLVED = "The policy is the soft optimum of the reward on this model."
+_PLACED = "Read in the order of mdp, which is not that of fit.mdp: {}. Arrays without labels have only positions."
 _NO_DEMOS = "nll: there are no decisions of this model; pass demos=."
 _NO_REWARD = "evd, epic, starc: a policy alone has no reward; pass reward= as well."
 

@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from revealed.checks import Bools, Floats, Ints, as_list, as_number, remedy_for, require_floats, shown
+from revealed.checks import TRUTH, Bools, Floats, Ints, as_list, as_number, is_number, remedy_for, require_floats, shown
 from revealed.errors import InvalidDiscount, InvalidDistribution, InvalidInput, InvalidMask, InvalidTransitions
 from revealed.gates import is_hashable
-from revealed.labels import Order, columns_of, how_many, is_derived, spell
+from revealed.labels import Order, columns_of, find, how_many, is_derived, spell
 from revealed.naming import A_KERNEL, LED, Names, in_words, never_left, pair_in_words, state_in_words, weights_by_name
 from revealed.positions import in_order
 from revealed.voices import arg, either
@@ -72,7 +72,11 @@ def as_mask(name: str, mask: Any, shape: tuple[int, ...], default: bool, names: 
     """A mask over states, or states and actions: by position, or a Series or DataFrame by the labels in `names`."""
     if mask is None:
         return np.full(shape, default)
-    mask = mask if names is None else in_order(names, mask, name, error=InvalidMask)
+    if names is not None:
+        by_name = _listed_states(name, mask, shape, names)
+        if by_name is not None:
+            return by_name
+        mask = in_order(names, mask, name, error=InvalidMask)
     array = require_floats(name, mask, f"a bool array of shape {shape}", InvalidMask)
     if array.shape != shape:
         remedy = f"Convert indices with np.isin(np.arange({shape[0]}), indices)." if array.ndim == 1 else None
@@ -81,6 +85,18 @@ def as_mask(name: str, mask: Any, shape: tuple[int, ...], default: bool, names: 
     if other.any():
         raise InvalidMask(name, "True and False (or 1 and 0)", array[other][0], f"position {np.argwhere(other)[0]}")
     return array == 1.0
+
+
+def _listed_states(name: str, mask: Any, shape: tuple[int, ...], names: Names) -> Bools | None:
+    """The mask of states that are listed by label, as in terminal=["gym"]; None where it is something else."""
+    listed = list(mask) if isinstance(mask, list | tuple | set | frozenset) else []
+    if not listed or names.state_labels is None or len(shape) > 1 or not all(map(is_hashable, listed)):
+        return None
+    if all(isinstance(one, TRUTH) for one in listed) or (len(listed) == shape[0] and all(map(is_number, listed))):
+        return None  # one for every state
+    found = np.zeros(shape, dtype=bool)
+    found[find(name, listed, names.state_labels, "state", InvalidMask)] = True
+    return found
 
 
 def require_an_action(feasible: Bools, terminal: Bools, names: Names) -> None:
