@@ -422,3 +422,24 @@ def test_durations_in_parquet_files_are_refused_as_in_frames(role, pyarrow, tmp_
     monkeypatch.undo()
     plain.to_parquet(tmp_path / "plain.parquet", index=False)
     assert rv.Demonstrations.from_frame(tmp_path / "plain.parquet", **columns).n_decisions == 3
+
+
+@pytest.mark.parametrize("keep", [None, False])
+@pytest.mark.parametrize("where", ["memory", "file"])
+def test_one_cell_that_is_no_number_is_named(where, keep, tmp_path):
+    frame = pd.DataFrame({"i": 0, "t": range(12), "s": range(12), "a": 0}).astype({"t": str, "s": str})
+
+    def read(table: pd.DataFrame) -> rv.Demonstrations:
+        table.to_csv(tmp_path / "panel.csv", index=False)
+        source = table if where == "memory" else tmp_path / "panel.csv"
+        return rv.Demonstrations.from_frame(source, id="i", time="t", state="s", action="a", keep_steps=keep)
+
+    slip = frame.copy()
+    slip.loc[7, "t"] = "seven"
+    with pytest.raises(rv.errors.InvalidInput, match=r"`time`.*got 'seven' \(first at row 7\)"):
+        read(slip)
+    slip = frame.assign(t=range(12))
+    slip.loc[7, "s"] = "seven"
+    said = " ".join(read(slip).notes)
+    assert "Labels of states are text, sorted as such ('10' before '2'), because 1 of 12 states are not numbers" in said
+    assert "seven" in said

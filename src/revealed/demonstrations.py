@@ -229,7 +229,7 @@ class Demonstrations(Trips):
         episode : a column that distinguishes the episodes of one id, if it has several. Each has its own times and
             start; without it the first row of an id is its only start.
         """
-        from revealed.panels.columns import Roles, size_of
+        from revealed.panels.columns import Roles, note_slips, size_of
         from revealed.panels.where import read_frame
 
         others = {"id": id, "time": time, "weight": weight, "period": period, "gaps": gaps, "episode": episode}
@@ -245,7 +245,9 @@ class Demonstrations(Trips):
         sizes = {"state": n_states, "action": n_actions}
         numbered = tuple(role for role in sizes if labels[f"{role}_labels"] is None and sizes[role] is None)
         known: dict[str, Any] = labels | {"numbered": numbered, "columns": found.columns}
-        demos = replace(demos, notes=found.notes, bins=roles.bins, period=period, **known)
+        slips = [] if roles.bins else note_slips("state", found.state_labels)
+        notes = (*found.notes, *slips, *note_slips("action", found.action_labels))
+        demos = replace(demos, notes=notes, bins=roles.bins, period=period, **known)
         return demos._without_steps() if keep_steps is False else demos
 
     @classmethod

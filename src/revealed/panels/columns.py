@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from revealed.bins import Bins
 
 GAPS = ("break", "error")
+NUMERAL = r"[+-]?[0-9]+(\.[0-9]*)?"
 SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400}
 MONTHS = {"month": 1, "quarter": 3, "year": 12}
 PERIODS = (*SECONDS, "week", *MONTHS)
@@ -195,6 +196,7 @@ def _dates_of(argument: str, clock: Column) -> Column:
     dates = [None if text in odd else _date(text) for text in texts.tolist()]
     if None in dates:
         wrong = [text for text, date in zip(texts.tolist(), dates, strict=True) if date is None]
+        wrong = [text for text in wrong if not re.fullmatch(NUMERAL, text)] or wrong  # one cell made text of numbers
         row = int(np.flatnonzero(np.isin(clock, wrong))[0])
         raise no_order(str(clock[row]), row, argument)
     return np.array(dates, dtype="datetime64[us]")[place]
@@ -369,6 +371,16 @@ def note_gaps(n: float, first: str) -> str:
     return f"{n:g} gaps in time broke trajectories ({first}): {said}."
 
 
+def note_slips(role: str, labels: Sequence[Any] | None) -> list[str]:
+    """What to say of a column that is text because of a few of its cells."""
+    texts = [label for label in labels or () if isinstance(label, str)]
+    odd = [text for text in texts if not re.fullmatch(NUMERAL, text)]
+    if not odd or len(odd) * 10 > len(texts):
+        return []
+    some = f"{len(odd)} of {len(texts)} {role}s are not numbers ({listed(odd)})"
+    return [f"Labels of {role}s are text, sorted as such ('10' before '2'), because {some}."]
+
+
 def note_singles(n: float, of: int, first: str, each: str = "id") -> str:
     """What to say of ids with one row; where ids have episodes, of episodes."""
     what = f"1 {each} has" if n == 1 else f"{n:g} {each}s have"
@@ -467,5 +479,8 @@ def size_of(role: str, given: Any, labels: tuple[Any, ...] | None, seen: int) ->
     require_count(f"n_{role}s", given, error=InvalidDemonstrations)
     if given < seen:
         raise InvalidDemonstrations(f"n_{role}s", f"at least {seen}, for the {role} column", given)
+    if labels is not None and given != len(labels):
+        rule = f"cannot be {given}, because the {role} column has {len(labels)} labels, and the others have no names"
+        raise InvalidDemonstrations.conflict(f"n_{role}s", rule, remedy=f"List all labels instead ({arg(f'{role}s')}).")
     require_memory(f"n_{role}s", given, 2 * int(given), InvalidDemonstrations)
     return int(given)

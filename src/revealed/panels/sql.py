@@ -14,6 +14,7 @@ from revealed.errors import InvalidDemonstrations
 from revealed.frames import Column, Stored, as_plain, fetch, kind_of, labelled
 from revealed.panels.columns import (
     MONTHS,
+    NUMERAL,
     SECONDS,
     Roles,
     no_dates,
@@ -163,8 +164,10 @@ class Source:
         good += f" AND TRY_CAST({x}{day} AS TIMESTAMP) IS NOT NULL"
         if not self.holds(good, x):
             rows = f"SELECT row_number() OVER () - 1 AS r, {x} AS x {FROM}"
-            bad = good.replace(x, "x")
-            found = self.fetch(f"SELECT r, x FROM ({rows}) WHERE x IS NOT NULL AND NOT ({bad}) ORDER BY r LIMIT 1")
+            bad, number = good.replace(x, "x"), f"regexp_full_match(x, '{NUMERAL}')"  # as in memory
+            found = self.fetch(
+                f"SELECT r, x FROM ({rows}) WHERE x IS NOT NULL AND NOT ({bad}) ORDER BY {number}, r LIMIT 1"
+            )
             raise no_order(str(found["x"][0]), int(found["r"][0]))
         zoned = f"regexp_matches({x}, {sql_text(':.*' + ZONE + '$')})"
         at = f"CAST({x}{day} AS TIMESTAMPTZ) AT TIME ZONE 'UTC'"
