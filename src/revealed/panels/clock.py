@@ -30,14 +30,17 @@ def periods_late(entry: Column, first_time: Any, period: str | None) -> Ints:
     """How many periods after `first_time` each of these entries is."""
     clock = entry if entry.dtype.kind == "f" else in_periods(entry, period)  # some times of these were not whole
     if clock.dtype.kind not in "iu":
-        remedy = "Name the period of the dates (period=)." if clock.dtype.kind == "M" else None
-        rule = f'cannot be {first_time!r}: times are not whole numbers of periods. Only "{OWN}" is possible'
+        dates = clock.dtype.kind == "M"
+        rule = f"cannot be {first_time!r}: times are {'dates' if dates else 'numbers'} without a period"
+        remedy = f"Name the period of the dates (as in {arg('period', 'month')}), or let" if dates else "Let"
+        remedy += f" everybody's clock begin at their first row ({arg('first_time', OWN)})."
         raise InvalidInput.conflict("first_time", rule, remedy=remedy)
     clock = clock.astype(np.int64)  # small types would wrap around
     late = clock - _zero(entry, first_time, period)
     if late.min() < 0:
         first = in_words(entry[clock.argmin()])
-        raise InvalidInput("first_time", f"a time no later than {first}, the first in the data", repr(first_time))
+        expected, remedy = f"a time no later than {first}, the first in the data", "Or drop the rows of earlier times."
+        raise InvalidInput("first_time", expected, repr(first_time), remedy=remedy)
     return late.astype(np.intp)
 
 

@@ -266,7 +266,9 @@ def require_kind(role: str, columns: Sequence[Column], labelled: bool, who: str 
         raise InvalidDemonstrations(role, f"{who} of one kind", " and ".join(sorted(kinds)))
 
 
-WHOLE = "They are whole: " + either("use .astype(int).", "write them without a decimal point.")
+WHOLE = "They are whole: " + either(
+    "use .astype(int); in a file write them without a decimal point.", "write them without a decimal point."
+)
 _CONTINUOUS = f"Turn them into states first: bins ({either('rv.discretize', '--bins COLUMN=20')}), or labels."
 
 
