@@ -244,7 +244,7 @@ def test_another_order_of_the_same_model_changes_nothing(fit):
     assert other == pytest.approx(one, rel=1e-10)
     assert other.starts == one.starts == "where the data started"
     assert "Read in the order of mdp, which is not that of fit.mdp: true_reward." in " ".join(other.notes)
-    frame = pd.DataFrame(TRUE, list(here.state_labels), list(here.action_labels))
+    frame = pd.DataFrame(TRUE, list(here.state_labels or ()), list(here.action_labels or ()))
     by_label = evaluate(ccp, shuffled(here), frame)
     assert by_label == pytest.approx(one, rel=1e-10)
     assert not any("positions" in note for note in (*by_label.notes, *one.notes))

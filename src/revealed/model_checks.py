@@ -90,7 +90,7 @@ def as_mask(name: str, mask: Any, shape: tuple[int, ...], default: bool, names: 
 def _listed_states(name: str, mask: Any, shape: tuple[int, ...], names: Names) -> Bools | None:
     """The mask of states that are listed by label, as in terminal=["gym"]; None where it is something else."""
     listed = list(mask) if isinstance(mask, list | tuple | set | frozenset) else []
-    if not listed or names.state_labels is None or len(shape) > 1 or not all(map(is_hashable, listed)):
+    if not listed or names.state_labels is None or len(shape) != 1 or not all(map(is_hashable, listed)):
         return None
     if all(isinstance(one, TRUTH) for one in listed) or (len(listed) == shape[0] and all(map(is_number, listed))):
         return None  # one for every state
