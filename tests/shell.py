@@ -24,6 +24,13 @@ def leave_out_reports(patch: pytest.MonkeyPatch) -> None:
     patch.setattr("revealed.fit_report.write_fit_report", lambda fit, path, **_: path.write_text(fit.method))
 
 
+def stand_in(folder: Path, patch: pytest.MonkeyPatch) -> None:
+    """In a folder, before a wide terminal, without figures."""
+    patch.chdir(folder)
+    patch.setenv("COLUMNS", "200")
+    leave_out_reports(patch)
+
+
 @contextmanager
 def quickly_in(folder: Path) -> Iterator[None]:
     """In another folder, where fits are written without their figures."""

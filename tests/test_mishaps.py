@@ -22,7 +22,7 @@ from revealed.commands import terminal
 from revealed.commands.placing import placed, write_frame
 from revealed.errors import CannotWrite, InvalidInput
 from revealed.files import hidden, prepare_folder, require_writable, sweep, write_atomically
-from shell import here, leave_out_reports, one_line, quickly_in, well
+from shell import here, one_line, quickly_in, stand_in, well
 
 TRIPS = ("fit", "trips.csv", *files.FLAGS, "--features", "stations.csv", "--columns", "shops", "--discount", "0.9")
 
@@ -37,9 +37,7 @@ def data(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def inside(data, monkeypatch):
-    monkeypatch.chdir(data)
-    monkeypatch.setenv("COLUMNS", "200")
-    leave_out_reports(monkeypatch)
+    stand_in(data, monkeypatch)
 
 
 def python(code: str, *arguments: object, **options: Any) -> subprocess.Popen[str]:

@@ -11,7 +11,7 @@ import revealed as rv
 import trips as files
 from models import random_mdp
 from revealed.errors import RevealedError
-from shell import here, leave_out_reports, one_line, quickly_in
+from shell import here, one_line, quickly_in, stand_in
 
 TRIPS = ("trips.csv", *files.FLAGS, "--discount", "0.9")
 SHOPS = (*TRIPS, "--features", "stations.csv", "--columns", "shops")
@@ -69,9 +69,7 @@ def data(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def inside(data, monkeypatch):
-    monkeypatch.chdir(data)
-    monkeypatch.setenv("COLUMNS", "200")
-    leave_out_reports(monkeypatch)
+    stand_in(data, monkeypatch)
 
 
 @pytest.fixture(scope="module")

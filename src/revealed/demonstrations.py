@@ -245,8 +245,7 @@ class Demonstrations(Trips):
         sizes = {"state": n_states, "action": n_actions}
         numbered = tuple(role for role in sizes if labels[f"{role}_labels"] is None and sizes[role] is None)
         known: dict[str, Any] = labels | {"numbered": numbered, "columns": found.columns}
-        slips = [] if roles.bins else note_slips("state", found.state_labels)
-        notes = (*found.notes, *slips, *note_slips("action", found.action_labels))
+        notes = (*found.notes, *note_slips(roles, found))
         demos = replace(demos, notes=notes, bins=roles.bins, period=period, **known)
         return demos._without_steps() if keep_steps is False else demos
 

@@ -273,8 +273,8 @@ def _require_same_turns(named: Any, own: Sequence[Labels], argument: str, error:
     turns at the end of a link are: by the order of the states."""
     nameless = getattr(named, "action_labels", None) is None or own[-1] is None
     if nameless and getattr(named, "certain", False):
-        rule = "has the states in another order, in which the turns of a link may have other numbers"
-        remedy = "Pass the fit or the reward itself (rv.solve(mdp, fit)), or name the actions."
+        rule = "has the states in another order and no action labels, so that actions cannot be matched in each state"
+        remedy = "Pass the fit or the reward itself (rv.solve(mdp, fit)), or give action labels."
         raise error.conflict(argument, rule, remedy=remedy)
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from revealed.commands.questions import Changes
     from revealed.commands.tables import Names
+    from revealed.demonstrations import Demonstrations
 
 Overwrite = Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")]
 Saved = Annotated[Path, typer.Argument(metavar="FIT", help="Folder of a fit, or its fit.zip.")]
@@ -142,25 +143,18 @@ def simulate(
     """
     with one_line(FIT):
         from revealed.commands.placing import target_file, write_frame
-        from revealed.commands.questions import start_at
-        from revealed.commands.tables import panel_frame
         from revealed.commands.trip_questions import drawn_trips, require_goals
         from revealed.commands.trip_tables import trip_panel
-        from revealed.starts import starts_of
 
         target = None if out is None else target_file(out, force)
         fit, names = _open(saved)
         require_goals(fit, goal=goal)
-        with_goals = fit.demonstrations.goals is not None
-        begins = ""
+        with_goals, begins = fit.demonstrations.goals is not None, ""
         if with_goals:
             demos = drawn_trips(fit, names, n, length, seed, initial, goal)
             frame = trip_panel(fit, demos, names)
         else:
-            start = None if initial is None else start_at(fit, initial)
-            demos = fit.simulate(n, length or LENGTH, seed=seed, initial=start)
-            frame = panel_frame(fit, demos, names)
-            begins = starts_of(fit.mdp, start, fit.demonstrations).words
+            demos, frame, begins = _drawn_agents(fit, names, n, length or LENGTH, seed, initial)
         if target is not None:
             write_frame(target, frame)
         if json:
@@ -173,6 +167,19 @@ def simulate(
             tell(f"Wrote {demos.n_decisions:.0f} decisions of {n} {'trips' if with_goals else 'agents'} to {target}.")
             if begins:
                 tell(f"Starts: {begins}.")
+
+
+def _drawn_agents(
+    fit: Any, names: Names, n: int, length: int, seed: int, initial: str | None
+) -> tuple[Demonstrations, pd.DataFrame, str]:
+    """Simulated decisions, their panel, and where agents start, in words."""
+    from revealed.commands.questions import start_at
+    from revealed.commands.tables import panel_frame
+    from revealed.starts import starts_of
+
+    start = None if initial is None else start_at(fit, initial)
+    demos = fit.simulate(n, length, seed=seed, initial=start)
+    return demos, panel_frame(fit, demos, names), starts_of(fit.mdp, start, fit.demonstrations).words
 
 
 def counterfactual(

@@ -373,8 +373,14 @@ def note_gaps(n: float, first: str) -> str:
     return f"{n:g} gaps in time broke trajectories ({first}): {said}."
 
 
-def note_slips(role: str, labels: Sequence[Any] | None) -> list[str]:
-    """What to say of a column that is text because of a few of its cells."""
+def note_slips(roles: Roles, found: Any) -> list[str]:
+    """What to say of states and actions that are text because of a few of their cells."""
+    labels = {} if roles.bins else {"state": found.state_labels}
+    labels["action"] = found.action_labels
+    return [note for role, some in labels.items() for note in _slips(role, some)]
+
+
+def _slips(role: str, labels: Sequence[Any] | None) -> list[str]:
     texts = [label for label in labels or () if isinstance(label, str)]
     odd = [text for text in texts if not re.fullmatch(NUMERAL, text)]
     if not odd or len(odd) * 10 > len(texts):
