@@ -6,11 +6,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import scipy.sparse as sp
 
 import revealed as rv
@@ -178,6 +179,21 @@ def windy_trips(discount: float = 0.95, seed: int = 0, n: int = 60, goals: int =
     mdp = windy(side, discount, seed)
     X = np.random.default_rng([seed, 17]).uniform(0.5, 1.5, (*mdp.feasible.shape, 2))
     return Trips(mdp, X, np.array([-1.2, -1.0]), n, goals, seed)
+
+
+SQUARES = [f"{'abc'[s // 3]}{s % 3}" for s in range(9)]
+MOVES = ["east", "south", "west", "north"]
+WINDY_NAMES: dict[str, Any] = {"id": "who", "time": "t", "state": "square", "action": "move"}
+WINDY_NAMES |= {"next_state": "after", "goal": "goal"}
+
+
+def windy_tables(trips: Trips | None = None) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Walks on the windy grid of three by three as a panel, and features of its moves; squares and moves have names."""
+    trips = windy_trips(0.9, n=80, side=3) if trips is None else trips
+    mdp = trips.mdp.with_labels(SQUARES, MOVES)
+    demos = replace(trips.demos, state_labels=mdp.state_labels, action_labels=mdp.action_labels)
+    rows = [(SQUARES[s], MOVES[a], *trips.features[s, a]) for s, a in np.ndindex(9, 4)]
+    return demos.to_frame(**WINDY_NAMES), pd.DataFrame(rows, columns=["square", "move", "x0", "x1"])
 
 
 GOAL_TRIPS = {"network": random_trips(3, S=20, n=150), "windy": windy_trips(0.9, n=100)}

@@ -389,3 +389,12 @@ def test_arguments_that_make_no_table_are_named(options, words):
     arguments = {"frame": pair_frame(), "state": "station", "action": "choice", **options}
     with pytest.raises(InvalidInput, match=words):
         rv.LinearReward.from_frame(**arguments)
+
+
+def test_features_of_pairs_by_an_index_of_two_levels_name_the_way_in():
+    mdp = rv.MDP(np.full((2, 2, 2), 0.5), 0.9, state_labels=["a", "b"], action_labels=["go", "stay"])
+    pairs = pd.MultiIndex.from_product([["a", "b"], ["go", "stay"]], names=["state", "action"])
+    reward = rv.LinearReward(pd.DataFrame({"x": [1.0, 2.0, 3.0, 4.0]}, index=pairs))
+    demos = rv.simulate(mdp, mdp.uniform_policy(), 5, 5, seed=0)
+    with pytest.raises(InvalidReward, match=r"features of pairs pass rv\.LinearReward\.from_frame"):
+        rv.NFXP(reward).fit(mdp, demos)

@@ -3,7 +3,6 @@
 import json
 import os
 from contextlib import chdir
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ import pytest
 
 import revealed as rv
 from browser import Page
-from networks import windy_trips
+from networks import SQUARES, windy_tables, windy_trips
 from revealed.commands.tables import Names
 from revealed.commands.trip_questions import without_states
 from revealed.commands.trip_tables import trip_panel
@@ -24,8 +23,6 @@ TRIPS = CITY.demonstrate(150, seed=4, destinations=12)
 COLUMNS = ("travel_time", "u_turn", "constant")
 ROADS = ("trips.csv", "--network", "links.csv", "--turns", "turns.csv", "--columns", ",".join(COLUMNS))
 WINDY = windy_trips(0.9, n=80, side=3)
-SQUARES = [f"{'abc'[s // 3]}{s % 3}" for s in range(9)]
-MOVES = ["east", "south", "west", "north"]
 PANEL = ("panel.csv", "--id", "who", "--time", "t", "--state", "square", "--action", "move", "--next-state", "after")
 PANEL += ("--goal", "goal", "--features", "pairs.csv", "--discount", "0.9")
 
@@ -43,12 +40,9 @@ def write_files() -> None:
     turns.to_csv("turns.csv", index=False)
     fit = rv.NFXP(CITY.reward).fit(CITY.mdp, TRIPS)
     trip_panel(fit, TRIPS, Names(network="links.csv")).to_csv("trips.csv", index=False)
-    windy = WINDY.mdp.with_labels(SQUARES, MOVES)
-    names = {"id": "who", "time": "t", "state": "square", "action": "move", "next_state": "after", "goal": "goal"}
-    demos = replace(WINDY.demos, state_labels=windy.state_labels, action_labels=windy.action_labels)
-    demos.to_frame(**names).to_csv("panel.csv", index=False)
-    rows = [(SQUARES[s], MOVES[a], *WINDY.features[s, a]) for s, a in np.ndindex(9, 4)]
-    pd.DataFrame(rows, columns=["square", "move", "x0", "x1"]).to_csv("pairs.csv", index=False)
+    walks, pairs = windy_tables(WINDY)
+    walks.to_csv("panel.csv", index=False)
+    pairs.to_csv("pairs.csv", index=False)
 
 
 @pytest.fixture(scope="module")

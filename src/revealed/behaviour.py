@@ -111,7 +111,7 @@ class Solved:
 
     @cached_property
     def occupancy(self) -> Floats:
-        return np.maximum(self.optimum.chain.solve_transpose(self.start), 0.0)  # C2
+        return np.maximum(self.optimum.chain.backward(self.start), 0.0)  # C2
 
     @cached_property
     def run(self) -> LongRun:
@@ -166,7 +166,7 @@ class Solved:
             direct += moves.paired((w[:, None] * pi).reshape(-1), x)
         X = of_policy * pi
         ahead = mdp.discount * mdp.transitions.push(X) - X.sum(axis=1) + of_value
-        Y = X + pi * self.optimum.chain.solve_transpose(ahead)[:, None]
+        Y = X + pi * self.optimum.chain.backward(ahead)[:, None]
         return direct + mdp.discount * moves.paired(Y.reshape(-1), self.value)
 
     def behaviour(self, bands: dict[str, Quantities], begins: str) -> Behaviour:

@@ -132,10 +132,18 @@ class Chain:
     def solve(self, b: Any, accuracy: float | None = None) -> Floats:
         """(I − γT^π)⁻¹ b for b of shape (S,) or (S, K), to rounding, or to this relative residual where that is less
         work: an iterative method can stop there."""
-        return self._apply(in_order(self.mdp, b, "b", ("state",)), False, accuracy)
+        return self.forward(in_order(self.mdp, b, "b", ("state",)), accuracy)
 
     def solve_transpose(self, b: Any) -> Floats:
         """(I − γT^π)^{-T} b for b of shape (S,) or (S, K)."""
+        return self.backward(in_order(self.mdp, b, "b", ("state",)))
+
+    def forward(self, b: Floats, accuracy: float | None = None) -> Floats:
+        """`solve` for an array that is known to be in the order of the MDP: what the library itself computes is."""
+        return self._apply(b, False, accuracy)
+
+    def backward(self, b: Floats) -> Floats:
+        """`solve_transpose` for such an array."""
         b = self._right_side(b)
         x = self._apply(b, True)
         return self._with_total(x, b.sum(axis=0) / (1.0 - self.mdp.discount)) if self._near_one else x
@@ -267,12 +275,12 @@ class Chain:
     def occupancy(self, initial: Any = None) -> Floats:
         """Occ(s) = p₀ᵀ(I − γT^π)⁻¹ (theory C2): expected discounted visits; `initial` defaults to the MDP's."""
         if initial is not None:
-            return self.solve_transpose(self.mdp.start(initial))
+            return self.backward(self.mdp.start(initial))
         if self.mdp.initial is None:
             raise InvalidInput(
                 "initial", "a start distribution", "None", remedy=f"The MDP has none: pass {arg('initial')}."
             )
-        return self.solve_transpose(self.mdp.initial)
+        return self.backward(self.mdp.initial)
 
     def occupancy_from(self, state: Any, action: Any) -> Floats:
         """Expected discounted visits when (state, action) comes first and π after (theory C3), the first included."""
@@ -282,7 +290,7 @@ class Chain:
         if not self.mdp.feasible[state, action]:
             raise InvalidInput("state, action", "a feasible pair", f"({state}, {action})")
         row = self.mdp.transitions.matrix[[state * self.mdp.n_actions + action]].toarray().reshape(-1)
-        visits = self.solve_transpose(self.mdp.discount * row)
+        visits = self.backward(self.mdp.discount * row)
         visits[state] += 1.0
         return visits
 

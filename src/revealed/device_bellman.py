@@ -168,7 +168,7 @@ class _OnHost:
         h, g = self.chain.solve_relative(self.model.put(b))
         return self.model.get(h), float(g)
 
-    def solve_transpose(self, b: Floats) -> Floats:
+    def backward(self, b: Floats) -> Floats:
         return self.model.get(self.chain.solve_transpose(self.model.put(b)))
 
 

@@ -150,7 +150,7 @@ class GoalRun(Run):
             mdp = self.mdp.toward_state(int(rows.goal[c]))
             policy, _ = self.expert.of(c, mdp)
             chain = Chain(mdp, labelled(policy, mdp), self.options.solver, work=self.work)
-            visits = np.maximum(chain.solve_transpose(starts[c]), 0.0)
+            visits = np.maximum(chain.backward(starts[c]), 0.0)
             here = np.flatnonzero((visits > 0.0) & ~mdp.terminal)
             states.append(here)
             rho.append(visits[here, None] * policy[here])

@@ -173,11 +173,11 @@ class GoalValues:
         def behind_them(given: Floats) -> Floats:
             """Visits are counted, not discounted: every trip arrives, whatever the future is worth."""
             if mdp.discount == 1.0:
-                return best.chain.solve_transpose(given)
+                return best.chain.backward(given)
             counted = Chain(mdp.replace(discount=1.0), best.policy, self.solver, work=self.work, check=False)
-            return counted.solve_transpose(given)
+            return counted.backward(given)
 
-        found = Toward(goal, V, best.log_policy, self.mdp, behind_them, best.chain.solve)
+        found = Toward(goal, V, best.log_policy, self.mdp, behind_them, best.chain.forward)
         found.__dict__["mdp"] = mdp
         return found
 

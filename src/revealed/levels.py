@@ -157,7 +157,7 @@ class ValueErrors:
 
     def __init__(self, mdp: MDP, chain: Relative, hidden: Floats) -> None:
         self.mdp, self.chain, self.asked = mdp, chain, 0 if mdp.ends else 1
-        self.often = chain.solve_transpose(np.full(mdp.n_states, 1.0 / mdp.n_states))
+        self.often = chain.backward(np.full(mdp.n_states, 1.0 / mdp.n_states))
         self.y, self.gain = chain.solve_relative(hidden)
 
     def next(self, off: Floats) -> Floats | None:

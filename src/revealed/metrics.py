@@ -130,7 +130,7 @@ class Truth:
         """The optimum less the return, as what is lost at every decision (theory D3): a sum of terms ≥ 0, in which the
         level of values has no part."""
         start = self.mdp.start(self.initial if initial is None else initial)
-        visits = Chain(self.mdp, policy, check=False).solve_transpose(start)
+        visits = Chain(self.mdp, policy, check=False).backward(start)
         taken = np.where(policy > 0.0, policy * np.where(policy > 0.0, self._optimum.shortfall, 0.0), 0.0)
         return float(np.maximum(visits, 0.0) @ taken.sum(axis=1))
 
@@ -525,9 +525,7 @@ def policy_value(mdp: MDP, reward: Any, policy: Any) -> Floats:
     """
     require_mdp(mdp)
     behaviour = policy_of(mdp, policy)
-    return Chain(mdp, behaviour, check=False).solve(
-        labelled(np.sum(behaviour * expected_reward(mdp, reward), axis=1), mdp)
-    )
+    return Chain(mdp, behaviour, check=False).forward(np.sum(behaviour * expected_reward(mdp, reward), axis=1))
 
 
 def expected_return(

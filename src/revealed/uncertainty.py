@@ -211,7 +211,7 @@ class Uncertain:
 
     def wide_noise(self, kind: str, joint: bool) -> Influence | None:
         """The same where joint errors count more parameters than a matrix holds; None elsewhere."""
-        require_flag("joint", joint)
+        kind, joint = self._kind(kind, joint)
         return self.influence(kind) if joint and kind != "bootstrap" and self._is_wide else None
 
     def covariance(self, kind: str | None = None, joint: bool | None = None) -> Floats:

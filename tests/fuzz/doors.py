@@ -124,11 +124,13 @@ def owner_of(kind: type, part: str) -> type:
 
 
 def all_doors() -> list[Door]:
-    return [*module_doors(), *(door for name in THINGS for door in thing_doors(name))]
+    from fuzz.commands import command_doors  # doors themselves
+
+    return [*module_doors(), *command_doors(), *(door for name in THINGS for door in thing_doors(name))]
 
 
 @cache
 def door_named(name: str) -> Door:
     owner = name.rpartition(":")[0]
-    doors = thing_doors(owner) if owner else module_doors()
+    doors = thing_doors(owner) if owner else all_doors()
     return next(door for door in doors if door.name == name)

@@ -163,8 +163,9 @@ MODELS: dict[str, Call] = {
     "Chain.solve_pairs": lambda own: {"D": np.ones((4, 2))},
     **{
         f"Chain.{name}": lambda own: {"b": like(own)}
-        for name in ("chord_step", "solve", "solve_balanced", "solve_relative", "solve_transpose", "step")
+        for name in ("backward", "chord_step", "forward", "solve", "solve_balanced", "solve_relative", "step")
     },
+    "Chain.solve_transpose": lambda own: {"b": like(own)},
 }
 DATA: dict[str, Call] = {
     "Demonstrations": lambda own: fields("demos"),

@@ -20,7 +20,7 @@ import scipy.sparse as sp
 import revealed as rv
 import streets
 import trips as files
-from networks import random_trips
+from networks import WINDY_NAMES, random_trips, windy_tables
 
 THINGS: dict[str, Callable[[], Any]] = {}
 WITH_TORCH = importlib.util.find_spec("torch") is not None
@@ -286,6 +286,22 @@ def _fit_loaded() -> Any:
 @made("goal fit")
 def _goal_fit() -> Any:
     return rv.NFXP(thing("reward.goals")).fit(thing("mdp.network"), thing("demos.goals"))
+
+
+@made("fit.derived")
+def _fit_derived() -> Any:
+    """Of a panel whose labels are in the order of the alphabet, which nobody declared."""
+    demos = thing("demos.frame")
+    reward = rv.LinearReward(pd.DataFrame({"x": [0.0, 1.0, 3.0, -1.0], "y": [1.0, 0.5, 0.0, 0.2]}, index=list(STATES)))
+    return rv.NFXP(reward).fit(rv.MDP(rv.estimate_transitions(demos, unseen="stay"), 0.9), demos)
+
+
+@made("goal fit.derived")
+def _goal_fit_derived() -> Any:
+    walks, pairs = windy_tables()
+    demos = rv.Demonstrations.from_frame(walks, **WINDY_NAMES)
+    mdp = rv.MDP(rv.estimate_transitions(demos, unseen="stay"), 0.9)
+    return rv.NFXP(rv.LinearReward.from_frame(pairs, state="square", action="move")).fit(mdp, demos)
 
 
 @made("goal fit.roads")

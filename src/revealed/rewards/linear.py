@@ -185,7 +185,7 @@ class LinearReward:
         if actions is None or unknown[s]:
             many = int((lost.any(axis=1) & (unknown | (actions is None))).sum())
             what, where = "state of the model", f"state {plain(states[s])!r}"
-            remedy = f"There are features for {listed(own)}." if unknown.all() else _unused_near(states[s], own, states)
+            remedy = _none_of(own, states) if unknown.all() else _unused_near(states[s], own, states)
         else:
             many, what = int(lost.sum()), "feasible pair of the model"
             where = f"state {plain(states[s])!r}, action {plain(actions[a])!r}"
@@ -327,6 +327,15 @@ def _as_names(argument: str, given: Any) -> Labels:
     if found is None or not all(map(is_hashable, found)):
         raise InvalidReward(argument, "labels that are names or numbers", shown(given))
     return given if isinstance(given, Order) else tuple(found)
+
+
+def _none_of(own: Sequence[Any], states: Sequence[Any]) -> str:
+    """What to do where no state has features; an index of states and actions looks like one of other states."""
+    keys = [key for key in own if isinstance(key, tuple) and len(key) > 1]
+    known = {key[0] if len(key) == 2 else key[:-1] for key in keys}
+    if known.issuperset(states):
+        return "For features of pairs pass rv.LinearReward.from_frame(frame.reset_index(), state=…, action=…)."
+    return f"There are features for {listed(own)}."
 
 
 def _unused_near(label: Any, own: Labels, wanted: Sequence[Any]) -> str | None:
