@@ -105,10 +105,10 @@ def _words(option: Any, value: Any) -> list[str]:
 
 
 def _text(value: Any) -> str:
-    plain = isinstance(value, str | bytes | os.PathLike)
-    return os.fsdecode(value) if plain else f"{type(value).__name__} {value}"[:80]
-        os.fsdecode(value) if isinstance(value, str | bytes | os.PathLike) else f"{type(value).__name__} {value}"[:80]
-    )
+    """Texts and numbers as they would be typed; of anything else, what kind of thing it is."""
+    if isinstance(value, str | bytes | os.PathLike):
+        return os.fsdecode(value)
+    return str(value) if isinstance(value, int | float) else type(value).__name__
 
 
 def files() -> None:
