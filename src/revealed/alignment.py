@@ -67,7 +67,7 @@ def same_turns(mdp: MDP, own: MDP) -> bool:
     model = mdp.in_order_of(own)
     if not same_labels(model.state_labels, own.state_labels) or not np.array_equal(model.terminal, own.terminal):
         return False
-    return mdp.action_labels is None and np.array_equal(*(_leads(one) for one in (model, own)))
+    return mdp.action_labels is None and np.array_equal(_leads(model), _leads(own))
 
 
 def _leads(mdp: MDP) -> Ints:

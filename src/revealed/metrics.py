@@ -193,9 +193,8 @@ class Truth:
         own = _trips_on(self.mdp, fit)
         trips, notes = _with_goals(_own_decisions(fit) if demos is None else demos), [] if own is fit else [_SOLVED]
         scores: dict[str, float] = dict.fromkeys(METRICS, 0.0)
-        if (
-            demos is None and own is not fit and not same_turns(self.mdp, fit.mdp)
-        ):  # of these trips only where they go between is known here
+        here = own is fit or same_turns(self.mdp, fit.mdp)
+        if demos is None and not here:  # of these trips only where they go between is known here
             scores["nll"] = np.nan
             notes.append(_NO_DEMOS)
         else:
