@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 import revealed as rv
 from models import corridor, random_mdp
-from revealed.errors import InvalidDemonstrations
+from revealed.errors import InvalidDemonstrations, InvalidInput
 from revealed.matching import require_fit
 
 TRAJECTORIES = [([0, 1, 2], [1, 1, 0]), ([2, 1, 0], [0, 0]), ([3], [1])]
@@ -301,3 +301,30 @@ def test_plain_counts_have_no_frame_and_columns_need_names_of_their_own():
         rv.Demonstrations.from_counts([[1, 2]]).to_frame()
     with pytest.raises(rv.errors.InvalidInput, match="distinct column names"):
         rv.Demonstrations.from_trajectories([([0], [0])], 1, 1).to_frame(state="x", action="x")
+
+
+def test_trajectories_with_labels_are_read_as_a_frame_with_them_is():
+    walks = [(["home", "work", "home"], ["go", "stay"]), (["work"], ["go"])]
+    demos = rv.Demonstrations.from_trajectories(walks)
+    assert (demos.state_labels, demos.action_labels) == (("home", "work"), ("go", "stay"))
+    np.testing.assert_array_equal(demos.counts, [[1, 0], [1, 1]])
+    moves = np.full((2, 2, 2), 0.5)
+    reward = rv.LinearReward(np.array([[[0.0], [1.0]], [[1.0], [0.0]]]))
+    with pytest.raises(InvalidInput, match="sorted from the data, not declared"):
+        rv.NFXP(reward, l2=0.1).fit(rv.MDP(moves, 0.9), demos)
+    declared = rv.Demonstrations.from_trajectories(walks, states=["work", "home"], actions=["stay", "go"])
+    np.testing.assert_array_equal(declared.counts, [[1, 1], [0, 1]])
+    rv.NFXP(reward, l2=0.1).fit(rv.MDP(moves, 0.9), declared)
+
+
+def test_whole_numbers_are_labels_where_labels_of_trajectories_are_declared():
+    demos = rv.Demonstrations.from_trajectories([([20, 10], [0, 1])], n_actions=2, states=[20, 10])
+    assert demos.state_labels == (20, 10)
+    np.testing.assert_array_equal(demos.counts, [[1, 0], [0, 1]])
+    with pytest.raises(InvalidInput, match=r"one of 20, 10; got 0"):
+        rv.Demonstrations.from_trajectories([([0, 1], [0, 1])], n_actions=2, states=[20, 10])
+
+
+def test_two_steps_with_labels_are_not_read_as_a_pair():
+    with pytest.raises(InvalidInput, match=r"tuples \(states, actions\)"):
+        rv.Demonstrations.from_trajectories([[("home", "go"), ("work", "stay")]])

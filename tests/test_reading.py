@@ -443,3 +443,12 @@ def test_one_cell_that_is_no_number_is_named(where, keep, tmp_path):
     said = " ".join(read(slip).notes)
     assert "Labels of states are text, sorted as such ('10' before '2'), because 1 of 12 states are not numbers" in said
     assert "seven" in said
+
+
+def test_an_unordered_category_declares_no_order_through_duckdb_either():
+    duckdb = pytest.importorskip("duckdb")
+    frame = pd.DataFrame({"i": [1, 1], "t": [0, 1], "s": pd.Categorical(["b", "a"]), "a": [0, 1]})
+    for source in (frame, duckdb.from_df(frame)):
+        labels = rv.Demonstrations.from_frame(source, id="i", time="t", state="s", action="a").state_labels
+        assert labels == ("a", "b")
+        assert getattr(labels, "derived", False)

@@ -175,3 +175,30 @@ def test_what_does_not_know_goals_says_what_to_use():
     )
     with pytest.raises(InvalidInput, match=r"Use fit.counterfactual\(params=\{name: value\}\) for each value"):
         fitted().demand_curve("toll", [0.0], 0)
+
+
+# ---- another order of the same model -------------------------------------------------------------------------------
+
+
+def test_a_fit_of_trips_scores_the_same_on_its_network_in_another_order_of_the_links():
+    fit = fitted()
+    other = rv.RoadNetwork.from_frame(grid().links_frame.sample(frac=1.0, random_state=1))
+    assert other.links != grid().links
+    here = evaluate(fit, grid().mdp, grid().reward(NAMES).value(THETA))
+    for demos in (None, trips(30)):
+        there = evaluate(fit, other.mdp, other.reward(NAMES).value(THETA), demos)
+        assert dict(there) == pytest.approx(dict(here), rel=1e-6, abs=1e-9)
+
+
+@pytest.mark.parametrize("method", [rv.NFXP, rv.CCP])
+def test_a_fit_of_trips_scores_the_same_on_its_model_in_another_order_of_the_labels(method):
+    moves = np.eye(3)[[[1, 2], [2, 0], [0, 1]]]
+    states, actions = ["zoo", "home", "park"], ["road", "path"]
+    mdp = rv.MDP(moves, 1.0, state_labels=states, action_labels=actions)
+    mixed = np.eye(3)[[[2, 1], [0, 2], [1, 0]]]  # home, park, zoo; path, road
+    other = rv.MDP(mixed, 1.0, state_labels=["home", "park", "zoo"], action_labels=["path", "road"])
+    demos = rv.Demonstrations.from_trajectories([([1, 2], [0, 0]), ([1], [1]), ([2], [0])], 3, 2, goal=0)
+    cost = -np.arange(1.0, 7.0).reshape(3, 2, 1)
+    fit = method(rv.LinearReward(cost), l2=0.1).fit(mdp, demos)
+    there = evaluate(fit, other, fit.reward)
+    assert dict(there) == pytest.approx(dict(evaluate(fit, mdp, fit.reward)), rel=1e-6, abs=1e-9)

@@ -59,6 +59,22 @@ def same_model(mdp: MDP, own: MDP) -> bool:
     return np.array_equal(model.terminal, own.terminal) and same_moves(model, own)
 
 
+def same_turns(mdp: MDP, own: MDP) -> bool:
+    """Whether two models without names of actions are one, whatever the order of its states: the same moves lead from
+    each state, numbered by the order of the states, as the turns at the end of a link are."""
+    if mdp.feasible.shape != own.feasible.shape or not (mdp.certain and own.certain) or mdp.discount != own.discount:
+        return False
+    model = mdp.in_order_of(own)
+    if not same_labels(model.state_labels, own.state_labels) or not np.array_equal(model.terminal, own.terminal):
+        return False
+    return mdp.action_labels is None and np.array_equal(_leads(model), _leads(own))
+
+
+def _leads(mdp: MDP) -> Ints:
+    """(S, A): the states that a certain model's actions lead to, sorted in each state; −1 for what is not offered."""
+    return np.sort(np.where(mdp.feasible, mdp.targets, -1), axis=1)
+
+
 def same_moves(one: MDP, other: MDP) -> bool:
     """Whether two models offer the same actions with the same probabilities of what follows."""
     if not np.array_equal(one.feasible, other.feasible):

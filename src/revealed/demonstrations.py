@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
-from revealed.checks import as_number, remedy_for, require_floats, shown
+from revealed.checks import as_list, as_number, remedy_for, require_floats, shown
 from revealed.errors import InvalidDemonstrations, InvalidInput
 from revealed.gates import require_instance
 from revealed.goal_steps import Trips, n_goals, require_arrival
@@ -24,7 +24,7 @@ from revealed.model_checks import as_labels
 from revealed.naming import rows_of, unrolled_labels, weights_by_name
 from revealed.positions import LabelledArray, labelled, names_in
 from revealed.tables import as_counts, require_countable, sparse_table, sum_rows
-from revealed.trajectories import Steps, agent_table, as_agents, as_goals, lifted, read_trajectories
+from revealed.trajectories import Steps, agent_table, as_agents, as_goals, has_text, lifted, parts_of, read_trajectories
 from revealed.voices import either
 
 if TYPE_CHECKING:
@@ -112,11 +112,14 @@ class Demonstrations(Trips):
     def from_trajectories(
         cls,
         trajectories: Iterable[Any],
-        n_states: int,
-        n_actions: int,
+        n_states: int | None = None,
+        n_actions: int | None = None,
         ids: Sequence[Any] | None = None,
         next_state: Sequence[Any] | None = None,
         goal: Any = None,
+        *,
+        states: Any = None,
+        actions: Any = None,
     ) -> Demonstrations:
         """From (states, actions) pairs of any lengths; `states` may hold one more entry than `actions`. Lists of
         (state, action) steps are accepted as well, if they cannot be mistaken for such pairs.
@@ -125,14 +128,47 @@ class Demonstrations(Trips):
         `next_state` gives, per trajectory, where its last decision led, or one next state for every decision.
         `goal` is the state that each trajectory is heading for, or one for all; a trajectory without a decision is then
         not a trip. Episodes of other libraries are read by `from_episodes`.
+
+        Whole numbers are indices, and `n_states` and `n_actions` are required. Text is labels, as in `from_frame`:
+        `states` and `actions` give them in the order of the model, without which they are sorted; whole numbers are
+        labels where these are given. `next_state` and `goal` cannot be combined with labels of states: put them into
+        a frame.
         """
         from revealed.episodes import is_foreign
 
+        written = None if is_foreign(trajectories) else as_list(trajectories)
+        known = {"state": states, "action": actions}
+        roles = [role for role in known if known[role] is not None or has_text(role, written or ())]
+        if roles:
+            return cls._from_labels(written or (), roles, known, n_states, n_actions, ids, next_state, goal)
+        trajectories = trajectories if written is None else written
         if is_foreign(trajectories):
             return cls.from_episodes(trajectories, n_states=n_states, n_actions=n_actions, ids=ids, goal=goal)
         read = read_trajectories(trajectories, n_states, n_actions, ids, next_state, goal)
         require_arrival(read.steps, read.ids, None)
-        return cls._from_steps(read.steps, read.starts, n_states, n_actions, read.ids)
+        return cls._from_steps(read.steps, read.starts, int(n_states or 0), int(n_actions or 0), read.ids)
+
+    @classmethod
+    def _from_labels(
+        cls, trajectories: Any, roles: Sequence[str], known: Any, S: Any, A: Any, ids: Any, next_state: Any, goal: Any
+    ) -> Demonstrations:
+        """Trajectories whose states or actions (`roles`) have labels."""
+        from revealed.panels.columns import size_of
+        from revealed.panels.memory import code_lists
+
+        for name, given in {"next_state": next_state, "goal": goal}.items():
+            if given is not None and "state" in roles:
+                remedy = "Put them into a frame (from_frame), or write states as indices."
+                raise InvalidDemonstrations.conflict(name, "cannot be combined with labels of states", None, remedy)
+        columns: dict[str, Any] = dict(zip(known, zip(*parts_of(trajectories), strict=True), strict=False))
+        names: dict[str, Any] = {}
+        sizes = {"state": S, "action": A}
+        for role in roles if columns else ():
+            names[f"{role}_labels"], columns[role] = code_lists(role, known[role], columns[role])
+            sizes[role] = size_of(role, sizes[role], names[f"{role}_labels"], 0)
+        pairs = list(zip(columns.get("state", ()), columns.get("action", ()), strict=True))
+        made = cls.from_trajectories(pairs, sizes["state"], sizes["action"], ids, next_state, goal)
+        return replace(made, **names)
 
     @classmethod
     def from_episodes(

@@ -183,7 +183,8 @@ def _declared_order(frame: Any, name: Any) -> list[Any] | None:
     stored = relation_of(frame)
     if stored is not None:
         kinds = dict(zip(stored.columns, stored.relation.types, strict=True))
-        return list(kinds[name].children[0][1]) if name in kinds and kinds[name].id == "enum" else None
+        order = list(kinds[name].children[0][1]) if name in kinds and kinds[name].id == "enum" else []
+        return None if order == sorted(order) else order  # DuckDB makes one of any category, also of an unordered one
     table = as_narwhals(frame)
     kind = table.collect_schema().get(name)
     if isinstance(kind, nw.Enum):

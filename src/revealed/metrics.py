@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from revealed.alignment import same_model
+from revealed.alignment import same_model, same_turns
 from revealed.bellman import solve
 from revealed.chain import Chain, as_policy
 from revealed.checks import as_floats, pass_instead, require_floats, require_option
@@ -191,9 +191,10 @@ class Truth:
         if self.expert is not None:
             raise InvalidInput.conflict("expert", "cannot be given for trips with goals: each goal has its own expert")
         own = _trips_on(self.mdp, fit)
-        trips, notes = _with_goals(fit.demonstrations if demos is None else demos), [] if own is fit else [_SOLVED]
+        trips, notes = _with_goals(_own_decisions(fit) if demos is None else demos), [] if own is fit else [_SOLVED]
         scores: dict[str, float] = dict.fromkeys(METRICS, 0.0)
-        if demos is None and own is not fit:  # of these trips only where they go between is known here
+        here = own is fit or same_turns(self.mdp, fit.mdp)
+        if demos is None and not here:  # of these trips only where they go between is known here
             scores["nll"] = np.nan
             notes.append(_NO_DEMOS)
         else:
@@ -255,9 +256,8 @@ class _Trips:
 
 
 def _trips_on(mdp: MDP, fit: GoalFit) -> GoalFit | _Trips:
-    """The fit itself on its own model; elsewhere its reward, solved anew."""
-    same = same_model(mdp, fit.mdp) and mdp.in_order_of(fit.mdp) is mdp
-    return fit if same else _Trips(mdp, fit.reward_on(mdp))
+    """The fit itself on its own model, in any order of its labels; elsewhere its reward, solved anew."""
+    return fit if same_model(mdp, fit.mdp) else _Trips(mdp, fit.reward_on(mdp))
 
 
 def _judged(mdp: MDP, fit: Any, policy: Any, reward: Any) -> Judged:

@@ -61,7 +61,7 @@ class Written:
 
 
 def read_trajectories(
-    trajectories: Any, n_states: int, n_actions: int, ids: Any, next_state: Any, goal: Any, goes_on: Any = None
+    trajectories: Any, n_states: Any, n_actions: Any, ids: Any, next_state: Any, goal: Any, goes_on: Any = None
 ) -> Written:
     """Steps of (states, actions) pairs; `Demonstrations.from_trajectories` explains the arguments.
 
@@ -96,6 +96,28 @@ def read_trajectories(
     ]
     steps = _with_rests(steps, [len(actions) for _, actions in pairs], goes_on)
     return Written(steps, np.bincount(began, minlength=n_states).astype(np.float64), tuple(code))
+
+
+def has_text(role: str, trajectories: Any) -> bool:
+    """Whether states or actions of (states, actions) pairs are written as text."""
+    place = 0 if role == "state" else 1
+    parts = [one[place] for one in trajectories if isinstance(one, tuple | list) and len(one) == 2]
+    parts = [as_list(part) for part in parts if getattr(getattr(part, "dtype", None), "kind", "O") not in "iufb"]
+    return any(isinstance(label, str) for part in parts for label in part or ())
+
+
+def parts_of(trajectories: Any) -> list[tuple[list[Any], list[Any]]]:
+    """The states and actions of pairs with labels. Two steps with labels look like a pair: only a tuple of two that are
+    no tuples is one."""
+    parts: list[tuple[list[Any], list[Any]]] = []
+    for i, one in enumerate(trajectories):
+        pair = [as_list(part) for part in one] if isinstance(one, tuple) and len(one) == 2 else []
+        if len(pair) != 2 or None in pair or isinstance(one[0], tuple):
+            remedy = "Where states or actions have labels, write ([state, …], [action, …])."
+            expected = "tuples (states, actions) of two lists"
+            raise InvalidDemonstrations("trajectories", expected, repr(one)[:60], f"trajectory {i}", remedy)
+        parts.append((list(pair[0] or ()), list(pair[1] or ())))
+    return parts
 
 
 def _joined(parts: list[Steps]) -> Steps:

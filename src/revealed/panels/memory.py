@@ -340,6 +340,15 @@ def code(
     return labels, [codes[rank] for rank in ranks]
 
 
+def code_lists(role: str, known: Any, lists: Sequence[list[Any]]) -> tuple[tuple[Any, ...] | None, list[list[Any]]]:
+    """Lists of labels as lists of indices, and the labels: as those of a column are read."""
+    values = np.empty(sum(map(len, lists)), dtype=object)
+    values[:] = [label for one in lists for label in one]
+    labels, (index,) = code(role, known, [_Block(role, [as_plain(role, values, InvalidDemonstrations)])])
+    ends = np.cumsum([len(one) for one in lists])[:-1]
+    return labels, [part.tolist() for part in np.split(index, ends)]
+
+
 def _first(where: npt.NDArray[np.bool_]) -> int:
     return int(np.flatnonzero(where)[0])
 
