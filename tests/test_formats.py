@@ -69,7 +69,8 @@ def test_remedies_work(tmp_path: Path) -> None:
 @pytest.mark.parametrize("first", ["ORCID", "PAR1", "ARROW1", "BZh"])
 def test_columns_named_like_formats_are_columns(tmp_path: Path, first: str) -> None:
     PANEL.rename(columns={"id": first}).to_csv(tmp_path / "p.csv", index=False)
-    assert rv.Demonstrations.from_frame(tmp_path / "p.csv", **COLUMNS | {"id": first}).counts.sum() == len(PANEL)
+    columns: dict[str, Any] = {**COLUMNS, "id": first}
+    assert rv.Demonstrations.from_frame(tmp_path / "p.csv", **columns).counts.sum() == len(PANEL)
 
 
 def test_command_line_says_what_to_do_without_python(tmp_path: Path) -> None:
