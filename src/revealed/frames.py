@@ -26,6 +26,7 @@ import numpy.typing as npt
 
 from revealed.checks import Floats, as_list
 from revealed.errors import InvalidInput, MissingDependency
+from revealed.formats import require_table_file
 from revealed.labels import near, plain
 from revealed.voices import either
 from revealed.written import EXACT, Reading, quoted, text_readings, typed_reading
@@ -456,6 +457,7 @@ def _files(paths: Any, argument: str) -> tuple[list[str], str]:
     for file in files:
         if os.path.getsize(file) == 0:
             raise unreadable(argument, [file], ValueError("it is empty"))
+        require_table_file(argument, file)
     kinds = {_kind(file) for file in files}
     if len(kinds) > 1:
         odd = next(file for file in files if _kind(file) != _kind(files[0]))

@@ -176,6 +176,54 @@ def numbered_periods(clock: Column, period: str) -> Column:
     raise no_dates(period)
 
 
+def may_be_dates(least: Any, most: Any) -> bool:
+    """Whether whole numbers in this range may be written dates; if so, `require_counters` looks at all of them."""
+    return least is not None and 19001 <= int(least) and int(most) <= 21001231
+
+
+def require_counters(times: Column) -> None:
+    """Distinct times without a period that all look like months (202012), quarters (20204) or days (20201231), with one
+    after the end of a year or month: counted as numbers there are gaps, 89 from December to January."""
+    known = set(times.tolist())
+    for unit, (following, remedy) in _WRITTEN.items():
+        after = {one: following(one) for one in known}
+        if None in after.values():
+            continue
+        pair = next(((one, then) for one, then in sorted(after.items()) if then != one + 1 and then in known), None)
+        if pair is not None:
+            rule = f"is required: the times look like {unit}s, and from {pair[0]} to {pair[1]} is one {unit}, or "
+            rule += f"{pair[1] - pair[0]} periods if they are numbers"
+            counted = f"If they are numbers that count periods, subtract the first time ({min(known)}) from all."
+            raise InvalidDemonstrations.conflict("period", rule, remedy=f"{remedy} {counted}")
+
+
+def _month_after(one: int) -> int | None:
+    year, month = divmod(one, 100)
+    return None if not (1900 <= year <= 2100 and 1 <= month <= 12) else one + 1 if month < 12 else one + 89
+
+
+def _quarter_after(one: int) -> int | None:
+    year, quarter = divmod(one, 10)
+    return None if not (1900 <= year <= 2100 and 1 <= quarter <= 4) else one + 1 if quarter < 4 else one + 7
+
+
+def _day_after(one: int) -> int | None:
+    with suppress(ValueError):
+        day = dt.date(one // 10000, one // 100 % 100, one % 100) + dt.timedelta(days=1)
+        return day.year * 10000 + day.month * 100 + day.day
+    return None
+
+
+_AS_MONTH = f"If so: {arg('period', 'month')}."
+_AS_QUARTER = "If so, write them as numbers of quarters (4 * year + quarter), or as dates."
+_AS_DAY = f"If so, write them as dates, such as 2020-01-31, with {arg('period', 'day')}."
+_WRITTEN = {
+    "month": (_month_after, _AS_MONTH),
+    "quarter": (_quarter_after, _AS_QUARTER),
+    "day": (_day_after, _AS_DAY),
+}
+
+
 def require_dates(period: str, clock: Column) -> None:
     if clock.dtype.kind != "M":
         raise no_dates(period)

@@ -25,12 +25,14 @@ from revealed.panels.columns import (
     as_indices,
     distinct_rows,
     index_of_ranks,
+    may_be_dates,
     no_dates,
     no_values,
     note_gaps,
     note_only_gaps,
     note_singles,
     out_of_bins,
+    require_counters,
     require_kind,
     too_short,
     twice,
@@ -173,7 +175,8 @@ class _Count:
         if kind.is_float() and self._all(frame, t.is_null() | t.is_nan() | (t.abs() <= EXACT) & (t == t.round())):
             t, kind = nw.when(~t.is_nan()).then(t).cast(nw.Int64), nw.Int64()
         if kind.is_integer():
-            return t.cast(nw.Int64) if period is None else self._numbered_periods(frame, t.cast(nw.Int64), period)
+            t = t.cast(nw.Int64)
+            return self._counters(frame, t) if period is None else self._numbered_periods(frame, t, period)
         if not kind.is_temporal() or period is None:
             expected = f"whole numbers of periods, or dates with {arg('period')}"
             raise InvalidDemonstrations("time", expected, f"a column of {kind}", remedy=IN_MEMORY)
@@ -183,6 +186,13 @@ class _Count:
             return ((t.dt.year() - 1970) * 12 + t.dt.month() - 1).cast(nw.Int64) // MONTHS[period]
         seconds = t.cast(nw.Datetime("us")).dt.timestamp("ms") // 1000
         return (seconds // 86400 + 3) // 7 if period == "week" else seconds // SECONDS[period]
+
+    def _counters(self, frame: Any, t: Any) -> Any:
+        """As they are, unless they look like written dates."""
+        ends = collect(frame.select(t.min().alias("a"), t.max().alias("b")))
+        if may_be_dates(ends["a"][0], ends["b"][0]):
+            require_counters(collect(frame.select(t.alias("x")).unique())["x"])
+        return t
 
     def _numbered_periods(self, frame: Any, t: Any, period: str) -> Any:
         """As `numbered_periods`."""

@@ -33,12 +33,14 @@ from revealed.panels.columns import (
     in_periods,
     in_words,
     index_of_ranks,
+    may_be_dates,
     note_fractional,
     note_gaps,
     note_only_gaps,
     note_singles,
     note_unlooked,
     other_goal,
+    require_counters,
     require_kind,
     too_short,
     trip_or_two,
@@ -144,6 +146,8 @@ class _Rows:
     def of(cls, id: Column, time: Column, episode: Column | None, roles: Roles) -> _Rows:
         ids, agent = np.unique(id, return_inverse=True)
         clock = in_periods(time, roles.period)
+        if roles.period is None and clock.dtype.kind in "iu" and may_be_dates(clock.min(), clock.max()):
+            require_counters(np.unique(clock))
         part = np.zeros(agent.size, dtype=np.intp) if episode is None else np.unique(episode, return_inverse=True)[1]
         order = np.lexsort((clock, part, agent))
         agent, part, clock, shown = agent[order], part[order], clock[order], time[order]

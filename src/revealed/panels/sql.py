@@ -17,11 +17,13 @@ from revealed.panels.columns import (
     NUMERAL,
     SECONDS,
     Roles,
+    may_be_dates,
     no_dates,
     no_id,
     no_order,
     no_values,
     not_finite,
+    require_counters,
     too_large,
 )
 from revealed.panels.groups import ROLES
@@ -135,7 +137,7 @@ class Source:
             t, kind = f"CASE WHEN NOT isnan({t}) THEN {t} END", "bigint"
         if kind in WHOLE:
             t = f"CAST({t} AS BIGINT)"
-            return t if period is None else self._numbered_periods(t, period)
+            return self._counters(t) if period is None else self._numbered_periods(t, period)
         if period is None:
             return t
         if kind in REAL:
@@ -146,6 +148,13 @@ class Source:
         if period == "week":
             return f"CAST(floor((floor(epoch({t}) / 86400) + 3) / 7) AS BIGINT)"
         return f"CAST(floor(((year({t}) - 1970) * 12 + month({t}) - 1) / {MONTHS[period]}) AS BIGINT)"
+
+    def _counters(self, t: str) -> str:
+        """As they are, unless they look like written dates."""
+        ends = self.fetch(f"SELECT min({t}) AS a, max({t}) AS b {FROM}")
+        if may_be_dates(ends["a"][0], ends["b"][0]):
+            require_counters(self.fetch(f"SELECT DISTINCT {t} AS x {FROM} WHERE {t} IS NOT NULL")["x"])
+        return t
 
     def _numbered_periods(self, t: str, period: str) -> str:
         if period == "year" and self.holds(f"{t} BETWEEN 1000 AND 9999", t):
