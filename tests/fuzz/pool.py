@@ -159,17 +159,10 @@ NUMBERS: dict[str, Maker] = {
     "pd.nat": lambda: pd.NaT,
     "pd.timestamp": lambda: pd.Timestamp("2020-01-01"),
 }
-TYPED = {  # as options of commands are, among them columns and files of `commands.py`
-    **{"assignment": "shops=2", "product": "green=x0.5", "columns": "shops,green", "column": "station", "dash": "-1"},
-    **{"flag": "--force", "month": "month", "numbers": "1,2,3", "edges": "miles=edges:0,5,10", "list": "a0,a1"},
-    **{
-        "decisions": "cli/trips.csv",
-        "stations": "cli/stations.csv",
-        "moves": "cli/moves.csv",
-        "pairs": "cli/pairs.csv",
-    },
-    **{"settings": "cli/fit/config.toml", "saved": "cli/goals", "npl": "npl", "bootstrap": "bootstrap", "own": "own"},
-}
+# as options of commands are typed, among them columns and files of `commands.py`
+TYPED = ("shops=2", "green=x0.5", "shops,green", "station", "-1", "--force", "month", "1,2,3", "miles=edges:0,5,10")
+TYPED += ("a0,a1", "npl", "bootstrap", "own", "cli/trips.csv", "cli/stations.csv", "cli/moves.csv", "cli/pairs.csv")
+TYPED += ("cli/fit/config.toml", "cli/goals")
 TEXTS: dict[str, Maker] = {
     "none": lambda: None,
     "ellipsis": lambda: ...,
@@ -189,7 +182,7 @@ TEXTS: dict[str, Maker] = {
     "text.query": lambda: "a' or 1=1; --",
     "text.url": lambda: "tcp://127.0.0.1:1",
     "text.home": lambda: "~nobody/x",
-    **{f"text.{name}": (lambda text=text: text) for name, text in TYPED.items()},
+    **{f"typed.{text}": (lambda text=text: text) for text in TYPED},
     "bytes": lambda: b"abc",
     "bytes.nul": lambda: b"\0\xff",
     "bytearray": lambda: bytearray(b"ab"),
