@@ -112,12 +112,15 @@ def played(cases: Iterable[Case]) -> Iterator[Outcome]:
 
 
 def _alone(case: Case, before: Outcome, suspect: str | None) -> Outcome:
-    """What is lost is played once more, in a worker of its own: an earlier call may have damaged memory."""
+    """What is lost is played once more, in a worker of its own: an earlier call may have damaged memory. What answers
+    then was no hang; threads of earlier calls, or another program, had used the time."""
     worker = Worker()
     again = worker.play(case)
     worker.stop()
     if again.how in (HUNG, CRASHED):
         return again
+    if before.how == HUNG:
+        return replace(again, warned=(*again.warned, f"{before.said} at first"))
     if suspect is not None:
         return replace(before, case=suspect, said=f"{before.said}, in a later call: {case}")
     return replace(before, said=f"{before.said}, but not when played alone")
