@@ -65,3 +65,9 @@ def test_command_line_names_its_flag(tmp_path: Path) -> None:
     assert done.exit_code == 1
     assert "`--period` is required: the times look like months" in done.stderr
     assert "If so: --period month." in done.stderr
+
+
+def test_a_missing_time_among_months_is_named_by_a_lazy_frame_too():
+    table = pl.DataFrame({"id": [1, 1, 1], "t": [202012, None, 202101], "s": [0, 1, 0], "a": [0, 0, 1]})
+    with pytest.raises(rv.errors.InvalidDemonstrations, match=r"missing|look like months"):
+        rv.Demonstrations.from_frame(table.lazy(), id="id", time="t", state="s", action="a", keep_steps=False)

@@ -177,8 +177,9 @@ def numbered_periods(clock: Column, period: str) -> Column:
 
 
 def may_be_dates(least: Any, most: Any) -> bool:
-    """Whether whole numbers in this range may be written dates; if so, `require_counters` looks at all of them."""
-    return least is not None and 19001 <= int(least) and int(most) <= 21001231
+    """Whether whole numbers in this range may be written dates; if so, `require_counters` looks at all of them. Of no
+    rows the range is None or NaN."""
+    return least is not None and bool(19001 <= least <= most <= 21001231)
 
 
 def require_counters(times: Column) -> None:
@@ -186,10 +187,10 @@ def require_counters(times: Column) -> None:
     after the end of a year or month: counted as numbers there are gaps, 89 from December to January."""
     known = set(times.tolist())
     for unit, (following, remedy) in _WRITTEN.items():
-        after = {one: following(one) for one in known}
-        if None in after.values():
+        if any(following(one) is None for one in known):
             continue
-        pair = next(((one, then) for one, then in sorted(after.items()) if then != one + 1 and then in known), None)
+        turns = ((one, following(one) or one) for one in sorted(known))
+        pair = next(((one, then) for one, then in turns if then > one + 1 and then in known), None)
         if pair is not None:
             rule = f"is required: the times look like {unit}s, and from {pair[0]} to {pair[1]} is one {unit}, or "
             rule += f"{pair[1] - pair[0]} periods if they are numbers"

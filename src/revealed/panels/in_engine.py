@@ -189,9 +189,9 @@ class _Count:
 
     def _counters(self, frame: Any, t: Any) -> Any:
         """As they are, unless they look like written dates."""
-        ends = collect(frame.select(t.min().alias("a"), t.max().alias("b")))
-        if may_be_dates(ends["a"][0], ends["b"][0]):
-            require_counters(collect(frame.select(t.alias("x")).unique())["x"])
+        ends = collect(frame.select(t.min().alias("least"), t.max().alias("most")))
+        if may_be_dates(ends["least"][0], ends["most"][0]):
+            require_counters(collect(frame.select(t.alias("seen")).drop_nulls().unique())["seen"])
         return t
 
     def _numbered_periods(self, frame: Any, t: Any, period: str) -> Any:
