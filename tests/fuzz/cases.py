@@ -80,7 +80,7 @@ def _judged(door: Door, given: dict[str, Any]) -> tuple[str, str, str]:
     except BaseException as escaped:
         if _is_unknown_keyword(escaped, given):
             return REFUSED, "", ""
-        if type(escaped) is TypeError and ("<lambda>" in str(escaped) or "'Anything' object" in str(escaped)):
+        if type(escaped) is TypeError and ("<lambda>" in str(escaped) or "'Anything'" in str(escaped)):
             return THEIRS, "", ""  # a function that takes other arguments, an object that only seems to be what it is
         if type(escaped) is ValueError and str(escaped).endswith("is not a valid Colour"):
             return THEIRS, "", ""  # an enumeration that was called as the function that it seems to be
