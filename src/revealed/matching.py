@@ -65,7 +65,7 @@ def match_labels(demos: Demonstrations, mdp: MDP) -> Demonstrations:
 def _order(demos: Demonstrations, model: MDP, to_state: Ints) -> Ints:
     """(S,): where the model's states stand in the data's order; whole numbers that are labels stand in theirs."""
     if demos.state_labels is None:
-        return np.argsort(np.argsort(np.asarray(model.state_labels, dtype=np.float64)))
+        return np.argsort(np.argsort(np.asarray(model.state_labels, dtype=np.float64))).astype(np.intp)
     order = np.full(model.n_states, to_state.size)
     order[to_state] = np.arange(to_state.size)
     return order
@@ -96,10 +96,11 @@ def _by_where_they_lead(demos: Demonstrations, model: MDP, order: Ints) -> Demon
 def _moves_seen(demos: Demonstrations, model: MDP) -> tuple[Ints, Ints]:
     """Every pair that was seen in a state with actions, and where it led: once for each such state, −1 where none was
     seen that an action of the model leads to."""
-    moves = demos.transition_counts.tocoo()
-    leads = _leading(moves.coords[0], moves.coords[1], model).any(axis=1)
-    pair, led = moves.coords[0][leads], moves.coords[1][leads]
-    others = np.setdiff1d(np.concatenate([demos.by_agent.tocoo().coords[1], moves.coords[0]]), pair)
+    every, after = (place.astype(np.intp) for place in demos.transition_counts.tocoo().coords)
+    leads = _leading(every, after, model).any(axis=1)
+    pair, led = every[leads], after[leads]
+    seen = np.append(demos.by_agent.tocoo().coords[1], every)
+    others = np.setdiff1d(seen, pair).astype(np.intp)
     others = others[model.feasible[others // model.n_actions].any(axis=1)]
     return np.concatenate([pair, others]), np.concatenate([led, np.full(others.size, -1)])
 
@@ -138,10 +139,7 @@ def _unclear_action(model: MDP, pair: int) -> InvalidDemonstrations:
         "have the states in another order than the model and no action labels, and where an action led does not tell "
         "which of the model's actions it is"
     )
-    remedy = (
-        "Read the data with states= in the model's order, give where each decision led (next_state=), or give the "
-        "actions labels, action_labels=[...] of the model and labels in the data."
-    )
+    remedy = "List the states where the data are read, in the model's order, or give the actions labels in both."
     return InvalidDemonstrations.conflict("demonstrations", rule, pair_in_words(model, s, a), remedy)
 
 
