@@ -328,3 +328,14 @@ def test_whole_numbers_are_labels_where_labels_of_trajectories_are_declared():
 def test_two_steps_with_labels_are_not_read_as_a_pair():
     with pytest.raises(InvalidInput, match=r"tuples \(states, actions\)"):
         rv.Demonstrations.from_trajectories([[("home", "go"), ("work", "stay")]])
+
+
+def test_what_trajectories_with_labels_lack_is_named():
+    """Not a size that nobody was asked for."""
+    read = rv.Demonstrations.from_trajectories
+    with pytest.raises(InvalidDemonstrations, match="`n_actions` is required: actions without labels are indices"):
+        read([(["a", "b"], [0, 1])])
+    with pytest.raises(InvalidDemonstrations, match="`n_states` is required: states without labels are indices"):
+        read([([("a", 1), ("b", 2)], ["x", "y"])])
+    with pytest.raises(InvalidDemonstrations, match="at least one trajectory"):
+        read([], states=["a", "b"])

@@ -1,5 +1,7 @@
 """Labels are matched by name, times and categories kept, and moves that T rules out are told."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,6 +9,7 @@ import scipy.sparse as sp
 
 import revealed as rv
 from revealed.environments import grid_transitions
+from revealed.matching import match_labels
 
 CONDITIONS = ["low", "mid", "high"]
 
@@ -125,3 +128,77 @@ def test_a_list_of_dense_matrices_is_one_per_action():
     T = sp.csr_array(grid_transitions(2, 2)).toarray().reshape(4, 4, 4)
     again = rv.MDP([np.ascontiguousarray(T[:, a]) for a in range(4)], discount=0.9)
     np.testing.assert_allclose(again.transitions.matrix.toarray().reshape(4, 4, 4), T)
+
+
+# ---- turns: actions without labels, numbered by where they lead -----------------------------------------------------
+
+PLACES = ["a", "b", "c", "d"]
+ORDER = ["c", "d", "a", "b"]
+WAYS = {"a": ["b", "c"], "b": ["c", "d"], "c": ["d", "a"], "d": ["a", "b"]}
+
+
+def turns(places: list[str], ways: dict[str, list[str]] = WAYS) -> rv.MDP:
+    """A model whose actions are numbered by the order of the states that they lead to."""
+    at = {place: k for k, place in enumerate(places)}
+    moves = np.eye(4)[[sorted(at[to] for to in ways[place]) for place in places]]
+    return rv.MDP(moves, 0.9, state_labels=places)
+
+
+def where_they_led(demos: rv.Demonstrations, mdp: rv.MDP) -> dict[tuple[str, str], float]:
+    """How often each state was left for each other, by label."""
+    labels, targets = mdp.state_labels, mdp.targets
+    assert labels is not None
+    pairs = np.argwhere(np.asarray(demos.counts) > 0)
+    told: dict[tuple[str, str], float] = {}
+    for s, a in pairs.tolist():
+        key = (labels[s], labels[targets[s, a]])
+        told[key] = told.get(key, 0.0) + float(demos.counts[s, a])
+    return told
+
+
+def walks(seed: int = 0, length: int = 3) -> rv.Demonstrations:
+    """Walks of few steps; where the last of each led is not known."""
+    steps = rv.simulate(turns(PLACES), np.full((4, 2), 0.5), 60, length, seed=seed).steps
+    assert steps is not None
+    parts = [(steps.state[steps.agent == i], steps.action[steps.agent == i]) for i in range(60)]
+    made = rv.Demonstrations.from_trajectories(parts, 4, 2)
+    return replace(made, state_labels=tuple(PLACES))
+
+
+def test_every_turn_is_the_one_that_it_was_in_another_order_of_the_states():
+    """Also the last of a trajectory, whose next state nobody saw, and turns that were only counted."""
+    demos, own, other = walks(), turns(PLACES), turns(ORDER)
+    expected = where_they_led(demos, own)
+    for data in (demos, demos._without_steps(), demos.reweighted(np.ones(60))):
+        there = match_labels(data, other)
+        assert where_they_led(there, other) == expected
+        moves = there.transition_counts.tocoo()
+        np.testing.assert_array_equal(other.targets.reshape(-1)[moves.coords[0]], moves.coords[1])
+    steps = match_labels(demos, other).steps
+    assert steps is not None
+    assert demos.steps is not None
+    led = own.targets[demos.steps.state, demos.steps.action]
+    there = other.targets[steps.state, steps.action]
+    assert [ORDER[s] for s in there] == [PLACES[s] for s in led]
+
+
+def test_turns_that_nothing_tells_apart_are_refused():
+    alone = rv.Demonstrations.from_trajectories([(["a"], [0])], n_actions=2, states=PLACES)
+    counted = replace(rv.Demonstrations.from_counts(np.ones((4, 2))), state_labels=tuple(PLACES))
+    for demos in (alone, counted):
+        with pytest.raises(rv.errors.InvalidDemonstrations, match="where an action led does not tell"):
+            match_labels(demos, turns(ORDER))
+        match_labels(demos, turns(PLACES))
+
+
+def test_two_turns_to_one_state_are_matched_in_their_order_or_refused():
+    ways = {**WAYS, "a": ["b", "b"]}
+    both = rv.Demonstrations.from_trajectories([(["a", "b"], [1]), (["b", "d"], [1])], n_actions=2, states=PLACES)
+    there = match_labels(both, turns(ORDER, ways))
+    assert there.counts[2].tolist() == [0.0, 1.0]  # the second stays the second
+    assert there.counts[3].tolist() == [0.0, 1.0]
+    other = rv.Demonstrations.from_trajectories(
+        [(["a", "b"], [1]), (["b", "d"], [0]), (["c", "d"], [0])], n_actions=2, states=PLACES
+    )  # numbered neither as here nor as there
+    with pytest.raises(rv.errors.InvalidDemonstrations, match=r"first at state 'a', action 1"):
+        match_labels(other, turns(ORDER, ways))

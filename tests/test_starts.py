@@ -112,3 +112,18 @@ def test_scores_are_a_dict_that_prints_and_pickles(fit):
     text = str(scores)
     assert [line.split()[0] for line in text.splitlines() if line[:1].islower()][1:] == list(scores)
     assert "<table" in scores._repr_html_()
+
+
+def test_fractional_starts_are_those_of_the_data_in_any_order_of_states():
+    """A sum of fractions depends on the order of its terms; which starts the model has does not."""
+    rng = np.random.default_rng(0)
+    T = rng.dirichlet(np.ones(40), size=(40, 2))
+    own = rv.MDP(T, discount=0.9, state_labels=list(range(100, 140)), action_labels=["a", "b"])
+    for _ in range(20):
+        demos = rv.Demonstrations.from_counts(np.ones((40, 2)), starts=rng.uniform(0.1, 1.0, size=40))
+        order = rng.permutation(40)
+        moves = T[order][:, :, order]
+        other = rv.MDP(moves, 0.9, state_labels=(100 + order).tolist(), action_labels=["a", "b"])
+        told = starts_of(other, None, demos, own)
+        assert told.words == "where the data started"
+        np.testing.assert_allclose(told.weights, (demos.starts / demos.starts.sum())[order], rtol=1e-12)

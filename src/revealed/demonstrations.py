@@ -24,7 +24,17 @@ from revealed.model_checks import as_labels
 from revealed.naming import rows_of, unrolled_labels, weights_by_name
 from revealed.positions import LabelledArray, labelled, names_in
 from revealed.tables import as_counts, require_countable, sparse_table, sum_rows
-from revealed.trajectories import Steps, agent_table, as_agents, as_goals, has_text, lifted, parts_of, read_trajectories
+from revealed.trajectories import (
+    Steps,
+    agent_table,
+    as_agents,
+    as_goals,
+    has_text,
+    lifted,
+    parts_of,
+    read_trajectories,
+    require_sizes,
+)
 from revealed.voices import either
 
 if TYPE_CHECKING:
@@ -163,10 +173,11 @@ class Demonstrations(Trips):
         columns: dict[str, Any] = dict(zip(known, zip(*parts_of(trajectories), strict=True), strict=False))
         names: dict[str, Any] = {}
         sizes = {"state": S, "action": A}
-        for role in roles if columns else ():
+        require_sizes(sizes, roles)
+        for role in roles:
             names[f"{role}_labels"], columns[role] = code_lists(role, known[role], columns[role])
             sizes[role] = size_of(role, sizes[role], names[f"{role}_labels"], 0)
-        pairs = list(zip(columns.get("state", ()), columns.get("action", ()), strict=True))
+        pairs = list(zip(columns["state"], columns["action"], strict=True))
         made = cls.from_trajectories(pairs, sizes["state"], sizes["action"], ids, next_state, goal)
         return replace(made, **names)
 

@@ -57,30 +57,90 @@ def match_labels(demos: Demonstrations, mdp: MDP) -> Demonstrations:
         state_labels=model.state_labels if _named("state", demos) else None,
         action_labels=model.action_labels if _named("action", demos) else None,
     )
-    return _by_where_they_lead(matched, model)
+    if demos.action_labels is not None:
+        return matched
+    return _by_where_they_lead(matched, model, _order(demos, model, to_state))
 
 
-def _by_where_they_lead(demos: Demonstrations, model: MDP) -> Demonstrations:
+def _order(demos: Demonstrations, model: MDP, to_state: Ints) -> Ints:
+    """(S,): where the model's states stand in the data's order; whole numbers that are labels stand in theirs."""
+    if demos.state_labels is None:
+        return np.argsort(np.argsort(np.asarray(model.state_labels, dtype=np.float64))).astype(np.intp)
+    order = np.full(model.n_states, to_state.size)
+    order[to_state] = np.arange(to_state.size)
+    return order
+
+
+def _by_where_they_lead(demos: Demonstrations, model: MDP, order: Ints) -> Demonstrations:
     """Actions without labels, as turns at the end of a link, are numbered in the order of the states that they lead to:
     in another order of the states a decision is the action that leads where it led."""
-    steps = demos.steps
-    if steps is None or model.action_labels is not None or not model.certain or demos.n_actions != model.n_actions:
+    if model.action_labels is not None or not model.certain or demos.n_actions != model.n_actions:
         return demos
-    known = (steps.next_state >= 0) & model.feasible[steps.state].any(axis=1)
-    other = known & (
-        (model.targets[steps.state, steps.action] != steps.next_state) | ~model.feasible[steps.state, steps.action]
-    )
-    if not other.any():
+    pair, led = _moves_seen(demos, model)
+    action = _numbers_here(pair, led, model, order)
+    if np.array_equal(action, pair % model.n_actions):
         return demos
-    leads = model.feasible[steps.state] & (model.targets[steps.state] == steps.next_state[:, None])
-    action = np.where(other & leads.any(axis=1), leads.argmax(axis=1), steps.action)
-    ours = demos._from_steps(replace(steps, action=action), demos.starts, demos.n_states, demos.n_actions, demos.ids)
-    by_agent = (
-        ours.by_agent
-        if demos.agent_weights is None
-        else sp.csr_array(sp.diags_array(demos.agent_weights) @ ours.by_agent)
+    place = np.arange(demos.n_states * demos.n_actions)
+    place[pair] += action - pair % model.n_actions
+    agents, moves, steps = demos.by_agent.tocoo(), demos.transition_counts.tocoo(), demos.steps
+    if steps is not None:
+        steps = replace(steps, action=place[steps.state * demos.n_actions + steps.action] % demos.n_actions)
+    return replace(
+        demos,
+        by_agent=sparse_table(agents.data, agents.coords[0], place[agents.coords[1]], agents.shape),
+        transition_counts=sparse_table(moves.data, place[moves.coords[0]], moves.coords[1], moves.shape),
+        steps=steps,
     )
-    return replace(demos, steps=ours.steps, by_agent=by_agent, transition_counts=ours.transition_counts)
+
+
+def _moves_seen(demos: Demonstrations, model: MDP) -> tuple[Ints, Ints]:
+    """Every pair that was seen in a state with actions, and where it led: once for each such state, −1 where none was
+    seen that an action of the model leads to."""
+    every, after = (place.astype(np.intp) for place in demos.transition_counts.tocoo().coords)
+    leads = _leading(every, after, model).any(axis=1)
+    pair, led = every[leads], after[leads]
+    seen = np.append(demos.by_agent.tocoo().coords[1], every)
+    others = np.setdiff1d(seen, pair).astype(np.intp)
+    others = others[model.feasible[others // model.n_actions].any(axis=1)]
+    return np.concatenate([pair, others]), np.concatenate([led, np.full(others.size, -1)])
+
+
+def _leading(pair: Ints, led: Ints, model: MDP) -> Any:
+    """(n, A): which actions of the pairs' states lead there."""
+    state = pair // model.n_actions
+    return model.feasible[state] & (model.targets[state] == led[:, None])
+
+
+def _numbers_here(pair: Ints, led: Ints, model: MDP, order: Ints) -> Ints:
+    """The model's numbers of the actions: those of the data, if they lead where they led; else those that the same
+    moves have in the data's order of states, if these do; else of the only action that leads there."""
+    state, ours = np.divmod(pair, model.n_actions)
+    theirs = _in_order_of(order, model)[state, ours]
+    leads = _leading(pair, led, model)
+    fits = [bool((leads[np.arange(pair.size), number] | (led < 0)).all()) for number in (ours, theirs)]
+    unclear = ours != theirs if all(fits) else np.zeros(pair.size, dtype=bool)
+    if not any(fits):
+        unclear = (leads.sum(axis=1) != 1) | (np.bincount(pair)[pair] > 1)
+    if unclear.any():
+        raise _unclear_action(model, int(pair[unclear][0]))
+    return ours if fits[0] else theirs if fits[1] else leads.argmax(axis=1)
+
+
+def _in_order_of(order: Ints, model: MDP) -> Ints:
+    """(S, A): the actions of each state in the data's order of the states that they lead to, the feasible ones first;
+    of several that lead to one state the first comes first."""
+    last = order.max(initial=0) + 1
+    return np.argsort(np.where(model.feasible, order[model.targets], last), axis=1, kind="stable")
+
+
+def _unclear_action(model: MDP, pair: int) -> InvalidDemonstrations:
+    s, a = divmod(pair, model.n_actions)
+    rule = (
+        "have the states in another order than the model and no action labels, and where an action led does not tell "
+        "which of the model's actions it is"
+    )
+    remedy = "List the states where the data are read, in the model's order, or give the actions labels in both."
+    return InvalidDemonstrations.conflict("demonstrations", rule, pair_in_words(model, s, a), remedy)
 
 
 def _matching(role: str, demos: Demonstrations, model: MDP) -> tuple[Ints | None, int]:

@@ -57,7 +57,8 @@ def _observed(starts: Floats, own: MDP, mdp: MDP) -> Floats | None:
     places = align_models(model, known).states
     if places is None:
         return None
-    seen = np.where(places >= 0, starts[places], 0.0)
-    if seen.sum() < starts.sum():
+    met = places >= 0
+    if np.delete(starts, places[met]).any():
         return None
+    seen = np.where(met, starts[places], 0.0)
     return np.append(seen, np.zeros(mdp.n_states - seen.size))

@@ -117,7 +117,18 @@ def parts_of(trajectories: Any) -> list[tuple[list[Any], list[Any]]]:
             expected = "tuples (states, actions) of two lists"
             raise InvalidDemonstrations("trajectories", expected, repr(one)[:60], f"trajectory {i}", remedy)
         parts.append((list(pair[0] or ()), list(pair[1] or ())))
+    if not parts:
+        raise InvalidDemonstrations("trajectories", "at least one trajectory, a (states, actions) pair", "none")
     return parts
+
+
+def require_sizes(sizes: Mapping[str, Any], labelled: Any) -> None:
+    """How many there are must be said of states or actions that are indices beside labels of the others."""
+    for role, other in (("state", "action"), ("action", "state")):
+        if role not in labelled and sizes[role] is None:
+            rule = f"is required: {role}s without labels are indices, beside labels of {other}s"
+            remedy = f"If they are labels, list them in {role}s=[...] instead."
+            raise InvalidDemonstrations.conflict(f"n_{role}s", rule, remedy=remedy)
 
 
 def _joined(parts: list[Steps]) -> Steps:
