@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from revealed.commands.wording import in_flags
 from revealed.description import METHODS, Description, flag, option_fields
 from revealed.errors import InvalidOption
 
@@ -108,7 +109,8 @@ def test_what_is_wrong_in_a_file_is_named(tmp_path, text, message):
     file.write_text(text)
     with pytest.raises(InvalidOption) as caught:
         Description.from_toml(file)
-    assert message.format(file=file) in str(caught.value)
+    assert message.format(file=file) in in_flags(caught.value)
+    assert "--" not in str(caught.value)
 
 
 @pytest.mark.parametrize("content", [None, b"\xff\xfe\xff"])
@@ -116,27 +118,30 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path, content):
     file = tmp_path / "run.toml"
     if content is not None:
         file.write_bytes(content)
-    with pytest.raises(InvalidOption, match=r"`--config`: expected a TOML file.*run\.toml"):
+    with pytest.raises(InvalidOption, match=r"`path`: expected a TOML file.*run\.toml") as caught:
         Description.from_toml(file)
+    assert in_flags(caught.value).startswith("`--config`: expected a TOML file")
 
 
 @pytest.mark.parametrize("name", NEEDED)
 def test_what_is_missing_is_asked_for(name):
     with pytest.raises(InvalidOption) as caught:
         Description(**{key: value for key, value in NEEDED.items() if key != name})  # pyright: ignore
-    assert flag(name) in str(caught.value)
-    assert str(caught.value).startswith(f"`{flag(name)}` is required (")
+    assert str(caught.value).startswith(f"`{name}` is required (")
+    assert "--" not in str(caught.value)
+    assert in_flags(caught.value).startswith(f"`{flag(name)}` is required (")
+    assert in_flags(caught.value).endswith(" in the file of --config.")
 
 
 def test_the_discount_is_one_everywhere():
     for wrong in (1.01, -0.5):
-        with pytest.raises(InvalidOption, match=rf"`--discount`: expected a number in \[0, 1\]; got {wrong}"):
+        with pytest.raises(InvalidOption, match=rf"`discount`: expected a number in \[0, 1\]; got {wrong}"):
             text_of({"discount": wrong}, ".")
 
 
 @pytest.mark.parametrize("given", ["x", "x,y,z", ["x", "y", "z"], "x,x", "x,"])
 def test_coordinates_are_two(given):
-    with pytest.raises(InvalidOption, match="`--coordinates`: expected two columns, as in x,y"):
+    with pytest.raises(InvalidOption, match="`coordinates`: expected two columns, as in x,y"):
         Description(**{**NEEDED, "coordinates": given})  # pyright: ignore
 
 

@@ -252,7 +252,7 @@ def test_the_command_line_offers_the_activations_of_a_network():
 
     assert offered == ACTIVATIONS
     given = {"panel": "p.csv", "id": "a", "time": "t", "state": "s", "action": "d", "discount": 0.9, "bins": "s=3"}
-    with pytest.raises(rv.errors.InvalidOption, match="`--activation` requires `--reward neural`"):
+    with pytest.raises(rv.errors.InvalidOption, match='`activation` requires `reward="neural"`'):
         rv.Recipe(**given, activation="relu")
     assert rv.Recipe(**given, reward="neural", activation="relu").activation == "relu"
     assert rv.Recipe(**given).options["l2"] is None

@@ -1,10 +1,13 @@
 """A run on a road network is what the library's own calls make of the same files, number for number."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
 
 import revealed as rv
+from revealed.commands.wording import PANEL, in_flags
 from revealed.errors import InvalidDemonstrations, InvalidInput
 from revealed.recipe import Recipe
 from roads import links, nodes, town, trip_table
@@ -84,7 +87,7 @@ def test_links_of_two_columns_and_lists_with_commas():
 
 def test_with_arrivals_trips_may_pass_their_last_link():
     trip_table(*TRIPS, ("R", "ab ba ab")).to_csv("trips.csv", index=False)
-    with pytest.raises(InvalidDemonstrations, match="let trips pass through with --arrivals"):
+    with pytest.raises(InvalidDemonstrations, match=r"let trips pass through with network\.with_arrivals"):
         _ = recipe().demonstrations
     mine = recipe(arrivals=True)
     ends = {path.split()[-1] for _, path in TRIPS} | {"ab"}
@@ -111,8 +114,10 @@ def test_every_kind_of_reward():
     ],
 )
 def test_mistakes_name_the_flag(options, message):
-    with pytest.raises(InvalidInput, match=message):
+    with pytest.raises(InvalidInput) as caught:
         recipe(**options).prepare()
+    assert re.search(message, in_flags(caught.value, PANEL))
+    assert str(caught.value).startswith(f"`{next(iter(options))}`: ")
 
 
 def test_a_turn_that_does_not_exist_names_trip_and_link():
@@ -124,7 +129,7 @@ def test_a_turn_that_does_not_exist_names_trip_and_link():
 def test_bad_trips_may_be_left_out():
     bad = trip_table(("X", "ab cd"), ("Y", "ab zz"))
     pd.concat([trip_table(*TRIPS), bad]).to_csv("trips.csv", index=False)
-    with pytest.raises(InvalidDemonstrations, match=r"Or leave such trips out: --bad-trips drop\.$"):
+    with pytest.raises(InvalidDemonstrations, match=r'Or leave such trips out: bad_trips="drop"\.$'):
         _ = recipe().demonstrations
     for arrivals in (None, True):
         demos = recipe(bad_trips="drop", arrivals=arrivals).demonstrations
@@ -152,7 +157,7 @@ def test_columns_that_are_not_used_are_told():
             "edge",
             "got 'egde', which it does not have. Did you mean --trip-link edge?",
         ),
-        ({"link": "id"}, "road", "as --link says. Name it, as in --trip-link COLUMN."),
+        ({"link": "id"}, "road", "as --link says. Name it with --trip-link."),
     ],
 )
 def test_links_that_trips_call_otherwise_are_told(options, column, message):
@@ -161,5 +166,6 @@ def test_links_that_trips_call_otherwise_are_told(options, column, message):
     with pytest.raises(InvalidInput) as caught:
         recipe(**options).prepare()
     start = f"`--trip-link`: expected a column of trips.csv (trip, sequence, {column}); "
-    assert str(caught.value).startswith(start)
-    assert str(caught.value).endswith(message)
+    assert in_flags(caught.value).startswith(start)
+    assert in_flags(caught.value).endswith(message)
+    assert "--" not in str(caught.value)

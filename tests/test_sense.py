@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from revealed.commands.wording import in_flags
 from revealed.description import Description, flag
 from revealed.errors import InvalidOption
 from revealed.sense import ELSEWHERE, ROADS, require_effect, require_sense
@@ -32,7 +33,8 @@ SOME |= {"coordinates": ("x", "y")}
 def told(**options: Any) -> str:
     with pytest.raises(InvalidOption) as caught:
         require_sense(Description(**options))
-    return str(caught.value)
+    assert "--" not in str(caught.value)  # which Python users read
+    return in_flags(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -58,7 +60,7 @@ def test_what_only_roads_have_needs_a_network(name):
 @pytest.mark.parametrize("name", ELSEWHERE)
 def test_what_a_network_says_by_itself_is_not_said_again(name):
     said = SOME.get(name, "x")
-    message = f"`{flag(name)}` does not apply to a road network. {ELSEWHERE[name]}"
+    message = f"`{flag(name)}` does not apply to a road network. {in_flags(ELSEWHERE[name])}"
     assert told(**ROAD, **{name: said}) == message.rstrip()
 
 
@@ -92,6 +94,6 @@ def test_the_discount_depends_on_what_the_data_are():
 
 
 def test_a_first_step_needs_a_method_that_has_one():
-    with pytest.raises(InvalidOption, match="`--first-step` requires `--method ccp` or `--method npl`"):
+    with pytest.raises(InvalidOption, match='`first_step` requires `method="ccp"` or `method="npl"`'):
         require_effect(Description(**ROAD, first_step="logit"), {"first_step": "logit"}, "nfxp")
     require_effect(Description(**ROAD, first_step="auto"), {"first_step": "auto"}, "nfxp")

@@ -125,9 +125,11 @@ def test_errors_keep_both_voices_when_they_travel(error):
     assert not set("".join(map(str, (error, error.args, vars(error).get("remedy"))))) & set(MARKS)
 
 
-def test_errors_can_be_told_in_flags_for_good():
+def test_arguments_can_be_told_under_the_names_of_a_caller():
     remedy = f"Or {arg('bad', 'drop')}, {either('x()', '--x')}."
     error = InvalidOption.conflict("start", f"requires {arg('end')}", remedy=remedy)
-    other = error.spoken({"start": "--from-node", "end": "--to-node", "bad": "--bad-trips"})
-    assert str(other) == other.told(FLAGS) == "`--from-node` requires --to-node. Or --bad-trips drop, --x."
+    other = error.renamed({"start": "from_node", "end": "to_node", "bad": "bad_trips"})
+    assert str(other) == '`from_node` requires to_node=. Or bad_trips="drop", x().'
+    flags = {"from_node": "--from-node", "to_node": "--to-node", "bad_trips": "--bad-trips"}
+    assert other.told(flags) == "`--from-node` requires --to-node. Or --bad-trips drop, --x."
     assert type(other) is InvalidOption

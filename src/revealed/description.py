@@ -20,6 +20,7 @@ from typing import Any, Self
 
 from revealed.errors import InvalidOption
 from revealed.files import as_path
+from revealed.voices import arg, either
 
 METHODS = ("nfxp", "mce-irl", "ccp", "npl")
 REWARDS = ("linear", "tabular", "neural")
@@ -245,12 +246,9 @@ class Description:
             if not getattr(self, name):
                 about = type(self).__dataclass_fields__[name].metadata["help"].rstrip(".")
                 about = about[0].lower() + about[1:]
-                remedy = f"Give it as {flag(name)}, or as {key(name)} in the file of --config."
-                if name == "panel":
-                    remedy = 'As in: revealed fit trips.csv …, or as panel = "trips.csv" in the file of --config.'
-                raise InvalidOption.conflict(flag(name), f"is required ({about})", remedy=remedy)
+                raise InvalidOption.conflict(name, f"is required ({about})", remedy=_give(name))
         if not 0.0 <= self.discount <= 1.0:
-            raise InvalidOption("--discount", "a number in [0, 1]", repr(self.discount))
+            raise InvalidOption("discount", "a number in [0, 1]", repr(self.discount))
 
     @property
     def on_roads(self) -> bool:
@@ -305,14 +303,27 @@ def _counts(name: str, given: Any) -> Any:
     try:
         return [int(part) for text in texts for part in text.split(",")]
     except ValueError:
-        raise InvalidOption(flag(name), "whole numbers, as in 32,16", repr(",".join(texts))) from None
+        raise InvalidOption(name, "whole numbers, as in 32,16", repr(",".join(texts))) from None
+
+
+def _give(name: str) -> str:
+    """How an option is given that is missing."""
+    if name == "panel":
+        return either(
+            'As in: panel="trips.csv".', f'As in: revealed fit trips.csv …, or as panel = "trips.csv" {_FILE}.'
+        )
+    return either(f"Give it as {arg(name)}.", f"Give it as {arg(name)}, or as {key(name)} {_FILE}.")
+
+
+_FILE = "in the file of --config"
+CONFIG = either("path", "--config")  # of `from_toml`
 
 
 def _two_columns(given: tuple[str, ...]) -> tuple[str, ...]:
     """None, or the names of two columns, in one word or in two."""
     parts = tuple(part.strip() for text in given for part in text.split(","))
     if given and (len(parts) != 2 or len(set(parts)) < 2 or not all(parts)):
-        raise InvalidOption("--coordinates", "two columns, as in x,y", repr(",".join(given)))
+        raise InvalidOption("coordinates", "two columns, as in x,y", repr(",".join(given)))
     return parts
 
 
@@ -348,7 +359,7 @@ def _checked(name: str, value: Any, about: Mapping[str, Any], where: str = "") -
     if kind in ("texts", "counts"):
         many = [value] if isinstance(value, str | os.PathLike) or _is_whole(value) else value
         if not isinstance(many, list | tuple):
-            raise InvalidOption(flag(name), _EXPECTED[kind], repr(value) + where)
+            raise InvalidOption(name, _EXPECTED[kind], repr(value) + where)
         return tuple(_one(name, part, kind[:-1], about, where) for part in many)
     return None if value is None else _one(name, value, kind, about, where)
 
@@ -360,13 +371,13 @@ def _one(name: str, value: Any, kind: str, about: Mapping[str, Any], where: str)
         return _as_time(name, value, where)
     right = {"text": isinstance(value, str) and bool(value), "flag": isinstance(value, bool), "count": _is_whole(value)}
     if not right.get(kind, _is_number(value)):
-        raise InvalidOption(flag(name), _EXPECTED[kind], repr(value) + where)
+        raise InvalidOption(name, _EXPECTED[kind], repr(value) + where)
     if about["offered"] and value not in about["offered"]:
         near = get_close_matches(str(value), about["offered"], 1)
         remedy = f"Did you mean {near[0]}?" if near else None
-        raise InvalidOption(flag(name), f"one of {', '.join(about['offered'])}", repr(value) + where, remedy=remedy)
+        raise InvalidOption(name, f"one of {', '.join(about['offered'])}", repr(value) + where, remedy=remedy)
     if about["least"] is not None and value < about["least"]:
-        raise InvalidOption(flag(name), f"{_EXPECTED[kind]}, at least {about['least']:g}", repr(value) + where)
+        raise InvalidOption(name, f"{_EXPECTED[kind]}, at least {about['least']:g}", repr(value) + where)
     return float(value) if kind == "number" else str(value) if kind == "text" else value  # no member of an enumeration
 
 
@@ -375,7 +386,7 @@ def _as_time(name: str, value: Any, where: str) -> int | str:
     if _is_whole(value):
         return int(value)
     if not isinstance(value, str) or not value:
-        raise InvalidOption(flag(name), _EXPECTED["time"], repr(value) + where)
+        raise InvalidOption(name, _EXPECTED["time"], repr(value) + where)
     return int(value) if value.removeprefix("-").isdecimal() else value
 
 
@@ -416,23 +427,29 @@ _EXPECTED = {
 
 def read_toml(kind: type[Description], path: str | os.PathLike[str]) -> dict[str, Any]:
     """The options in a file, paths seen from where we are."""
-    file = as_path("--config", path)
+    file = as_path(CONFIG, path)
     try:
         found = tomllib.loads(file.read_text(encoding="utf-8-sig"))
     except OSError as error:
-        raise InvalidOption("--config", "a TOML file that can be read", f"{file}: {error.strerror or error}") from error
+        raise InvalidOption(CONFIG, "a TOML file that can be read", f"{file}: {error.strerror or error}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InvalidOption("--config", "a TOML file", f"{file}: {error}") from error
+        raise InvalidOption(CONFIG, "a TOML file", f"{file}: {error}") from error
     options = kind.__dataclass_fields__
     out = {}
     for word, value in found.items():
         name = word.replace("-", "_")
         if name not in options:
             near = get_close_matches(word, [key(one) for one in options], 1)
-            remedy = f"Did you mean {near[0]}?" if near else "Its options are those of revealed fit --help."
-            raise InvalidOption("--config", "options of revealed fit", f"{word!r} in {file}", remedy=remedy)
+            remedy = (
+                f"Did you mean {near[0]}?"
+                if near
+                else either("Its options are those of rv.Recipe.", "Its options are those of revealed fit --help.")
+            )
+            raise InvalidOption(
+                CONFIG, either("options of rv.Recipe", "options of revealed fit"), f"{word!r} in {file}", remedy=remedy
+            )
         if name in out:
-            raise InvalidOption("--config", "every option only once", f"{key(name)} and {name} in {file}")
+            raise InvalidOption(CONFIG, "every option only once", f"{key(name)} and {name} in {file}")
         value = _checked(name, value, options[name].metadata, f" in {file}")
         out[name] = _seen_from_here(value, file.parent) if options[name].metadata["path"] else value
     return out

@@ -15,9 +15,10 @@ words of the command line.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Literal, Self
 
-from revealed.voices import Flags, marked, named, speak, words
+from revealed.voices import Flags, marked, named, renamed, speak, words
 
 Form = Literal["value", "conflict", "impossible"]
 
@@ -110,12 +111,11 @@ class InvalidInput(RevealedError, ValueError):
         whole, name = marked(self.message), self._fields[0]
         return words(whole.removeprefix(f"`{named(name)}`: ")) if self.form == "value" else self.message
 
-    def spoken(self, flags: Flags) -> Self:
-        """The same error in the words of the command line, also for `str`: for code that only the command line
-        calls."""
+    def renamed(self, names: Mapping[str, str]) -> Self:
+        """The same error with other names of arguments, for a caller who knows them under those."""
         argument, *texts = self._fields
-        others = [speak(text, flags) if isinstance(text, str) else text for text in texts]
-        return self._of(self.form, flags.get(argument, argument), *others)
+        others = [renamed(text, names) if isinstance(text, str) else text for text in texts]
+        return self._of(self.form, names.get(argument, renamed(argument, names)), *others)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _made_again, (type(self), self.form, self._fields)

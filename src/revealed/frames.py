@@ -165,7 +165,8 @@ def declared_order(frame: Any, *names: Any) -> list[Any] | None:
     odd = next((k for k, order in enumerate(found) if order != found[0]), None)
     if odd is not None:
         got = " and ".join(f"{n!r}: {_in_order(o)}" for n, o in ((names[0], found[0]), (names[odd], found[odd])))
-        remedy = "Pass the order (states=), or give both columns the same categories."
+        give = either("Pass the order (states=), or give", "Give")
+        remedy = f"{give} both columns the same categories."
         raise InvalidInput("frame", "state columns with the same declared order of labels", got, remedy=remedy)
     return found[0]
 
@@ -237,7 +238,7 @@ def _order_in_parquet(file: str, name: str) -> list[Any] | None:
     if getattr(kind, "ordered", False):
         return _order_in_arrow(one.read_row_group(0, columns=[name]).column(name)) if one.num_row_groups else None
     if kind is not None and _ordered_by_pandas((schema.metadata or {}).get(b"pandas", b"{}"), name):
-        remedy = "Pass the order (states=, actions=)."
+        remedy = either("Pass the order (states=, actions=).", "Write the labels as text.")
         got = f"{name!r} in {Path(file).name}, an ordered category of {kind}, whose order Parquet does not keep"
         raise InvalidInput("path", "ordered categories of text", got, remedy=remedy)
     return None

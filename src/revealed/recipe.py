@@ -16,7 +16,7 @@ import numpy as np
 
 from revealed.checks import Floats, require_option
 from revealed.demonstrations import Demonstrations
-from revealed.description import Description, flag, said_in
+from revealed.description import Description, said_in
 from revealed.errors import InvalidDemonstrations, InvalidInput, InvalidOption, InvalidReward
 from revealed.estimators import CCP, MCEIRL, NFXP, NPL, Estimator
 from revealed.frames import Table, read_names, read_table, require_column
@@ -42,6 +42,7 @@ from revealed.typed import (
     texts_of,
     typed_terminal,
 )
+from revealed.voices import arg, marked, named
 
 if TYPE_CHECKING:
     from revealed.bins import Bins
@@ -101,7 +102,7 @@ class Recipe(Description):
         for name in names & {"state", "action", "next_state", "goal", "trip", "trip_link"}:
             changes[name] = parted(getattr(self, name), replace(self, **changes)._panel_names)
         if "link" in names:
-            changes["link"] = parted(self.link, read_table(self.network or self.source, "--network").names)
+            changes["link"] = parted(self.link, read_table(self.network or self.source, "network").names)
         for name in names & {"columns", "feature_state"}:
             changes[name] = parted(getattr(self, name), replace(self, **changes)._feature_names)
         if "bins" in names:
@@ -129,13 +130,13 @@ class Recipe(Description):
 
     @cached_property
     def _panel_names(self) -> list[str]:
-        return read_names(self.source, "PANEL")
+        return read_names(self.source, "panel")
 
     def _require_columns(self) -> None:
         """The panel has the columns that were named; asked before a features file is, whose complaint would mislead."""
         for role in ("id", "time", "state", "action", "next_state", "goal", "weight", "episode", "cluster"):
             for name in texts_of(getattr(self, role)):
-                require_column(flag(role), name, self._panel_names)
+                require_column(role, name, self._panel_names)
 
     @cached_property
     def binned(self) -> Bins | None:
@@ -148,12 +149,12 @@ class Recipe(Description):
         for name in wanted:
             if name not in self.state:
                 expected = f"a state column ({', '.join(self.state)}) and its bins"
-                raise InvalidOption("--bins", expected, repr(name), remedy="Add it as --state.")
+                raise InvalidOption("bins", expected, repr(name), remedy=f"Add it as {arg('state')}.")
         for name in self.state:
             if name not in wanted:
-                remedy = f"Whole numbers can be binned, too: --bins {name}=edges:0,1,2."
+                remedy = f"Whole numbers can be binned, too: {arg('bins', f'{name}=edges:0,1,2')}."
                 rule = f"must cover every state column: {name} has no bins"
-                raise InvalidOption.conflict("--bins", rule, remedy=remedy)
+                raise InvalidOption.conflict("bins", rule, remedy=remedy)
         if all("edges" in how for how in wanted.values()):
             return Bins(self.state, [wanted[name]["edges"] for name in self.state])
         if len(wanted) == 1:
@@ -220,11 +221,12 @@ class Recipe(Description):
         keys = self.feature_state or self.state
         lost = [name for name in keys if name not in self._table.names]
         if lost:
-            remedy = f"If the column has another name: --feature-state {self._table.names[0]}."
+            remedy = f"If the column has another name: {arg('feature_state', self._table.names[0])}."
             expected = f"a state column {lost[0]!r}, as in the panel"
-            raise InvalidOption("--features", expected, ", ".join(self._table.names), remedy=remedy)
+            raise InvalidOption("features", expected, ", ".join(self._table.names), remedy=remedy)
         if len(keys) != len(self.state):
-            raise InvalidOption("--feature-state", f"{len(self.state)} columns, as --state has", ", ".join(keys))
+            expected = f"{len(self.state)} columns, as {named('state')} has"
+            raise InvalidOption("feature_state", expected, ", ".join(keys))
         return keys
 
     @property
@@ -277,8 +279,8 @@ class Recipe(Description):
         except InvalidReward as error:
             if error.argument not in ("state", "action", "state, action"):
                 raise
-            expected = f"{error.expected} in {self.features}"
-            raise InvalidReward("--features", expected, error.got, error.offender, error.remedy) from error
+            expected = f"{marked(str(error.expected))} in {self.features}"
+            raise InvalidReward("features", expected, error.got, error.offender, error.remedy) from error
         self._require_features(linear)
         return linear
 
@@ -297,12 +299,12 @@ class Recipe(Description):
 
     def _no_features(self, label: object, row: str | None, remedy: str | None, role: str = "state") -> InvalidReward:
         """The complaint about a state of the panel that the features file does not list."""
-        expected = "a row for every state" + (" that --next-state leads to" if role == "next_state" else "")
+        expected = "a row for every state" + (f" that {named('next_state')} leads to" if role == "next_state" else "")
         got = f"no features for {label} in {self.features}"
         if role == "goal":
             remedy = "Add a row: a goal is a state, even if no decision is made there."
         remedy = remedy if remedy is not None and remedy.startswith(("Did", "Add")) else "Add a row for it."
-        return InvalidReward("--features", expected, got, row, remedy)
+        return InvalidReward("features", expected, got, row, remedy)
 
     def _as_features(self, linear: LinearReward) -> Floats:
         """(S, K) or (S, A, K), in the order of the model."""
@@ -338,15 +340,16 @@ class Recipe(Description):
         if self.kernel is not None:
             if self.places is None:
                 remedy = "Coordinates are two columns of the features file; bins have their centres."
-                rule = "requires `--coordinates x,y` with `--features`, or `--bins`"
-                raise InvalidOption.conflict("--kernel", rule, remedy=remedy)
+                x_y = arg("coordinates", ["x", "y"])
+                rule = f"requires `{x_y}` with `{named('features')}`, or `{named('bins')}`"
+                raise InvalidOption.conflict("kernel", rule, remedy=remedy)
             kernel = {"coordinates": self.places, "bandwidth": self.kernel}
         found = estimate_transitions(demos, unseen=self.unseen, smoothing=self.smoothing, **kernel)
         terminal = None
         if self.terminal:
             known = demos.state_labels or range(demos.n_states)
             terminal = np.zeros(demos.n_states, dtype=bool)
-            terminal[find("--terminal", as_labels(self.terminal, known), known, "--terminal")] = True
+            terminal[find("terminal", as_labels(self.terminal, known), known, named("terminal"))] = True
             terminal = labelled(terminal, Names(demos.state_labels, None))
         return MDP(found, discount=self.discount, terminal=terminal)
 
@@ -368,7 +371,7 @@ class Recipe(Description):
             given = self.mdp.base or self.mdp if self.transitions else None
             labels = (given and given.state_labels) or demos.state_labels or range(demos.n_states)
             rows = self._rows_of(labels)
-            columns = [self._table.numbers("--coordinates", name)[rows] for name in self.coordinates]
+            columns = [self._table.numbers("coordinates", name)[rows] for name in self.coordinates]
             return labelled(np.column_stack(columns), Names(labels if isinstance(labels, tuple) else None, None))
         return None if self.binned is None else self.binned.features.to_numpy(dtype=np.float64)
 
@@ -376,7 +379,7 @@ class Recipe(Description):
         """Where these states stand in the features file."""
         listed = self._table.labels("features", one_or_list(self._keys))
         try:
-            return find("--features", labels, listed)
+            return find("features", labels, listed)
         except InvalidInput as error:
             raise self._no_features(error.got, None, error.remedy) from error
 

@@ -1,6 +1,6 @@
 """The parts of a run on a road network: the network from its files, the trips, and what a turn is worth.
 
-Errors use the words of the command line, which has other names for some columns than the library.
+Errors name the options of a recipe, which calls some arguments otherwise than the road network does.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from revealed.demonstrations import Demonstrations
-from revealed.description import Description, flags
+from revealed.description import Description
 from revealed.errors import InvalidInput
 from revealed.frames import read_names, read_table
 from revealed.labels import plain
@@ -21,11 +21,13 @@ from revealed.rewards.tabular import TabularReward
 from revealed.routes.network import RoadNetwork
 from revealed.routes.trips import destinations_in
 from revealed.typed import one_or_list
+from revealed.voices import arg, named
 
 LINK, FROM, TO = "link", "from", "to"  # how columns are called unless one says otherwise
 TRIP, SEQUENCE = "trip", "sequence"
-FLAGS = {"start": "--from-node", "end": "--to-node", "links": "--network", "table": "PANEL", "trips": "PANEL"}
-FLAGS |= {"bad": "--bad-trips"}  # what arguments of a network are called where flags are typed
+# what a recipe calls arguments of a network
+OPTIONS = {"start": "from_node", "end": "to_node", "links": "network", "table": "panel", "trips": "panel"}
+OPTIONS |= {"bad": "bad_trips"}
 
 
 def read_network(one: Description) -> RoadNetwork:
@@ -41,7 +43,7 @@ def read_network(one: Description) -> RoadNetwork:
 
 
 def _has_nodes(one: Description, ends: dict[str, str]) -> bool:
-    known = read_table(one.network, "--network").names
+    known = read_table(one.network, "network").names
     return bool(one.from_node or one.to_node) or all(name in known for name in ends.values())
 
 
@@ -67,15 +69,15 @@ def with_arrivals(one: Description, network: RoadNetwork, panel: Any) -> RoadNet
 
 def _require_links(one: Description, panel: Any) -> None:
     """The panel has the columns of links, which may be called otherwise there than in the file of links."""
-    known = read_names(panel, "PANEL")
+    known = read_names(panel, "panel")
     lost = next((name for name in _trip_link(one) if name not in known), None)
     if lost is None:
         return
     word = LINK if LINK in known else next(iter(get_close_matches(lost, known, 1)), "")
-    remedy = f"Did you mean --trip-link {word}?" if word else "Name it, as in --trip-link COLUMN."
+    remedy = f"Did you mean {arg('trip_link', word)}?" if word else f"Name it with {arg('trip_link')}."
     files = panel if isinstance(panel, str) else ", ".join(panel)
-    got = f"{lost!r}, which it does not have" + (", as --link says" if one.link and not one.trip_link else "")
-    raise InvalidInput("--trip-link", f"a column of {files} ({', '.join(known)})", got, remedy=remedy)
+    got = f"{lost!r}, which it does not have" + (f", as {named('link')} says" if one.link and not one.trip_link else "")
+    raise InvalidInput("trip_link", f"a column of {files} ({', '.join(known)})", got, remedy=remedy)
 
 
 def read_road_trips(one: Description, network: RoadNetwork, panel: Any) -> Demonstrations:
@@ -102,8 +104,8 @@ def road_reward(one: Description, network: RoadNetwork) -> Reward:
 
 @contextmanager
 def in_own_words() -> Iterator[None]:
-    """Arguments of the library under the names of the flags that they come from."""
+    """Arguments of the library under the names of the options that they come from."""
     try:
         yield
     except InvalidInput as error:
-        raise error.spoken(flags() | FLAGS) from error
+        raise error.renamed(OPTIONS) from error

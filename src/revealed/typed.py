@@ -67,7 +67,7 @@ def parse_bins(text: str) -> tuple[str, dict[str, Any]]:
             return name.strip(), {"bins": int(rest), "how": way or "uniform"}
     except ValueError:
         pass
-    raise InvalidOption("--bins", "COLUMN=90, COLUMN=quantile:20 or COLUMN=edges:0,5,10", repr(text))
+    raise InvalidOption("bins", "COLUMN=90, COLUMN=quantile:20 or COLUMN=edges:0,5,10", repr(text))
 
 
 def written_bins(bins: Bins) -> tuple[str, ...]:
@@ -122,4 +122,4 @@ def read_model(table: Any, *, state: Any, next_state: Sequence[str], **others: A
             return MDP.from_frame(table, state=state, next_state=one_or_list(candidate), **others)
     expected = f"a column next_{own[0]} for where a decision leads"
     remedy = f"Rename the column that says so to {', '.join(next_names(own))}."
-    raise InvalidOption("--transitions", expected, ", ".join(names), remedy=remedy)
+    raise InvalidOption("transitions", expected, ", ".join(names), remedy=remedy)

@@ -17,6 +17,7 @@ _OPEN, _NEXT, _CLOSE = "\ufdd0", "\ufdd1", "\ufdd2"
 MARKS = _OPEN + _NEXT + _CLOSE
 _INNERMOST = re.compile(f"{_OPEN}([^{MARKS}]*(?:{_NEXT}[^{MARKS}]*)*){_CLOSE}")
 _STRAY = re.compile(f"[{MARKS}]")
+_NAMED = re.compile(f"({_OPEN}(?:arg|name){_NEXT})([^{MARKS}]*)")
 _NOTHING: Any = object()
 
 Flags = Mapping[str, str]  # argument → what the command line calls it
@@ -103,6 +104,11 @@ def speak(text: str, flags: Flags | None = None) -> str:
     while found:
         text, found = _INNERMOST.subn(lambda mark: _spoken(mark[1].split(_NEXT), flags), text)
     return _STRAY.sub("", text)
+
+
+def renamed(text: str, names: Mapping[str, str]) -> str:
+    """The text, marks and all, with other names for some arguments."""
+    return _NAMED.sub(lambda mark: mark[1] + names.get(mark[2], mark[2]), marked(text))
 
 
 def _mark(*parts: str) -> str:

@@ -20,6 +20,7 @@ from revealed.rewards.base import as_cotangent, as_features, as_theta, check_nam
 from revealed.rewards.feature_table import FeatureTable, Labels, indexed_features, read_features, require_once
 from revealed.rewards.holes import Holes, fill_holes, find_holes, mask_holes, move_holes
 from revealed.sparse_input import as_float_csr, as_float_entries, is_sparse
+from revealed.voices import either
 
 
 class LinearReward:
@@ -334,7 +335,10 @@ def _none_of(own: Sequence[Any], states: Sequence[Any]) -> str:
     keys = [key for key in own if isinstance(key, tuple) and len(key) > 1]
     known = {key[0] if len(key) == 2 else key[:-1] for key in keys}
     if known.issuperset(states):
-        return "For features of pairs pass rv.LinearReward.from_frame(frame.reset_index(), state=…, action=…)."
+        return either(
+            "For features of pairs pass rv.LinearReward.from_frame(frame.reset_index(), state=…, action=…).",
+            "Features of pairs need a column of actions in the file.",
+        )
     return f"There are features for {listed(own)}."
 
 
