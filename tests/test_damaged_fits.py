@@ -24,7 +24,8 @@ import revealed as rv
 from models import draw, random_mdp
 from networks import random_trips
 from revealed.archive import MANIFEST
-from revealed.errors import UnreadableFit
+from revealed.errors import SolverFailed, UnreadableFit
+from revealed.linear_solvers import LUSolver
 
 ALL = os.environ.get("REVEALED_DAMAGE") == "all"
 SHARES = (1.0, 1.0) if ALL else (0.04, 0.01)  # of the edits of arrays, and of the document
@@ -350,3 +351,57 @@ def test_fields_of_another_kind_are_refused(name, value, tmp_path):
     (tmp_path / "edited.zip").write_bytes(with_document(file, ("fit", "demonstrations", "fields", name), value))
     with pytest.raises(UnreadableFit, match=f"Demonstrations.{name} is of another kind"):
         rv.load(tmp_path / "edited.zip")
+
+
+# how a fit ended: labels under which less used to be asked
+
+
+def edited(file: Path, *changes: Callable[[Any], object], arrays: dict[str, Any] | None = None) -> Path:
+    """The file with its document changed, and some of its arrays."""
+    parts = members(file)
+    document = json.loads(parts["fit.json"])
+    for change in changes:
+        change(document["fit"])
+    others = {f"{name}.npy": as_npy(array) for name, array in (arrays or {}).items()}
+    target = file.with_name("edited.zip")
+    target.write_bytes(packed(parts | {"fit.json": json.dumps(document).encode()} | others))
+    return target
+
+
+def told(**status: Any) -> Callable[[Any], object]:
+    return lambda document: document["status"]["fields"].update(status)
+
+
+FAILED = told(code="inner_solve_failed")
+
+
+@pytest.mark.parametrize("name", ["objective", "gradient_norm"])
+@pytest.mark.parametrize("kind", ["stopped", "NFXP"])
+def test_numbers_of_a_fit_that_is_said_to_have_failed_are_recomputed(kind, name, tmp_path):
+    file = FITS[kind]().save(tmp_path / "fit.zip")
+    with pytest.raises(UnreadableFit, match="the (objective|gradient norm) is"):
+        rv.load(edited(file, FAILED, lambda document: document.update({name: document[name] + 1.0})))
+
+
+@pytest.mark.parametrize("name", ["q", "value", "pi_tilde"])
+def test_behaviour_of_a_fit_that_is_said_to_have_failed_is_recomputed(name, tmp_path):
+    fit = rv.CCP(REWARD, max_iter=1, optimizer="lbfgs", first_step="smoothed").fit(MDP, DEMOS)
+    arrays = {"q": fit.q + 0.5, "value": fit.value + 0.5, "pi_tilde": fit.mdp.uniform_policy()}
+    file = edited(fit.save(tmp_path / "fit.zip"), FAILED, arrays={name: np.asarray(arrays[name])})
+    with pytest.raises(UnreadableFit, match="Bellman|does not follow from"):
+        rv.load(file)
+
+
+def test_a_fit_whose_solver_failed_on_the_way_is_read(tmp_path, monkeypatch):
+    calls, whole = iter(range(10**6)), LUSolver.solve_transpose
+
+    def fails_later(self: Any, b: Any) -> Any:
+        if next(calls) >= 4:
+            raise SolverFailed("it broke")
+        return whole(self, b)
+
+    monkeypatch.setattr(LUSolver, "solve_transpose", fails_later)
+    fit = rv.CCP(rv.TabularReward(8), optimizer="lbfgs").fit(MDP, DEMOS)
+    assert fit.status.code == "inner_solve_failed"
+    monkeypatch.undo()
+    assert outcome(fit, fit.save(tmp_path / "fit.zip")) == "same"

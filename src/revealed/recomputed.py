@@ -52,12 +52,9 @@ def require_recomputed(fit: AnyFit) -> None:
     _require_method(fit)
     if isinstance(fit, Fit):
         _require_llf(fit.llf, weighted_log(fit.demonstrations.counts, fit.log_policy))
-    if fit.status.code == "inner_solve_failed":  # its numbers are what a solver left that did not come to its end
-        return _require_failed(fit)
-    if isinstance(fit, Fit):
-        _require_bellman(fit)
+        _require_bellman(fit)  # also where a later solve failed: the point that was kept is one that was solved
     if _is_quick(fit):
-        _require_end(fit)
+        (_require_failed if fit.status.code == "inner_solve_failed" else _require_end)(fit)
 
 
 def _require_method(fit: AnyFit) -> None:
@@ -135,6 +132,12 @@ def _require_end(fit: AnyFit) -> None:
     run, point = _looked_again(fit)
     if point.problem is not None:
         raise ValueError(f"there is no solution at its estimate: {point.problem}")
+    _require_point(fit, run, point)
+    _require_status(fit, run, point)
+
+
+def _require_point(fit: AnyFit, run: Run, point: Evaluation) -> None:
+    """Behaviour, objective and gradient are those of the point."""
     if isinstance(fit, Fit):
         part = point.parts[0]
         _require_close({name: (getattr(part, name), getattr(fit, name)) for name in ("value", "policy")}, _level(fit))
@@ -143,7 +146,6 @@ def _require_end(fit: AnyFit) -> None:
     if not np.isclose(point.value, fit.objective, rtol=SAME, atol=SAME):
         raise ValueError(f"the objective is {fit.objective:.6g}, but {point.value:.6g} at this estimate")
     _require_gradient(fit, point)
-    _require_status(fit, run, point)
 
 
 def _looked_again(fit: AnyFit) -> tuple[Run, Evaluation]:
@@ -230,15 +232,25 @@ def _is_end(run: Run, point: Evaluation) -> bool:
 
 
 def _require_failed(fit: AnyFit) -> None:
-    """Something fails at the estimate, or it is not a maximum."""
-    if not _is_quick(fit):
-        return
+    """Something fails at the estimate, or it is not a maximum; where all is solved, the numbers are what comes out."""
     try:
         run, point = _looked_again(fit)
-    except (RevealedError, ValueError, ArithmeticError):
+    except (RevealedError, ArithmeticError, np.linalg.LinAlgError):
         return
-    if point.problem is None and _is_end(run, point):
+    if point.problem is not None or not _is_known(run, point):
+        return
+    _require_point(fit, run, point)
+    if _is_end(run, point):
         raise ValueError("its status is inner_solve_failed, but the model is solved at its estimate")
+
+
+def _is_known(run: Run, point: Evaluation) -> bool:
+    """Whether float64 can tell the choices at a point (theory B6)."""
+    try:
+        run.require_known(point)
+    except RevealedError:
+        return False
+    return True
 
 
 def _hardly(point: Evaluation) -> bool:
