@@ -14,6 +14,7 @@ import random
 import secrets
 import zipfile
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -405,3 +406,101 @@ def test_a_fit_whose_solver_failed_on_the_way_is_read(tmp_path, monkeypatch):
     assert fit.status.code == "inner_solve_failed"
     monkeypatch.undo()
     assert outcome(fit, fit.save(tmp_path / "fit.zip")) == "same"
+
+
+# NPL: whether its updates settled, circled or neither
+
+
+def circling(seed: int = 54, **options: Any) -> Any:
+    """An NPL whose updates circle (see test_status.py), or come to rest slowly with seed 20."""
+    rng = np.random.default_rng(seed)
+    mdp = rv.MDP(rng.dirichlet(np.full(4, 0.2), size=(4, 2)), discount=0.99)
+    reward = rv.LinearReward(rng.normal(size=(4, 2, 1)) * 2)
+    counts = rng.integers(0, 20, size=(4, 2)) * 1.0 + (rng.random((4, 2)) < 0.3) * 50
+    return rv.NPL(reward, **options).fit(mdp, rv.Demonstrations.from_counts(counts))
+
+
+def blind(method: Any) -> Any:
+    """A fit whose choices do not tell two features apart."""
+    return method(rv.LinearReward(np.dstack([FEATURES, FEATURES[:, :, :1]])), first_step="smoothed").fit(MDP, DEMOS)
+
+
+NPLS: dict[str, Callable[[], Any]] = {
+    "two updates": FITS["NPL"],
+    "settled": FITS["settled NPL"],
+    "circling": circling,
+    "stopped by the number": lambda: circling(20),
+    "unidentified": lambda: blind(rv.NPL),
+    "goals": lambda: rv.NPL(ROADS.reward).fit(ROADS.mdp, ROADS.demos),
+    "two updates of goals": FITS["goals of NPL"],
+    "occupancy": lambda: rv.NPL(REWARD, weighting="occupancy", first_step="smoothed").fit(MDP, DEMOS),
+    "neural": lambda: rv.NPL(rv.NeuralReward(FEATURES[:, 0], hidden=(3,), activation="tanh"), updates=3).fit(
+        MDP, DEMOS
+    ),
+}
+
+
+def at_most_three(monkeypatch: Any, kind: str) -> None:
+    if kind == "stopped by the number":
+        monkeypatch.setattr("revealed.estimators.MOST_UPDATES", 3)
+
+
+def test_an_npl_can_be_stopped_by_the_number(monkeypatch):
+    at_most_three(monkeypatch, "stopped by the number")
+    fit = NPLS["stopped by the number"]()
+    assert (fit.status.code, fit.settled) == ("iteration_limit", False)
+
+
+@pytest.mark.parametrize("without", [False, True])
+@pytest.mark.parametrize("kind", NPLS)
+def test_npl_that_nobody_edited_is_read(kind, without, tmp_path, monkeypatch):
+    at_most_three(monkeypatch, kind)
+    fit = NPLS[kind]()
+    fit = replace(fit, estimator=None) if without else fit
+    assert outcome(fit, fit.save(tmp_path / "fit.zip")) == "same"
+
+
+def settled(value: bool) -> Callable[[Any], object]:
+    return lambda document: document.update(settled=value)
+
+
+def nobody(document: Any) -> None:
+    document["estimator"] = None
+
+
+@pytest.mark.parametrize(
+    ("kind", "changes", "message"),
+    [
+        ("settled", [told(code="iteration_limit")], "its π̃ is marked as settled"),
+        ("settled", [settled(False)], "has not settled"),
+        ("settled", [told(code="iteration_limit"), settled(False)], "updates"),
+        ("settled", [told(code="iteration_limit"), settled(False), nobody], "updates"),
+        ("settled", [told(code="cycling")], "do not circle"),
+        ("settled", [told(code="cycling"), settled(False)], "not settled, but moves by"),
+        ("settled", [told(code="unidentified")], "identify all parameters"),
+        ("unidentified", [told(code="converged")], "its estimate is unidentified"),
+        ("goals", [told(code="unidentified")], "identify all parameters"),
+        ("goals", [told(code="iteration_limit")], "its π̃ is marked as settled"),
+        ("two updates", [settled(True)], "marked as settled, but moves by"),
+        ("two updates", [told(code="iteration_limit")], "its search has ended at a maximum"),
+        ("two updates", [told(code="cycling")], "do not circle"),
+        ("two updates of goals", [told(code="iteration_limit")], "its search has ended at a maximum"),
+        ("circling", [told(code="converged")], "has not settled"),
+        ("circling", [told(code="iteration_limit")], "updates"),
+        ("circling", [told(code="converged"), settled(True)], "but moves by"),
+        ("stopped by the number", [told(code="converged")], "has not settled"),
+        ("stopped by the number", [told(code="converged"), nobody], "has not settled"),
+    ],
+)
+def test_how_the_updates_of_npl_ended_cannot_be_edited(kind, changes, message, tmp_path, monkeypatch):
+    at_most_three(monkeypatch, kind)
+    with pytest.raises(UnreadableFit, match=message):
+        rv.load(edited(NPLS[kind]().save(tmp_path / "fit.zip"), *changes))
+
+
+def test_updates_that_come_to_rest_do_not_circle(tmp_path):
+    """Updates that were asked for, on the way to rest."""
+    slow = circling(20, updates=10)
+    assert (slow.status.code, slow.settled) == ("converged", False)
+    with pytest.raises(UnreadableFit, match="do not circle"):
+        rv.load(edited(slow.save(tmp_path / "fit.zip"), told(code="cycling")))
