@@ -95,8 +95,18 @@ def same(one: Any, two: Any) -> list[str]:
     """What differs between two fits."""
     here, there = results(one), results(two)
     gone = [name for name in here if not np.allclose(here[name], there[name], rtol=1e-4, atol=1e-5, equal_nan=True)]
+    ends = [(len(fit.rows), fit.iterations, fit.rows[-1]["update"]) for fit in (one, two)]
+    gone += ["history"] if ends[0] != ends[1] or not _ends_alike(one, two) else []
+    gone += ["seconds"] if not 0.0 <= two.seconds < np.inf else []  # which nothing follows from
     better = {"converged", "unidentified"}
     return gone + (["status"] if two.status.code in better and two.status.code != one.status.code else [])
+
+
+def _ends_alike(one: Any, two: Any) -> bool:
+    """Whether the last rows tell the same of the end."""
+    slack = 11.0 * max(fit.rows[-1]["gradient_norm"] for fit in (one, two))
+    ends = [fit.rows[-1]["objective"] for fit in (one, two)]
+    return bool(np.isclose(*ends, rtol=1e-4, atol=1e-5 + slack))
 
 
 def outcome(fit: Any, file: Path) -> str:
@@ -380,7 +390,7 @@ FAILED = told(code="inner_solve_failed")
 @pytest.mark.parametrize("kind", ["stopped", "NFXP"])
 def test_numbers_of_a_fit_that_is_said_to_have_failed_are_recomputed(kind, name, tmp_path):
     file = FITS[kind]().save(tmp_path / "fit.zip")
-    with pytest.raises(UnreadableFit, match="the (objective|gradient norm) is"):
+    with pytest.raises(UnreadableFit, match=r"the (objective|gradient norm) is"):
         rv.load(edited(file, FAILED, lambda document: document.update({name: document[name] + 1.0})))
 
 
@@ -389,7 +399,7 @@ def test_behaviour_of_a_fit_that_is_said_to_have_failed_is_recomputed(name, tmp_
     fit = rv.CCP(REWARD, max_iter=1, optimizer="lbfgs", first_step="smoothed").fit(MDP, DEMOS)
     arrays = {"q": fit.q + 0.5, "value": fit.value + 0.5, "pi_tilde": fit.mdp.uniform_policy()}
     file = edited(fit.save(tmp_path / "fit.zip"), FAILED, arrays={name: np.asarray(arrays[name])})
-    with pytest.raises(UnreadableFit, match="Bellman|does not follow from"):
+    with pytest.raises(UnreadableFit, match=r"Bellman|does not follow from"):
         rv.load(file)
 
 
@@ -504,3 +514,33 @@ def test_updates_that_come_to_rest_do_not_circle(tmp_path):
     assert (slow.status.code, slow.settled) == ("converged", False)
     with pytest.raises(UnreadableFit, match="do not circle"):
         rv.load(edited(slow.save(tmp_path / "fit.zip"), told(code="cycling")))
+
+
+# the history
+
+
+def in_last_row(**values: Any) -> Callable[[Any], object]:
+    return lambda document: document["rows"][-1].update(values)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda document: document["rows"].pop(), "the history has|takes|updates"),
+        (lambda document: document.update(rows=[]), "the history has 0 rows"),
+        (lambda document: document.update(iterations=document["iterations"] + 1), "rows, but the fit"),
+        (lambda document: document.update(seconds=-1.0), "seconds is -1.0"),
+        (lambda document: document.update(seconds={"$float": "nan"}), "seconds is nan"),
+        (lambda document: document.update(seconds={"$float": "inf"}), "seconds is inf"),
+        (lambda document: document.update(seconds=0.0), "takes longer than the fit"),
+        (in_last_row(objective=-0.1), "ends at the objective"),
+        (in_last_row(gradient_norm=0.5), "ends at a gradient norm"),
+        (in_last_row(gradient_norm=-0.5), "not numbers"),
+        (in_last_row(seconds=-1.0), "not numbers"),
+        (in_last_row(linear_solves=0.5), "not counts"),
+        (in_last_row(update=70), "updates"),
+    ],
+)
+def test_the_history_ends_where_the_fit_does(change, message, tmp_path):
+    with pytest.raises(UnreadableFit, match=message):
+        rv.load(edited(FITS["settled NPL"]().save(tmp_path / "fit.zip"), change))

@@ -1,4 +1,4 @@
-"""Whether NPL's updates ended as a saved fit says: π̃ is updated again from the estimate, and what then moves is compared
+"""Whether NPL's updates ended as a saved fit says: π̃ is updated again from the estimate, and what moves is compared
 with what the file claims. Only what is plainly otherwise is refused, since the moves of the last updates are not kept.
 Complaints are plain `ValueError`s; `loading.py` says whose file it is.
 """
