@@ -14,6 +14,7 @@ import random
 import secrets
 import zipfile
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,8 @@ import revealed as rv
 from models import draw, random_mdp
 from networks import random_trips
 from revealed.archive import MANIFEST
-from revealed.errors import UnreadableFit
+from revealed.errors import SolverFailed, UnreadableFit
+from revealed.linear_solvers import LUSolver
 
 ALL = os.environ.get("REVEALED_DAMAGE") == "all"
 SHARES = (1.0, 1.0) if ALL else (0.04, 0.01)  # of the edits of arrays, and of the document
@@ -93,8 +95,18 @@ def same(one: Any, two: Any) -> list[str]:
     """What differs between two fits."""
     here, there = results(one), results(two)
     gone = [name for name in here if not np.allclose(here[name], there[name], rtol=1e-4, atol=1e-5, equal_nan=True)]
+    ends = [(len(fit.rows), fit.iterations, fit.rows[-1]["update"]) for fit in (one, two)]
+    gone += ["history"] if ends[0] != ends[1] or not _ends_alike(one, two) else []
+    gone += ["seconds"] if not 0.0 <= two.seconds < np.inf else []  # which nothing follows from
     better = {"converged", "unidentified"}
     return gone + (["status"] if two.status.code in better and two.status.code != one.status.code else [])
+
+
+def _ends_alike(one: Any, two: Any) -> bool:
+    """Whether the last rows tell the same of the end."""
+    slack = 11.0 * max(fit.rows[-1]["gradient_norm"] for fit in (one, two))
+    ends = [fit.rows[-1]["objective"] for fit in (one, two)]
+    return bool(np.isclose(*ends, rtol=1e-4, atol=1e-5 + slack))
 
 
 def outcome(fit: Any, file: Path) -> str:
@@ -350,3 +362,185 @@ def test_fields_of_another_kind_are_refused(name, value, tmp_path):
     (tmp_path / "edited.zip").write_bytes(with_document(file, ("fit", "demonstrations", "fields", name), value))
     with pytest.raises(UnreadableFit, match=f"Demonstrations.{name} is of another kind"):
         rv.load(tmp_path / "edited.zip")
+
+
+# how a fit ended: labels under which less used to be asked
+
+
+def edited(file: Path, *changes: Callable[[Any], object], arrays: dict[str, Any] | None = None) -> Path:
+    """The file with its document changed, and some of its arrays."""
+    parts = members(file)
+    document = json.loads(parts["fit.json"])
+    for change in changes:
+        change(document["fit"])
+    others = {f"{name}.npy": as_npy(array) for name, array in (arrays or {}).items()}
+    target = file.with_name("edited.zip")
+    target.write_bytes(packed(parts | {"fit.json": json.dumps(document).encode()} | others))
+    return target
+
+
+def told(**status: Any) -> Callable[[Any], object]:
+    return lambda document: document["status"]["fields"].update(status)
+
+
+FAILED = told(code="inner_solve_failed")
+
+
+@pytest.mark.parametrize("name", ["objective", "gradient_norm"])
+@pytest.mark.parametrize("kind", ["stopped", "NFXP"])
+def test_numbers_of_a_fit_that_is_said_to_have_failed_are_recomputed(kind, name, tmp_path):
+    file = FITS[kind]().save(tmp_path / "fit.zip")
+    with pytest.raises(UnreadableFit, match=r"the (objective|gradient norm) is"):
+        rv.load(edited(file, FAILED, lambda document: document.update({name: document[name] + 1.0})))
+
+
+@pytest.mark.parametrize("name", ["q", "value", "pi_tilde"])
+def test_behaviour_of_a_fit_that_is_said_to_have_failed_is_recomputed(name, tmp_path):
+    fit = rv.CCP(REWARD, max_iter=1, optimizer="lbfgs", first_step="smoothed").fit(MDP, DEMOS)
+    arrays = {"q": fit.q + 0.5, "value": fit.value + 0.5, "pi_tilde": fit.mdp.uniform_policy()}
+    file = edited(fit.save(tmp_path / "fit.zip"), FAILED, arrays={name: np.asarray(arrays[name])})
+    with pytest.raises(UnreadableFit, match=r"Bellman|does not follow from"):
+        rv.load(file)
+
+
+def test_a_fit_whose_solver_failed_on_the_way_is_read(tmp_path, monkeypatch):
+    calls, whole = iter(range(10**6)), LUSolver.solve_transpose
+
+    def fails_later(self: Any, b: Any) -> Any:
+        if next(calls) >= 4:
+            raise SolverFailed("it broke")
+        return whole(self, b)
+
+    monkeypatch.setattr(LUSolver, "solve_transpose", fails_later)
+    fit = rv.CCP(rv.TabularReward(8), optimizer="lbfgs").fit(MDP, DEMOS)
+    assert fit.status.code == "inner_solve_failed"
+    monkeypatch.undo()
+    assert outcome(fit, fit.save(tmp_path / "fit.zip")) == "same"
+
+
+# NPL: whether its updates settled, circled or neither
+
+
+def circling(seed: int = 54, **options: Any) -> Any:
+    """An NPL whose updates circle (see test_status.py), or come to rest slowly with seed 20."""
+    rng = np.random.default_rng(seed)
+    mdp = rv.MDP(rng.dirichlet(np.full(4, 0.2), size=(4, 2)), discount=0.99)
+    reward = rv.LinearReward(rng.normal(size=(4, 2, 1)) * 2)
+    counts = rng.integers(0, 20, size=(4, 2)) * 1.0 + (rng.random((4, 2)) < 0.3) * 50
+    return rv.NPL(reward, **options).fit(mdp, rv.Demonstrations.from_counts(counts))
+
+
+def blind(method: Any) -> Any:
+    """A fit whose choices do not tell two features apart."""
+    return method(rv.LinearReward(np.dstack([FEATURES, FEATURES[:, :, :1]])), first_step="smoothed").fit(MDP, DEMOS)
+
+
+NPLS: dict[str, Callable[[], Any]] = {
+    "two updates": FITS["NPL"],
+    "settled": FITS["settled NPL"],
+    "circling": circling,
+    "stopped by the number": lambda: circling(20),
+    "unidentified": lambda: blind(rv.NPL),
+    "goals": lambda: rv.NPL(ROADS.reward).fit(ROADS.mdp, ROADS.demos),
+    "two updates of goals": FITS["goals of NPL"],
+    "occupancy": lambda: rv.NPL(REWARD, weighting="occupancy", first_step="smoothed").fit(MDP, DEMOS),
+    "neural": lambda: rv.NPL(rv.NeuralReward(FEATURES[:, 0], hidden=(3,), activation="tanh"), updates=3).fit(
+        MDP, DEMOS
+    ),
+}
+
+
+def at_most_three(monkeypatch: Any, kind: str) -> None:
+    if kind == "stopped by the number":
+        monkeypatch.setattr("revealed.estimators.MOST_UPDATES", 3)
+
+
+def test_an_npl_can_be_stopped_by_the_number(monkeypatch):
+    at_most_three(monkeypatch, "stopped by the number")
+    fit = NPLS["stopped by the number"]()
+    assert (fit.status.code, fit.settled) == ("iteration_limit", False)
+
+
+@pytest.mark.parametrize("without", [False, True])
+@pytest.mark.parametrize("kind", NPLS)
+def test_npl_that_nobody_edited_is_read(kind, without, tmp_path, monkeypatch):
+    at_most_three(monkeypatch, kind)
+    fit = NPLS[kind]()
+    fit = replace(fit, estimator=None) if without else fit
+    assert outcome(fit, fit.save(tmp_path / "fit.zip")) == "same"
+
+
+def settled(value: bool) -> Callable[[Any], object]:
+    return lambda document: document.update(settled=value)
+
+
+def nobody(document: Any) -> None:
+    document["estimator"] = None
+
+
+@pytest.mark.parametrize(
+    ("kind", "changes", "message"),
+    [
+        ("settled", [told(code="iteration_limit")], "its π̃ is marked as settled"),
+        ("settled", [settled(False)], "has not settled"),
+        ("settled", [told(code="iteration_limit"), settled(False)], "updates"),
+        ("settled", [told(code="iteration_limit"), settled(False), nobody], "updates"),
+        ("settled", [told(code="cycling")], "do not circle"),
+        ("settled", [told(code="cycling"), settled(False)], "not settled, but moves by"),
+        ("settled", [told(code="unidentified")], "identify all parameters"),
+        ("unidentified", [told(code="converged")], "its estimate is unidentified"),
+        ("goals", [told(code="unidentified")], "identify all parameters"),
+        ("goals", [told(code="iteration_limit")], "its π̃ is marked as settled"),
+        ("two updates", [settled(True)], "marked as settled, but moves by"),
+        ("two updates", [told(code="iteration_limit")], "its search has ended at a maximum"),
+        ("two updates", [told(code="cycling")], "do not circle"),
+        ("two updates of goals", [told(code="iteration_limit")], "its search has ended at a maximum"),
+        ("circling", [told(code="converged")], "has not settled"),
+        ("circling", [told(code="iteration_limit")], "updates"),
+        ("circling", [told(code="converged"), settled(True)], "but moves by"),
+        ("stopped by the number", [told(code="converged")], "has not settled"),
+        ("stopped by the number", [told(code="converged"), nobody], "has not settled"),
+    ],
+)
+def test_how_the_updates_of_npl_ended_cannot_be_edited(kind, changes, message, tmp_path, monkeypatch):
+    at_most_three(monkeypatch, kind)
+    with pytest.raises(UnreadableFit, match=message):
+        rv.load(edited(NPLS[kind]().save(tmp_path / "fit.zip"), *changes))
+
+
+def test_updates_that_come_to_rest_do_not_circle(tmp_path):
+    """Updates that were asked for, on the way to rest."""
+    slow = circling(20, updates=10)
+    assert (slow.status.code, slow.settled) == ("converged", False)
+    with pytest.raises(UnreadableFit, match="do not circle"):
+        rv.load(edited(slow.save(tmp_path / "fit.zip"), told(code="cycling")))
+
+
+# the history
+
+
+def in_last_row(**values: Any) -> Callable[[Any], object]:
+    return lambda document: document["rows"][-1].update(values)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda document: document["rows"].pop(), "the history has|takes|updates"),
+        (lambda document: document.update(rows=[]), "the history has 0 rows"),
+        (lambda document: document.update(iterations=document["iterations"] + 1), "rows, but the fit"),
+        (lambda document: document.update(seconds=-1.0), "seconds is -1.0"),
+        (lambda document: document.update(seconds={"$float": "nan"}), "seconds is nan"),
+        (lambda document: document.update(seconds={"$float": "inf"}), "seconds is inf"),
+        (lambda document: document.update(seconds=0.0), "takes longer than the fit"),
+        (in_last_row(objective=-0.1), "ends at the objective"),
+        (in_last_row(gradient_norm=0.5), "ends at a gradient norm"),
+        (in_last_row(gradient_norm=-0.5), "not numbers"),
+        (in_last_row(seconds=-1.0), "not numbers"),
+        (in_last_row(linear_solves=0.5), "not counts"),
+        (in_last_row(update=70), "updates"),
+    ],
+)
+def test_the_history_ends_where_the_fit_does(change, message, tmp_path):
+    with pytest.raises(UnreadableFit, match=message):
+        rv.load(edited(FITS["settled NPL"]().save(tmp_path / "fit.zip"), change))

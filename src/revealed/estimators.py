@@ -28,6 +28,11 @@ MOST_UPDATES, FEW_UPDATES = 100, 10  # of NPL, unless told: with features, and w
 NEAR = 1e-7  # tolerance of a refit by Newton: its last step, once the rule is met, squares the error
 
 
+def most_updates(reward: Reward, asked: int | None) -> int:
+    """The number of updates of NPL at which it stops: as asked, or the default of the reward."""
+    return asked or (MOST_UPDATES if has_features(reward) else FEW_UPDATES)
+
+
 class Estimator:
     """A reward and options; `fit(mdp, demonstrations)` estimates. Use one of the four methods."""
 
@@ -145,7 +150,7 @@ class NPL(Estimator):
     def _search(self, run: Run) -> Search:
         pi_tilde, log_pi_tilde, theta = run.expert, None, run.start
         run.asked_updates = self.updates is not None
-        most = self.updates or (MOST_UPDATES if has_features(self.reward) else FEW_UPDATES)
+        most = most_updates(self.reward, self.updates)
         while True:
             search = run.maximise(run.given(pi_tilde, log_pi_tilde), theta)
             policy, log_policy = run.improved(search.best)

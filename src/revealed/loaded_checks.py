@@ -39,7 +39,6 @@ Shape = tuple[int, ...]
 SAME = 1e-6  # relative difference that is rounding, on any machine
 OPTIONS = ("weighting", "first_step", "l2", "tol", "solver")  # without which a fit cannot be asked anything
 MOST_REPS = 10**7  # of a bootstrap that anybody would wait for
-HISTORY = {"update", "objective", "gradient_norm", "step", "seconds", "linear_solves"}
 TABLES = ("policy", "log_policy", "q", "pi_tilde")
 
 
@@ -137,7 +136,6 @@ def require_consistent(fit: AnyFit) -> None:
         _require_bootstrap(each, tuple(str(name) for name in fit.reward_model.names))
     _require_numbers(fit)
     _require_counted(demos)
-    _require_rows(fit)
     if not np.isfinite(fit.theta).all():
         raise ValueError("theta holds values that are not numbers")
     if isinstance(fit, GoalFit):
@@ -250,16 +248,6 @@ def _require_bootstrap(found: Bootstrap, names: tuple[str, ...]) -> None:
         raise ValueError("the bootstrap replications do not match the draws")
     if not all(0 <= r < found.asked for r in found.done):
         raise ValueError(f"the bootstrap has replications beyond {found.asked}")
-
-
-def _require_rows(fit: AnyFit) -> None:
-    """The history is a table of numbers, and its last row is not beyond the end."""
-    if not isinstance(fit.rows, list) or not all(isinstance(row, dict) and set(row) == HISTORY for row in fit.rows):
-        raise ValueError("the history is not a table of iterations")
-    if any(isinstance(value, str | list | dict | None) for row in fit.rows for value in row.values()):
-        raise ValueError("the history holds values that are not numbers")
-    if fit.rows and not fit.rows[-1]["update"] <= fit.updates:
-        raise ValueError("the history has more updates than the fit")
 
 
 def _require_shape(name: str, value: Any, shape: Shape) -> None:

@@ -29,6 +29,7 @@ from revealed.fit import AnyFit, Fit
 from revealed.goal_fit import GoalFit
 from revealed.labels import Order
 from revealed.loaded_checks import require_consistent, require_model
+from revealed.loaded_history import require_history
 from revealed.loaded_kinds import require_kinds
 from revealed.mdp import MDP
 from revealed.recomputed import require_recomputed, table_gap
@@ -121,6 +122,7 @@ class _Decoder:
         require_kinds(type(fit), parts)
         _require_table(fit)
         require_recomputed(fit)
+        require_history(fit)
         whole = reward_table(lift_reward(fit.reward_model, fit.mdp), fit.theta, fit.mdp)
         return replace(fit, reward=whole)  # older files have zeros for what the model does not offer
 

@@ -17,11 +17,12 @@ from revealed.chain import expected_payoff
 from revealed.checks import Floats
 from revealed.curvature import units_at_end, units_of
 from revealed.errors import RevealedError
-from revealed.estimation import CIRCLE, HARDLY, SETTLED, Options, Run
+from revealed.estimation import HARDLY, Options, Run
 from revealed.fit import AnyFit, Fit
 from revealed.goal_cases import MOST_KEPT
 from revealed.goal_estimation import GoalRun, run_for
 from revealed.goal_fit import GoalFit
+from revealed.loaded_updates import require_updates
 from revealed.logit_rows import weighted_log
 from revealed.objective import Evaluation
 from revealed.rewards.base import lift_reward, of_trips
@@ -32,7 +33,6 @@ SOLVED = 1e-9  # what solvers leave of Bellman's equation, relative to the value
 ENDED = 10.0  # times the rule of the search: its gradient is that of another machine
 FLAT = 1e-7  # gradient norm below which rounding may have made all of it
 ALIKE = 1e6  # factor by which a gradient may differ in other units, where a file does not tell its own
-LOOSELY = 1e-2  # change of a choice probability by which π̃ of NPL may still move when its estimates hardly do
 MOST_SOLVED = 1_000_000  # pairs
 METHODS = ("NFXP", "MCE-IRL", "CCP", "NPL")
 
@@ -52,12 +52,9 @@ def require_recomputed(fit: AnyFit) -> None:
     _require_method(fit)
     if isinstance(fit, Fit):
         _require_llf(fit.llf, weighted_log(fit.demonstrations.counts, fit.log_policy))
-    if fit.status.code == "inner_solve_failed":  # its numbers are what a solver left that did not come to its end
-        return _require_failed(fit)
-    if isinstance(fit, Fit):
-        _require_bellman(fit)
+        _require_bellman(fit)  # also where a later solve failed: the point that was kept is one that was solved
     if _is_quick(fit):
-        _require_end(fit)
+        (_require_failed if fit.status.code == "inner_solve_failed" else _require_end)(fit)
 
 
 def _require_method(fit: AnyFit) -> None:
@@ -135,6 +132,12 @@ def _require_end(fit: AnyFit) -> None:
     run, point = _looked_again(fit)
     if point.problem is not None:
         raise ValueError(f"there is no solution at its estimate: {point.problem}")
+    _require_point(fit, run, point)
+    _require_status(fit, run, point)
+
+
+def _require_point(fit: AnyFit, run: Run, point: Evaluation) -> None:
+    """Behaviour, objective and gradient are those of the point."""
     if isinstance(fit, Fit):
         part = point.parts[0]
         _require_close({name: (getattr(part, name), getattr(fit, name)) for name in ("value", "policy")}, _level(fit))
@@ -143,7 +146,6 @@ def _require_end(fit: AnyFit) -> None:
     if not np.isclose(point.value, fit.objective, rtol=SAME, atol=SAME):
         raise ValueError(f"the objective is {fit.objective:.6g}, but {point.value:.6g} at this estimate")
     _require_gradient(fit, point)
-    _require_status(fit, run, point)
 
 
 def _looked_again(fit: AnyFit) -> tuple[Run, Evaluation]:
@@ -188,10 +190,11 @@ def _require_gradient(fit: AnyFit, point: Evaluation) -> None:
 
 def _require_status(fit: AnyFit, run: Run, point: Evaluation) -> None:
     """A status is no better than the numbers: where it claims a maximum there is one, that choices identify."""
-    _require_settled(fit)
     code = fit.status.code
     if fit.status.interrupted and code != "iteration_limit":
         raise ValueError(f"it is marked as interrupted, but its status is {code}")
+    if fit.method == "NPL":
+        require_updates(fit, run, point, _pi_tilde(fit, run), _is_end(run, point))
     if not fit.at_maximum:
         return _require_no_end(fit, run, point)
     try:
@@ -201,9 +204,9 @@ def _require_status(fit: AnyFit, run: Run, point: Evaluation) -> None:
         raise ValueError(f"its status cannot be checked: {error}") from error
     if not near:
         raise ValueError(f"its status is {code}, but its estimate is not a maximum")
-    if code == "converged" and found != "converged" and not fit.settled:
+    if code == "converged" and found != "converged":
         raise ValueError(f"its status is converged, but its estimate is {found}")
-    if code == "unidentified" and found == "converged" and not fit.settled:
+    if code == "unidentified" and found == "converged":
         raise ValueError("its status is unidentified, but its choices identify all parameters")
     if found == "separated":
         raise ValueError(f"its status is {code}, but its weights diverge")
@@ -212,7 +215,7 @@ def _require_status(fit: AnyFit, run: Run, point: Evaluation) -> None:
 def _require_no_end(fit: AnyFit, run: Run, point: Evaluation) -> None:
     """A status is no worse than the numbers either: where it denies a maximum, there plainly is none."""
     code = fit.status.code
-    if code == "cycling" and (fit.method != "NPL" or fit.settled or fit.updates < CIRCLE):
+    if code == "cycling" and fit.method != "NPL":
         raise ValueError("its status is cycling, but its updates do not circle")
     if code == "separated" and run.surely_has_maximum(point):
         raise ValueError("its status is separated, but the likelihood has a maximum at its estimate")
@@ -230,31 +233,28 @@ def _is_end(run: Run, point: Evaluation) -> bool:
 
 
 def _require_failed(fit: AnyFit) -> None:
-    """Something fails at the estimate, or it is not a maximum."""
-    if not _is_quick(fit):
-        return
+    """Something fails at the estimate, or it is not a maximum; where all is solved, the numbers are what comes out."""
     try:
         run, point = _looked_again(fit)
-    except (RevealedError, ValueError, ArithmeticError):
+    except (RevealedError, ArithmeticError, np.linalg.LinAlgError):
         return
-    if point.problem is None and _is_end(run, point):
+    if point.problem is not None or not _is_known(run, point):
+        return
+    _require_point(fit, run, point)
+    if _is_end(run, point):
         raise ValueError("its status is inner_solve_failed, but the model is solved at its estimate")
+
+
+def _is_known(run: Run, point: Evaluation) -> bool:
+    """Whether float64 can tell the choices at a point (theory B6)."""
+    try:
+        run.require_known(point)
+    except RevealedError:
+        return False
+    return True
 
 
 def _hardly(point: Evaluation) -> bool:
     """Whether an NPL that has settled is as near to a maximum of the likelihood as it had to be."""
     step = np.linalg.lstsq(point.information, point.gradient, rcond=None)[0]
     return float(step @ point.gradient) * point.objective.total <= (2.0 * HARDLY) ** 2
-
-
-def _require_settled(fit: AnyFit) -> None:
-    """Whether π̃ of NPL has stopped, as it says, and without that no end but by a number of updates that was asked."""
-    if fit.method != "NPL":
-        return
-    asked = fit.estimator is not None and fit.estimator.updates is not None
-    if fit.settled and isinstance(fit, Fit):
-        moved = float(np.abs(fit.policy - fit.pi_tilde).max(initial=0.0))
-        if moved > (SETTLED + FLAT if asked else LOOSELY):
-            raise ValueError(f"its π̃ is marked as settled, but moves by {moved:.3g}")
-    if fit.status.code == "converged" and not fit.settled and not asked and fit.estimator is not None:
-        raise ValueError("its status is converged, but its π̃ has not settled")
