@@ -18,7 +18,7 @@ from revealed.gates import require_memory
 from revealed.labels import plain
 from revealed.naming import Labels, is_label, places
 from revealed.tables import sparse_table
-from revealed.voices import either
+from revealed.voices import arg, either
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ def require_sizes(sizes: Mapping[str, Any], labelled: Any) -> None:
     for role, other in (("state", "action"), ("action", "state")):
         if role not in labelled and sizes[role] is None:
             rule = f"is required: {role}s without labels are indices, beside labels of {other}s"
-            remedy = f"If they are labels, list them in {role}s=[...] instead."
+            remedy = f"If they are labels, list them in {arg(f'{role}s')} instead."
             raise InvalidDemonstrations.conflict(f"n_{role}s", rule, remedy=remedy)
 
 
