@@ -6,12 +6,14 @@ import re
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import revealed as rv
+import trips as files
 from revealed.bins import discretize
 from revealed.chain import NO_VALUE
 from revealed.commands.wording import FIT, OWN_FLAGS, PANEL, in_flags
@@ -182,3 +184,112 @@ def _of_two_voices(node: ast.AST) -> Iterator[ast.AST]:
 def test_no_message_names_an_argument_for_python_alone():
     """What the command line can meet is written in both voices."""
     assert list(plain_arguments()) == []
+
+
+# commands alone, help texts, and programs of others
+SHELL_ONLY = (
+    "commands/",
+    "experiments/",
+    "cli.py",
+    "report.py",
+    "clusters.py",
+    "device_model.py",
+    "fit_report/whole.py",
+)
+SHELL_ONLY += ("voices.py",)
+SHELL_NAMES = {"_FILE", "OTHER_NAMES"}  # said by the command line alone
+
+
+def plain_flags() -> Iterator[str]:
+    """Flags that a text of the library names for Python, too."""
+    root = Path(rv.__file__).parent
+    for file in sorted(root.rglob("*.py")):
+        where = file.relative_to(root).as_posix()
+        if where.startswith(SHELL_ONLY):
+            continue
+        tree = ast.parse(file.read_text(encoding="utf-8"))
+        kept = {id(inner) for node in ast.walk(tree) for inner in (*_of_two_voices(node), *_of_the_shell(node))}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in kept:
+                yield from (
+                    f"{where}:{node.lineno}: {found}" for found in re.findall(r"(?<![\w-])--[a-z]+", node.value)
+                )
+
+
+def _of_the_shell(node: ast.AST) -> Iterator[ast.AST]:
+    """Help texts, and what is named in `SHELL_NAMES`."""
+    if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "_option":
+        yield from ast.walk(node)
+    if isinstance(node, ast.Assign) and {getattr(target, "id", "") for target in node.targets} & SHELL_NAMES:
+        yield from ast.walk(node)
+
+
+def test_no_message_names_a_flag_for_the_command_line_alone():
+    """What Python can meet is written in both voices."""
+    assert list(plain_flags()) == []
+
+
+WRONG: list[dict[str, Any]] = [
+    {"reps": 30},
+    {"reps": 1},
+    {"reps": "many"},
+    {"seed": 3},
+    {"discount": 2.0},
+    {"discount": "high"},
+    {"method": "nlp"},
+    {"state": None},
+    {"id": None},
+    {"id": "nobody"},
+    {"time": "choice"},
+    {"state": ["station", "nowhere"]},
+    {"features": None},
+    {"features": "none.csv"},
+    {"features": "trips.csv"},
+    {"feature_state": "stop"},
+    {"columns": "shop"},
+    {"coordinates": "x"},
+    {"coordinates": "x,z"},
+    {"kernel": 1.0},
+    {"kernel": 1.0, "smoothing": 1.0},
+    {"terminal": "zo"},
+    {"terminal": ["zoo", "centr"]},
+    {"transitions": "trips.csv"},
+    {"transitions": "stations.csv", "unseen": "stay"},
+    {"transitions": "stations.csv", "smoothing": 1.0},
+    {"probability": "p"},
+    {"bins": "station=x"},
+    {"bins": "miles=3"},
+    {"bins": "station=3"},
+    {"horizon": 3},
+    {"horizon": 30, "first_time": "x"},
+    {"first_time": 2},
+    {"goal": "station", "horizon": 3},
+    {"goal": "rider"},
+    {"constants": True, "reward": "tabular"},
+    {"hidden": 3},
+    {"cluster": "rider", "errors": "opg"},
+    {"cluster": "nobody"},
+    {"joint": True, "transitions": "trips.csv"},
+    {"weight": "choice"},
+    {"period": "month"},
+    {"next_state": "choice"},
+    {"trip": "rider"},
+    {"network": "stations.csv"},
+    {"turns": "stations.csv"},
+    {"weighting": "occupancy", "errors": "robust"},
+    {"out": ""},
+    {"panel": "none.csv"},
+    {"panel": ()},
+]
+IN_PYTHON = re.compile(rf"(?<![\w'\"])({'|'.join(sorted(flags()))}|states|actions|start|edges)=|rv\.|mdp\.|fit\.")
+
+
+@pytest.mark.parametrize("options", WRONG, ids=str)
+def test_each_voice_keeps_to_its_own_words(options, tmp_path, monkeypatch):
+    """The same mistake, from Python and at the command line."""
+    monkeypatch.chdir(files.write(tmp_path))
+    given = {"panel": "trips.csv", **files.NAMES, "features": "stations.csv", "max_iter": 3, **options}
+    with pytest.raises(RevealedError) as caught:
+        _ = rv.Recipe(**given).fit().summary()
+    assert not re.search("(?<![a-z])--[a-z]|PANEL", str(caught.value))
+    assert not IN_PYTHON.search(in_flags(caught.value, PANEL))

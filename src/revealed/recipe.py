@@ -29,7 +29,7 @@ from revealed.rewards.linear import LinearReward
 from revealed.rewards.tabular import TabularReward
 from revealed.road_recipe import read_network, read_road_trips, road_reward, with_arrivals
 from revealed.routes.network import RoadNetwork
-from revealed.sense import require_effect, require_sense
+from revealed.sense import require_effect, require_sense, without_effect
 from revealed.typed import (
     as_labels,
     landing_columns,
@@ -88,13 +88,24 @@ class Recipe(Description):
     def __post_init__(self) -> None:
         super().__post_init__()
         require_sense(self)
+        require_effect(self, vars(self), None)  # what only some methods use is asked for by `fit`
 
     @classmethod
     def from_flags(cls, given: Mapping[str, Any], config: str | os.PathLike[str] | None = None) -> Self:
-        """From flags over a file. Lists may be typed with commas; a flag that would have no effect is a mistake."""
-        recipe, said = super().from_flags(given, config), said_in(given)
-        require_effect(recipe, said, None if "method" not in given else recipe.method)
+        """From flags over a file. Lists may be typed with commas; a flag that would have no effect is a mistake, and
+        what a file says to no effect is left out."""
+        found, said = Description.from_flags(given, config), said_in(given)
+        method = None if "method" not in given else found.method
+        require_sense(found)
+        require_effect(found, said, method)
+        idle = without_effect(found, method)
+        recipe = cls(**{name: value for name, value in vars(found).items() if name not in idle})
         return recipe._parted({name for name, value in said.items() if any("," in text for text in texts_of(value))})
+
+    @classmethod
+    def from_toml(cls, path: str | os.PathLike[str], **changes: Any) -> Self:
+        """From a file; `changes` come over it."""
+        return cls.from_flags({"method": None} | changes, path)
 
     def _parted(self, names: set[str]) -> Self:
         """With these lists taken apart at their commas, unless a file or a column is called so."""
@@ -410,6 +421,8 @@ class Recipe(Description):
 
     def fit(self, method: str | None = None) -> Any:
         """The estimate, a `Fit` or, with goals, a `GoalFit`, with the chosen kind of errors."""
+        if method is None:
+            require_effect(self, vars(self), self.method)
         self.prepare()
         fit = self.estimator(method).fit(self.mdp, self.demonstrations)
         if self.errors is None and not self.joint and self.cluster is None:

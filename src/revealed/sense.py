@@ -30,11 +30,16 @@ ELSEWHERE |= {"episode": "Each trip is one episode.", "first_time": ""}
 
 
 def require_effect(options: Description, said: Mapping[str, Any], method: str | None) -> None:
-    """Nobody says a flag that would do nothing; a file may, since flags go over it. Without a `method`, all run."""
-    for names, has_effect, needed in _effects(options, method):
-        for name in names:
-            if name in said and said[name] != type(options).__dataclass_fields__[name].default and not has_effect:
-                raise InvalidOption.conflict(name, f"requires {needed}")
+    """Nobody says an option that would do nothing; a file may, since others go over it. Without a `method`, all run."""
+    for name, needed in without_effect(options, method).items():
+        if name in said:
+            raise InvalidOption.conflict(name, f"requires {needed}")
+
+
+def without_effect(options: Description, method: str | None) -> dict[str, str]:
+    """Options that were chosen and do nothing beside others, and what each would need."""
+    idle = ((names, needed) for names, has_effect, needed in _effects(options, method) if not has_effect)
+    return {name: needed for names, needed in idle for name in names if _given(options, name)}
 
 
 def _effects(one: Description, method: str | None) -> list[tuple[tuple[str, ...], bool, str]]:
