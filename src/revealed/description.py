@@ -64,8 +64,15 @@ class Description:
         metavar="COLUMN",
     )
     weight: str | None = _option("text", None, "Column of row weights.", metavar="COLUMN")
-    period: str | None = _option("text", None, "Time between decisions, if the time column holds dates.", PERIODS)
-    gaps: str = _option("text", "break", "Gap in time: start a new trajectory, or report an error.", ("break", "error"))
+    period: str | None = _option(
+        "text", None, "Time between decisions, for dates and for months such as 202407.", PERIODS
+    )
+    gaps: str = _option(
+        "text",
+        "break",
+        "Gap in time: break the trajectory, without a new start, or report an error.",
+        ("break", "error"),
+    )
     episode: str | None = _option(
         "text", None, "Column that distinguishes the episodes of one id.  [default: each id is one]", metavar="COLUMN"
     )

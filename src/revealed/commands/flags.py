@@ -36,7 +36,7 @@ def _parameter(name: str, about: dict[str, Any]) -> inspect.Parameter:
     one = _TYPES[kind] if not about["offered"] else _choice(name, about["offered"])
     wanted = list[one] if kind.endswith("s") else one
     if name == "panel":
-        info: Any = typer.Argument(help=about["help"], metavar="PANEL...", show_default=False)
+        info: Any = typer.Argument(help=about["help"], metavar="PANEL", show_default=False)
     else:
         info = typer.Option(
             *_names(name, kind), help=_help(about), metavar=about["metavar"] or None, show_default=False
