@@ -41,7 +41,7 @@ ORDER: list[str] = [
     "counterfactual", "demand", "goal_behaviour", "goal_counterfactual",
     "goodness", "estimates", "summary", "comparison",
     "saving", "labelled", "fit", "goal_fit", "estimation", "device_estimation", "goal_estimation",
-    "estimators", "loaded_kinds", "loaded_checks", "recomputed", "loading",
+    "estimators", "loaded_kinds", "loaded_checks", "loaded_updates", "recomputed", "loaded_history", "loading",
     "reward_distances", "metrics",
     "routes", "environments", "datasets",
     "montecarlo_folder", "montecarlo_table", "montecarlo",

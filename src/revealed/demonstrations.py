@@ -139,7 +139,7 @@ class Demonstrations(Trips):
         `goal` is the state that each trajectory is heading for, or one for all; a trajectory without a decision is then
         not a trip. Episodes of other libraries are read by `from_episodes`.
 
-        Whole numbers are indices, and `n_states` and `n_actions` are required. Text is labels, as in `from_frame`:
+        Where `n_states` or `n_actions` is given, they are indices. Without it text is labels, as in `from_frame`:
         `states` and `actions` give them in the order of the model, without which they are sorted; whole numbers are
         labels where these are given. `next_state` and `goal` cannot be combined with labels of states: put them into
         a frame.
@@ -147,8 +147,9 @@ class Demonstrations(Trips):
         from revealed.episodes import is_foreign
 
         written = None if is_foreign(trajectories) else as_list(trajectories)
-        known = {"state": states, "action": actions}
-        roles = [role for role in known if known[role] is not None or has_text(role, written or ())]
+        known, sizes = {"state": states, "action": actions}, {"state": n_states, "action": n_actions}
+        text = {role for role in known if sizes[role] is None and has_text(role, written or ())}
+        roles = [role for role in known if known[role] is not None or role in text]
         if roles:
             return cls._from_labels(written or (), roles, known, n_states, n_actions, ids, next_state, goal)
         trajectories = trajectories if written is None else written
