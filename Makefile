@@ -22,7 +22,7 @@ setup: ## make .venv and install the package with its development tools (PYTHON=
 test: lint types ## lint, types, then the tests; stops at the first that fails
 	$(ONE_THREAD) $(BIN)/python -m pytest -n 2
 
-fuzz: setup ## knock at every public door with hostile values (ARGS="--minutes 60 --seed 3"); failures go to a file
+fuzz: setup ## call every public function with hostile values (ARGS="--minutes 60 --seed 3"); failures go to a file
 	$(ONE_THREAD) PYTHONPATH=tests $(BIN)/python -m fuzz $(ARGS)
 
 lint: setup ## ruff: rules and format

@@ -79,7 +79,10 @@ def scaled_to(mdp: rv.MDP, reward: Floats, M: Floats, wanted: float) -> Floats:
 def dense_value(mdp: rv.MDP, reward: Floats, goal: int) -> Floats:
     """V = log z with z = M̃z + e_g, −∞ where no path leads to the goal."""
     S = mdp.n_states
-    z = np.linalg.solve(np.eye(S) - weights_toward(mdp, reward, goal), np.eye(S)[goal])
+    A, b = np.eye(S) - weights_toward(mdp, reward, goal), np.eye(S)[goal]
+    z = np.linalg.solve(A, b)
+    for _ in range(2):  # near a radius of one the solution alone has lost the digits that the library keeps
+        z = z + np.linalg.solve(A, (b - A.astype(np.longdouble) @ z).astype(np.float64))
     alive = reaches(mdp, goal)
     return np.where(alive, np.log(np.where(alive, z, 1.0)), -np.inf)
 

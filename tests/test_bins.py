@@ -237,8 +237,8 @@ def test_edges_cannot_be_changed_afterwards():
 BAD = {
     "constant": ([2.0, 2.0, 2.0], "expected at least two different values; got only 2"),
     "missing": ([1.0, 2.0, None, None], "expected no missing values; got 2 missing (first at row 2)"),
-    "infinite": ([1.0, -np.inf, 3.0, np.inf], "expected finite numbers in column 'x'; got -inf (first at row 1)"),
-    "text": (["a", "b"], "expected numbers in column 'x'; got text such as a"),
+    "infinite": ([1.0, -np.inf, 3.0, np.inf], "expected finite numbers; got -inf (first at row 1)"),
+    "text": (["a", "b"], "expected numbers; got text such as a"),
 }
 
 
@@ -272,7 +272,7 @@ def test_a_frame_without_rows_is_refused(tmp_path, kind):
 
 @pytest.mark.parametrize("kind", ["pandas", "lazy", "parquet"])
 def test_an_unknown_column_comes_with_a_near_one(tmp_path, kind):
-    with pytest.raises(InvalidInput, match=r"among 'miles', 'age'; got 'mile'\. Did you mean miles\?"):
+    with pytest.raises(InvalidInput, match=r"one of the columns 'miles', 'age'; got 'mile'\. Did you mean miles\?"):
         discretize(stored(drives(), tmp_path, kind), "mile")
 
 
@@ -285,7 +285,7 @@ def test_an_unknown_column_comes_with_a_near_one(tmp_path, kind):
         ({"bins": "20"}, "`bins`: expected a whole number"),
         ({"how": "equal"}, "`how`: expected one of uniform, quantile"),
         ({"edges": [0, 1]}, "`edges`: expected a dict of edges by column"),
-        ({"edges": {"mile": [0, 1]}}, "`edges`: expected the name of a column among 'miles', 'age'; got 'mile'"),
+        ({"edges": {"mile": [0, 1]}}, "`edges`: expected one of the columns 'miles', 'age'; got 'mile'"),
         ({"edges": {"miles": [0, 5, 5, 1e9]}}, "`edges of 'miles'`: expected increasing numbers; got 5 after 5"),
         ({"edges": {"miles": [0, np.nan]}}, "`edges of 'miles'`: expected finite numbers; got nan"),
         ({"edges": {"miles": [0]}}, "`edges of 'miles'`: expected at least two numbers"),

@@ -1,11 +1,13 @@
 """The bootstrap over agents (theory N6): weights are repetitions, streams do not depend on workers, failures show."""
 
+import time
 from typing import Any
 
 import numpy as np
 import pytest
 
 import revealed as rv
+from revealed import bootstrap
 from revealed.bootstrap import Replication, draw_bounds, draw_weights, resample
 from revealed.errors import InvalidInput, InvalidOption
 from test_inference import bus_fit, one_state
@@ -126,6 +128,21 @@ def test_ctrl_c_keeps_what_was_finished():
     assert found.interrupted
     assert found.theta.reshape(-1).tolist() == [w[0] for w in done]
     assert "4 replications of 10 (interrupted)" in str(found)
+
+
+def test_workers_hand_over_what_they_have_done_before_long(monkeypatch):
+    """Else an interrupt of a long bootstrap would lose all of it: pieces are some seconds' work, not a share."""
+    handed = []
+    monkeypatch.setattr(bootstrap, "each", lambda function, pieces, jobs: handed.extend(pieces) or [])
+
+    def refit(weights):
+        time.sleep(2.0 * bootstrap.PIECE / 100)
+        return Replication(weights, np.zeros(0))
+
+    list(bootstrap._replications(refit, 5, list(range(5001)), seed=0, jobs=2))
+    numbers = [r for *_, piece in handed for r in piece]
+    assert numbers == list(range(1, 5001))
+    assert max(len(piece) for *_, piece in handed) <= 50
 
 
 def test_after_ctrl_c_the_errors_use_what_there_is_and_a_new_call_goes_on(monkeypatch):

@@ -88,7 +88,7 @@ def test_occupancy_from_a_given_start_overrules_the_models():
 
 def test_occupancy_without_a_start_says_what_to_pass():
     mdp = random_mdp(8, 2)
-    with pytest.raises(rv.errors.InvalidInput, match="pass initial="):
+    with pytest.raises(rv.errors.InvalidInput, match="`initial` is required"):
         rv.Chain(mdp, random_policy(mdp)).occupancy()
 
 
@@ -252,3 +252,17 @@ def test_a_long_cycle_in_a_tangled_graph_is_factored_after_all_and_so_is_the_nex
     assert chain._solver.lu is not None
     assert isinstance(rv.Chain(mdp, one_hot(mdp, np.ones(S, dtype=int)), near=chain)._solver, LUSolver)
     assert isinstance(rv.Chain(mdp, mdp.uniform_policy())._solver, HedgedSolver)  # which it is by itself
+
+
+def test_masked_arrays_are_refused_with_the_remedy():
+    mdp = rv.MDP(np.full((3, 2, 3), 1.0 / 3.0), 0.9)
+    chain, masked = rv.Chain(mdp, mdp.uniform_policy()), np.ma.masked_array
+    for call in (
+        lambda: chain.solve(masked(np.ones(3), [True, False, False])),
+        lambda: chain.solve_transpose(masked(np.ones(3), [True, False, False])),
+        lambda: chain.soft_value(masked(np.ones((3, 2)), True)),
+        lambda: rv.LinearReward(np.ones((3, 2))).value(masked([1.0, 2.0], [True, False])),
+        lambda: rv.LinearReward(np.ones((3, 2))).vjp(np.ones(2), masked(np.ones((3, 2)), True)),
+    ):
+        with pytest.raises(rv.errors.InvalidInput, match=r"masked array.*x\.filled\(value\)"):
+            call()

@@ -105,7 +105,7 @@ def test_numbers_of_rows_are_no_ids_of_links_unless_they_are_theirs_in_order():
     ring = pd.DataFrame({"link": [2, 0, 1], "from": [0, 1, 2], "to": [1, 2, 0], "toll": [12.0, 10.0, 11.0]})
     message = (
         "`values`: expected a Series by link or by pair of links; got one by row number, 0…2. "
-        'As in table.set_index("link")["toll"], or pass a dict; an array is in the order of the turns.'
+        'For example: table.set_index("link")["toll"], or a dict; an array is in the order of the turns.'
     )
     with raises(message):
         rv.RoadNetwork.from_frame(ring.drop(columns="toll")).with_attribute("toll", ring["toll"])

@@ -176,8 +176,8 @@ def test_what_nobody_chose_is_said():
     never = (panel["station"] == "zoo") & (panel["choice"] == "stay")
     panel[~never].to_csv("rare.csv", index=False)
     told = " ".join(well("fit", "rare.csv", *TRIPS[1:], "--columns", "shops").split())
-    assert "1 of 18 pairs were never seen with their next state (first state 'zoo', action 'stay')" in told
-    assert "they are not offered" in told
+    assert "1 of 18 state-action pairs were never observed with a next state (first state 'zoo', action 'stay')" in told
+    assert "they are treated as infeasible" in told
     assert "gap" in told  # the rows that are missing are told, too
 
 
@@ -263,13 +263,15 @@ def test_what_the_library_calls_otherwise_is_said_in_flags():
     [
         (("fit", *TRIPS, "--featurs", "x"), "--features"),
         (("fit", *TRIPS, "--methd", "npl"), "--method"),
-        (("fit", *TRIPS, "--method", "nlp"), "'nlp' is not one of 'nfxp', 'mce-irl', 'ccp', 'npl'"),
+        (("fit", *TRIPS, "--method", "nlp"), "'nlp' is not one of 'nfxp', 'mce-irl', 'ccp', 'npl'. Did you mean npl?"),
+        (("fit", *TRIPS, "--method", "mceirl"), "Did you mean mce-irl?"),
+        (("fit", *TRIPS, "--discount", "95"), "expected a number in [0, 1]; got 95.0. As in --discount 0.95."),
         (("fit", *TRIPS, "--discount", "high"), "--discount"),
         (("fit", *TRIPS, "--discount", "1.5"), "`--discount`: expected a number in [0, 1]; got 1.5."),
         (("fti",), "fit"),
         (("fit", "nowhere.csv", *TRIPS[1:]), "`PANEL`: expected a CSV or Parquet file that exists; got nowhere.csv."),
         (("fit", "trips.csv", "--id", "rider"), "`--time` is required (time column; orders the rows of each id)."),
-        (("fit", *TRIPS, "--id", "ridr"), "`--id`: expected the name of a column among 'rider'"),
+        (("fit", *TRIPS, "--id", "ridr"), "`--id`: expected one of the columns 'rider'"),
         (("fit", *TRIPS, "--columns", "shop"), "got 'shop'. Did you mean shops?"),
         (("fit", *TRIPS[:-4], "--coordinates", "x,z"), "'z'"),
         (("fit", *TRIPS, "--coordinates", "x,z"), "`--coordinates`: expected two columns, as in x,y; got 'x,y,x,z'."),
@@ -299,7 +301,7 @@ def test_what_the_library_calls_otherwise_is_said_in_flags():
         (("predict", "trips-fit", "--out", "table.txt"), "a file that ends in .csv or .parquet; got table.txt."),
         (("simulate", "trips-fit", "--n", "0"), "--n"),
         (("simulate", "trips-fit", "--initial", "moon"), "`--initial`: expected one of airport"),
-        (("counterfactual", "trips-fit"), "`counterfactual` requires at least one change. As in --set RC=12"),
+        (("counterfactual", "trips-fit"), "`counterfactual` requires at least one change. For example: --set RC=12"),
         (("counterfactual", "trips-fit", "--set", "shop=1"), "got 'shop'. Did you mean shops?"),
         (("counterfactual", "trips-fit", "--set", "shops"), "a parameter and its new value, as in RC=12"),
         (("counterfactual", "trips-fit", "--set", "shops=much"), "a number after the operator"),
@@ -340,7 +342,7 @@ def test_help_shows_a_full_example(command):
 
 def test_help_tells_of_lists():
     told = " ".join(well("fit", "--help").split())
-    assert "--columns COLUMN Feature to use. Repeatable, or separated by commas. [default: all]" in told
+    assert "--columns COLUMN Features to use. Repeatable, or separated by commas. [default: all]" in told
     assert "--hidden UNITS Units per hidden layer of a neural reward. Repeatable, or separated by commas." in told
     assert "[default: 32 16]" in told
 
@@ -350,7 +352,7 @@ def test_help_says_what_a_number_means_and_its_default():
     assert "--tol <float> Gradient-norm tolerance. [default: by optimizer: newton 1e-9," in told
     assert "--seed <int> Random seed of the bootstrap and of a neural reward's starting weights. [default: 0]" in told
     assert (
-        "--smoothing <float> Pseudo-count that pulls transitions toward the average over actions. [default: 0]" in told
+        "--smoothing <float> Pseudo-count that pulls transitions towards the average over actions. [default: 0]" in told
     )
 
 
@@ -482,7 +484,7 @@ def test_bins_and_dates_survive_the_round_trip(no_report):
     found = json.loads(well("predict", "buses-fit", "--states", "odometers.csv", "--json"))["choices"]
     assert [one["keep"] for one in found] == [fit.policy[3, 0], fit.policy[0, 0]]
     outside = here("predict", "buses-fit", "--state", "1e6")
-    assert "outer edges; got 1000000.0" in one_line(outside)
+    assert "outer edges of column 'miles'; got 1000000.0" in one_line(outside)
     assert "or a number for miles; got 'far'" in one_line(here("predict", "buses-fit", "--state", "far"))
 
 

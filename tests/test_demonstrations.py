@@ -1,5 +1,6 @@
 """What was observed, from trajectories and counts. Frames and files: test_panels.py; bad input: test_errors.py."""
 
+import datetime as dt
 from dataclasses import replace
 from typing import Any
 
@@ -179,7 +180,8 @@ def test_decisions_must_be_decisions_of_the_model():
     mdp = random_mdp(4, 2)
     closed = mdp.replace(feasible=[[True, True], [True, False], [True, True], [True, True]])
     with pytest.raises(
-        rv.errors.InvalidDemonstrations, match=r"infeasible \(first at state 1, action 1, agent \d, time \d\)"
+        rv.errors.InvalidDemonstrations,
+        match=r"infeasible decisions? \(first at state 1, action 1, agent \d, time \d\)",
     ):
         require_fit(closed, demos())
     require_fit(mdp, demos())
@@ -206,9 +208,52 @@ def test_a_subset_is_what_its_agents_alone_would_give():
 def test_a_subset_keeps_what_the_whole_knows():
     frame = pd.DataFrame({"id": [1, 1, 2, 2], "t": [0, 1, 0, 1], "s": list("xyxx"), "a": list("uvvu")})
     demos = rv.Demonstrations.from_frame(frame, id="id", time="t", state="s", action="a").discount_visits(0.5)
-    part = demos.subset([1])
+    part = demos.subset([2])  # an id: numbers that are ids are no positions
     assert (part.state_labels, part.action_labels) == (("x", "y"), ("u", "v"))
     np.testing.assert_array_equal(part.weights, [[0.5, 1.0], [0.0, 0.0]])
+
+
+def by_agents(ids):
+    """Agent k decides k + 1 times."""
+    paths = [([0] * k, [0] * k) for k in range(1, len(ids) + 1)]
+    return rv.Demonstrations.from_trajectories(paths, 1, 1, ids=ids)
+
+
+@pytest.mark.parametrize("ids", [[5, 6, 7], [2, 1, 0], ["5", "6", "7"], [5.0, 6.0, 7.0]])
+def test_ids_that_are_numbers_are_never_positions(ids):
+    demos = by_agents(ids)
+    part = demos.subset([ids[2], ids[1]])
+    assert part.ids == (ids[2], ids[1])
+    assert part.n_decisions == 5.0
+    assert demos.subset(slice(0, 2)).ids == tuple(ids[:2])
+    assert demos.subset([True, False, True]).ids == (ids[0], ids[2])
+    assert demos.subset(pd.Series([ids[2], ids[1]], index=[8, 9])).ids == part.ids
+    for unknown in ([3], range(3, 5), [int(ids[0]), 99]):
+        with pytest.raises(InvalidDemonstrations, match=r"`agents`.*one of"):
+            demos.subset(unknown)
+
+
+def test_agents_are_picked_by_text_and_by_a_mask_under_their_ids():
+    demos = by_agents(["kim", "ada", "bo"])
+    assert demos.subset(["bo", "kim"]).ids == ("bo", "kim")
+    assert demos.subset([1]).ids == ("ada",)  # no id is a number
+    assert demos.subset(pd.Series({"bo": True, "kim": False, "ada": False})).ids == ("bo",)
+    assert by_agents([0, 1, 2]).subset(pd.Series({2: True, 0: False, 1: False})).ids == (2,)
+    for wrong in (["bo", "al"], pd.Series({"bo": True}), pd.Series({"bo": True, "kim": True, "al": True})):
+        with pytest.raises(InvalidDemonstrations, match="agents"):
+            demos.subset(wrong)
+
+
+@pytest.mark.parametrize("ids", [["kim", "ada", "bo"], [5, 6, 7], [0, 1, 2]])
+def test_weights_under_ids_are_matched_by_id(ids):
+    demos = by_agents(ids)
+    by_hand = demos.reweighted(np.array([1.0, 0.0, 10.0]))
+    turned = pd.Series([10.0, 0.0, 1.0], index=ids[::-1])
+    for given in (turned, dict(turned), pd.Series([1.0, 0.0, 10.0], index=ids)):
+        np.testing.assert_array_equal(demos.reweighted(given).by_agent.toarray(), by_hand.by_agent.toarray())
+    for wrong in (turned.rename({ids[0]: 99}), turned.iloc[:2], pd.concat([turned, turned])):
+        with pytest.raises(InvalidDemonstrations, match="`weights`"):
+            demos.reweighted(wrong)
 
 
 @pytest.mark.parametrize("agents", [[0, 0], [5], "first", [[0]], 0, [], [0.5], [True]])
@@ -254,8 +299,12 @@ def test_of_two_readings_the_one_that_is_possible_is_taken():
     np.testing.assert_array_equal(pair.counts, [[0, 0], [1, 0], [0, 1]])
     others = rv.Demonstrations.from_trajectories([SQUARE, [(0, 1)]], 3, 3)  # the second can only be a step
     assert others.counts[2, 1] == 1.0
-    pairs = rv.Demonstrations.from_trajectories([SQUARE, ([0, 1, 2], [2, 1])], 3, 3)  # the second can only be a pair
+    lists = [list(step) for step in SQUARE]
+    pairs = rv.Demonstrations.from_trajectories([lists, [[0, 1, 2], [2, 1]]], 3, 3)  # the second can only be a pair
     assert pairs.counts[0, 2] == 2.0
+    for mixed in ([SQUARE, ([0, 1, 2], [2, 1])], [lists, [(0, 1)]], [SQUARE, np.array([(0, 1)] * 3)]):
+        with pytest.raises(InvalidDemonstrations, match=r"may be two steps, or .* \(first at trajectory 0\)"):
+            rv.Demonstrations.from_trajectories(mixed, 3, 3)  # written in another form, it tells nothing
     with pytest.raises(InvalidDemonstrations, match="trajectory 2"):
         rv.Demonstrations.from_trajectories([[(0, 1)], ([0, 1, 2], [2, 1]), SQUARE], 3, 3)
 
@@ -310,7 +359,7 @@ def test_trajectories_with_labels_are_read_as_a_frame_with_them_is():
     np.testing.assert_array_equal(demos.counts, [[1, 0], [1, 1]])
     moves = np.full((2, 2, 2), 0.5)
     reward = rv.LinearReward(np.array([[[0.0], [1.0]], [[1.0], [0.0]]]))
-    with pytest.raises(InvalidInput, match="sorted from the data, not declared"):
+    with pytest.raises(InvalidInput, match="not declared but comes from sorting the data"):
         rv.NFXP(reward, l2=0.1).fit(rv.MDP(moves, 0.9), demos)
     declared = rv.Demonstrations.from_trajectories(walks, states=["work", "home"], actions=["stay", "go"])
     np.testing.assert_array_equal(declared.counts, [[1, 1], [0, 1]])
@@ -326,8 +375,82 @@ def test_whole_numbers_are_labels_where_labels_of_trajectories_are_declared():
 
 
 def test_two_steps_with_labels_are_not_read_as_a_pair():
-    with pytest.raises(InvalidInput, match=r"tuples \(states, actions\)"):
-        rv.Demonstrations.from_trajectories([[("home", "go"), ("work", "stay")]])
+    two = [("home", "go"), ("work", "stay")]
+    with pytest.raises(InvalidInput, match=r"tuples \(states, actions\)") as caught:
+        rv.Demonstrations.from_trajectories([two])
+    assert "Write (['home', 'work'], ['go', 'stay']) for the steps" in str(caught.value)
+    listed: dict[str, Any] = {"states": ["home", "work"], "actions": ["go", "stay"]}
+    for more, known in (([[("home", "go")]], {}), ([], listed)):
+        clear = rv.Demonstrations.from_trajectories([two, *more], **known)  # others tell, or the labels do
+        assert clear.counts[0, 0] == 1 + len(more)
+        assert clear.counts[1, 1] == 1
+    with pytest.raises(InvalidInput, match="may be two steps"):
+        rv.Demonstrations.from_trajectories([two, (["home"], ["go"])])
+
+
+LABELLED = [("a", "up"), ("b", "down"), ("a", "up")]
+
+
+@pytest.mark.parametrize("written", [LABELLED, tuple(LABELLED), np.array(LABELLED), [list(s) for s in LABELLED]])
+def test_steps_with_labels_are_read_as_the_pair_that_they_are(written):
+    pair = rv.Demonstrations.from_trajectories([(["a", "b", "a"], ["up", "down", "up"])])
+    found = rv.Demonstrations.from_trajectories([written])
+    assert (found.state_labels, found.action_labels) == (("a", "b"), ("down", "up"))
+    np.testing.assert_array_equal(found.transition_counts.toarray(), pair.transition_counts.toarray())
+
+
+def test_steps_whose_states_are_numbers_that_are_labels_or_of_several_parts():
+    steps = [(20, "up"), (10, "down"), (20, "up")]
+    found = rv.Demonstrations.from_trajectories([steps, steps[:2]], states=[10, 20])
+    np.testing.assert_array_equal(found.counts, [[2, 0], [0, 3]])
+    alone = rv.Demonstrations.from_trajectories([[(20, 0), (10, 1)]], n_actions=2, states=[10, 20])
+    np.testing.assert_array_equal(alone.counts, [[0, 1], [1, 0]])
+    grid = rv.Demonstrations.from_trajectories([[((0, 0), 0), ((0, 1), 1), ((1, 1), 0)]], n_actions=2)
+    assert grid.state_labels == ((0, 0), (0, 1), (1, 1))
+    with pytest.raises(InvalidInput, match=r"`states`: expected whole numbers; got 'a' .*leave n_states= out"):
+        rv.Demonstrations.from_trajectories([LABELLED], 2, 2)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ([(0, 1), (0.5, 0), (0, 0)], r"`states`: .*got 0.5 \(first at trajectory 1, step 1\). Number them 0, 1, 2"),
+        ([((0, 0), 1), ((0, 1), 0), ((1, 1), 0)], r"`states`: .*got \(0, 0\) \(.*step 0\). If these are labels"),
+        ([(0, 1, 2.5), (1, 0, 0.0), (0, 0, 1.0)], r"\(state, action\) steps; got \(0, 1, 2.5\) \(.*step 0\). Give"),
+        ([(0, 1, 1.0), (1, 0, 0.0)], r"steps; got \(0, 1, 1.0\) \(first at trajectory 1, step 0\)"),
+        ([(0, 1, 1), (1, 0, 0), (0, 0, 1)], r"got \(0, 1, 1\) \(.*step 0\). .*next_state="),
+        ([(0, 1), None, (0, 0)], r"steps; got None \(first at trajectory 1, step 1\)"),
+        ([(0, 1), (1, None), (0, 0)], r"`actions`: .*got None \(first at trajectory 1, step 1\). Drop or fill it"),
+        (([0, 1.5], [0, 0]), r"`states`: .*got 1.5 \(first at trajectory 1, step 1\)"),
+        (([0, 1], [0, np.nan]), r"`actions`: .*got nan \(first at trajectory 1, step 1\)"),
+        (([(0, 0), (0, 1)], [0, 1]), r"`states`: .*got \(0, 0\) \(first at trajectory 1, step 0\)"),
+        (([0, 1], 0), r"of two lists; got .*trajectory 1\). Write \(\[state, …\], \[action, …\]\)"),
+        ([(0, 1), (1, 0), (0, True)], r"got True among numbers \(first at trajectory 1\)"),
+        (None, r"got None \(first at trajectory 1\). Leave it out"),
+        ([], r"got an empty one \(first at trajectory 1\). Leave it out"),
+        ((0, 1), r"got \(0, 1\) \(first at trajectory 1\). Pass a list of trajectories, \[trajectory\] for one"),
+    ],
+)
+def test_mistakes_in_trajectories_are_named_with_their_step_and_the_remedy(wrong, says):
+    with pytest.raises(InvalidDemonstrations, match=says):
+        rv.Demonstrations.from_trajectories([STEPS, wrong], 2, 2)
+
+
+@pytest.mark.parametrize("alone", [STEPS, np.array(STEPS), ([0, 1, 0], [1, 0, 0])])
+def test_one_trajectory_that_is_not_in_a_list_is_told(alone):
+    with pytest.raises(InvalidDemonstrations, match="Pass a list of trajectories"):
+        rv.Demonstrations.from_trajectories(alone, 2, 2)
+    rv.Demonstrations.from_trajectories([alone], 2, 2)
+    with pytest.raises(InvalidDemonstrations, match="Pass a list of trajectories"):
+        rv.Demonstrations.from_trajectories(LABELLED)
+
+
+@pytest.mark.parametrize(
+    "written", [[(0, 1), (1.0, 0), (0, 0)], np.array(STEPS) * 1.0, ([0.0, 1, 0], np.array([1.0, 0, 0]))]
+)
+def test_whole_floats_are_indices(written):
+    found, expected = (rv.Demonstrations.from_trajectories([one], 2, 2) for one in (written, STEPS))
+    np.testing.assert_array_equal(found.transition_counts.toarray(), expected.transition_counts.toarray())
 
 
 def test_what_trajectories_with_labels_lack_is_named():
@@ -336,6 +459,105 @@ def test_what_trajectories_with_labels_lack_is_named():
     with pytest.raises(InvalidDemonstrations, match="`n_actions` is required: actions without labels are indices"):
         read([(["a", "b"], [0, 1])])
     with pytest.raises(InvalidDemonstrations, match="`n_states` is required: states without labels are indices"):
-        read([([("a", 1), ("b", 2)], ["x", "y"])])
+        read([([1, 2], ["x", "y"])])
     with pytest.raises(InvalidDemonstrations, match="at least one trajectory"):
         read([], states=["a", "b"])
+
+
+def test_labels_of_several_parts_goals_and_next_states_are_read_as_a_frame_with_them_is():
+    """Tuples, dates and ordered categories, from trajectories as from the columns of a frame."""
+    home, work, yard = ("north", 1), ("north", 2), ("south", 1)
+    walks = [([home, work], ["go", "stay"]), ([work], ["go"])]
+    rows = [("a", 0, "north", 1, "go", "north", 2), ("a", 1, "north", 2, "stay", "south", 1)]
+    rows += [("b", 0, "north", 2, "go", "south", 1)]
+    frame = pd.DataFrame(rows, columns=["id", "t", "x", "y", "d", "x2", "y2"]).assign(gx="south", gy=1)
+    roles: dict[str, Any] = {"id": "id", "time": "t", "state": ["x", "y"], "action": "d"}
+    for order in (None, [yard, work, home]):
+        for after in ([yard, yard], [[work, yard], [yard]]):
+            said = {"ids": ["a", "b"], "next_state": after, "goal": yard}
+            found = rv.Demonstrations.from_trajectories(walks, **said, states=order)
+            columns: dict[str, Any] = {"next_state": ["x2", "y2"], "goal": ["gx", "gy"]}
+            read = rv.Demonstrations.from_frame(frame, **roles, **columns, states=order)
+            pd.testing.assert_frame_equal(found.to_frame(next_state="z"), read.to_frame(next_state="z"))
+            assert found.state_labels == read.state_labels == tuple(order or [home, work, yard])
+            np.testing.assert_array_equal(found.goal_states, read.goal_states)
+    table = np.array([[0, 5], [2, 5]])  # a row for each state
+    read = rv.Demonstrations.from_trajectories([(table, ["x", "y"])], actions=["y", "x"], states=[(2, 5), (0, 5)])
+    np.testing.assert_array_equal(read.counts, [[1, 0], [0, 1]])
+
+
+def test_trajectories_keep_the_order_that_a_category_declares():
+    kind = pd.CategoricalDtype(["low", "high", "none"], ordered=True)
+    walks = [(pd.Series(some, dtype=kind), [0] * len(some)) for some in (["high", "low"], ["low"])]
+    assert rv.Demonstrations.from_trajectories(walks, n_actions=1).state_labels == ("low", "high", "none")
+    with pytest.raises(InvalidDemonstrations, match="one declared order"):
+        rv.Demonstrations.from_trajectories([*walks, (["none"], [0])], n_actions=1)
+    days = [dt.date(2020, 1, 2), dt.date(2020, 1, 1)]
+    assert rv.Demonstrations.from_trajectories([(days, [0, 0])], n_actions=1, states=days).starts.tolist() == [1, 0]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "options", "says"),
+    [
+        ((["a", "q"], [0, 0]), {}, r"`state`: expected one of a, b; got 'q' \(first at trajectory 1, step 1\)"),
+        ((["a", None], [0, 0]), {}, r"`state`: .*1 missing \(first at trajectory 1, step 1\)"),
+        ((["a", ""], [0, 0]), {}, r"`state`: .*1 missing \(first at trajectory 1, step 1\)"),
+        ((["a", 1], [0, 0]), {}, r"str and int \(first at trajectory 1, step 1\)"),
+        ((["a", ("a", 1)], [0, 0]), {}, r"of one form .*; got 'a' \(first at trajectory 0, step 0\)"),
+        ((np.ma.array(["a", "b"], mask=[False, True]), [0, 0]), {}, r"a masked array \(first at trajectory 1\)"),
+        ((["a", "b"], [0, 0]), {"goal": ["b", "q"]}, r"`goal`: .*'q' \(first at trajectory 1\)"),
+        ((["a", "b"], [0, 0]), {"next_state": [None, ["b", "q"]]}, r"`next_state`: .*'q' .*trajectory 1, step 1\)"),
+        ((["a", "b"], [0, 0]), {"next_state": [None, ["a", "b"]]}, r"'a' where 'b' follows .*trajectory 1, step 0\)"),
+        ((["b", "a"], [0, 0]), {"goal": "b"}, r"after it has reached its goal \(first at trip 1, time 0, state 'b'\)"),
+        (("ab", [0, 0]), {}, r"of two lists; got \('ab', \[0, 0\]\) \(first at trajectory 1\)"),
+    ],
+)  # fmt: skip
+def test_errors_name_the_trajectory_and_the_step(wrong, options, says):
+    with pytest.raises(InvalidDemonstrations, match=says):
+        rv.Demonstrations.from_trajectories([(["a"], [0]), wrong], n_actions=1, states=["a", "b"], **options)
+
+
+def test_rows_are_counted_as_they_stand_where_some_are_missing():
+    """The first next state is missing; the odd one of the others stands in row 2."""
+    frame = pd.DataFrame({"id": [0, 0, 0], "t": [0, 1, 2], "s": list("aba"), "d": 0})
+    frame["s2"] = [None, "a", 7]
+    with pytest.raises(InvalidInput, match=r"str and int \(first at row 2\)"):
+        rv.Demonstrations.from_frame(frame, id="id", time="t", state="s", action="d", next_state="s2")
+
+
+@pytest.mark.parametrize(
+    ("given", "options", "argument"),
+    [
+        ([LABELLED], {"states": 3}, "states"),
+        ([LABELLED], {"states": ["a", "a"]}, "states"),
+        ([LABELLED], {"goal": [[["a"], "b"]]}, "goal"),
+        ([([0], [0])], {"n_states": 1, "n_actions": 1, "ids": [([],)]}, "ids"),
+        ([[np.array(3), (0, 1)]], {"n_states": 1, "n_actions": 1}, "trajectories"),
+    ],
+)
+def test_what_cannot_be_read_is_refused(given, options, argument):
+    with pytest.raises(InvalidInput) as caught:
+        rv.Demonstrations.from_trajectories(given, **options)
+    assert caught.value.argument == argument
+
+
+def test_missing_ids_are_not_one_agent():
+    with pytest.raises(InvalidDemonstrations, match=r"`ids`: .*nan \(first at trajectory 1\)"):
+        rv.Demonstrations.from_trajectories([([0], [0])] * 3, 1, 1, ids=["a", np.nan, np.nan])
+
+
+@pytest.mark.parametrize("part", ["by_agent", "starts", "transition_counts", "ids"])
+def test_parts_that_do_not_fit_together_are_refused(part):
+    def table(*shape):
+        return sp.csr_array(shape, dtype=float)
+
+    parts: dict[str, Any] = {
+        "by_agent": table(1, 6),
+        "starts": np.zeros(3),
+        "transition_counts": table(6, 3),
+        "ids": (0,),
+    }
+    assert rv.Demonstrations(3, 2, **parts).n_agents == 1
+    wrong = {"by_agent": table(1, 5), "starts": np.zeros(4), "transition_counts": table(5, 3), "ids": (0, 1)}
+    with pytest.raises(InvalidDemonstrations, match=r"expected shape .*; got shape .*from_frame"):
+        rv.Demonstrations(3, 2, **parts | {part: wrong[part]})

@@ -113,7 +113,7 @@ def test_what_is_wrong_in_a_file_is_named(tmp_path, text, message):
     assert "--" not in str(caught.value)
 
 
-@pytest.mark.parametrize("content", [None, b"\xff\xfe\xff"])
+@pytest.mark.parametrize("content", [None, b"\xff\xfe\xff", b"updates = " + b"9" * 5000])
 def test_a_file_that_cannot_be_read_is_named(tmp_path, content):
     file = tmp_path / "run.toml"
     if content is not None:

@@ -129,7 +129,7 @@ def test_what_cannot_be_placed_is_named():
         mdp.to("cpu", dtype="float16")
     with pytest.raises(InvalidOption, match=rf"a whole number, 1 to {len(jax.devices('cpu'))} \(cpu\); got 99"):
         mdp.to("cpu", devices=99)
-    with pytest.raises(InvalidOption, match=r"expected 99 × cpu, as the model was placed"):
+    with pytest.raises(InvalidOption, match=r"the model was placed on 99 × cpu, of which"):
         _ = Placement("cpu", 99).where
     with pytest.raises(InvalidTransitions, match=r"expected int32 \(W, S\) and \(A, W, S\) or \(W, S\)"):
         DeviceModel.from_padded(index, None if p is None else p[:, :4], 0.9, n_actions=3)

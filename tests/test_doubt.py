@@ -104,7 +104,7 @@ def test_draws_without_a_value_are_left_out_and_told():
     draws = np.array([[-1.0], [-1.2], [0.5], [-0.8]])
     fit = estimate(mdp, reward, np.array([-1.0]), np.eye(1), draws)
     cf = counterfactual(fit, params={"stay": -2.0}, bands="bootstrap")
-    assert any("1 draws have no value" in note for note in cf.notes)
+    assert any("1 draws are left out" in note for note in cf.notes)
     values = -np.log(1.0 - np.exp(draws[[0, 1, 3], 0]))  # exp V = exp(θ + V) + 1
     assert cf.before.se.welfare == pytest.approx(np.std(values, ddof=1), rel=1e-9)
 

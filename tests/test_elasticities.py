@@ -111,7 +111,7 @@ def test_sums_ahead_solve_the_chain_of_trips(city):
 
 
 def test_what_cannot_be_asked_is_refused(city):
-    with pytest.raises(InvalidInput, match=r"`attribute`: expected names among travel_time, toll, constant; got 'tol'"):
+    with pytest.raises(InvalidInput, match=r"`attribute`: expected one of travel_time, toll, constant; got 'tol'"):
         city.elasticity("tol", DEMAND)
     with pytest.raises(InvalidOption, match=r"`of`: expected one of links, turns; got 'all'"):
         city.elasticity("toll", DEMAND, of="all")

@@ -292,8 +292,8 @@ def test_an_end_that_the_model_does_not_know_is_an_error():
     with pytest.raises(rv.errors.InvalidDemonstrations) as caught:
         rv.Demonstrations.from_episodes([episode(STATES, ACTIONS), episode(STATES, ACTIONS, ended=True)], ending())
     assert str(caught.value) == (
-        "`episodes`: expected terminated episodes to end in a terminal state; got state 1, which is not terminal in "
-        "the MDP, after action 0 in state 2 (first at episode 1, time 3). Take the model from MDP.from_gymnasium, "
+        "an episode terminated in state 1, which is not terminal in "
+        "the MDP (after action 0 in state 2) (first at episode 1, step 3). Take the model from MDP.from_gymnasium, "
         "mark the state terminal, or pass n_states= and n_actions= instead of mdp."
     )
     assert led_to([episode(STATES, ACTIONS, ended=True)], corridor(4)) == 1  # a model in which nothing ends
@@ -309,17 +309,31 @@ def test_an_end_that_was_seen_is_no_appended_one():
 # what says nothing
 
 
+FLAT_PARTS = {"obs": STATES[:-1], "acts": ACTIONS, "next_obs": STATES[1:]}
 REFUSED: dict[str, tuple[Any, str]] = {
-    "between": ([episode([0, 1, 2.5, 1], ACTIONS)], r"`observations`: .* in 0…3; got 2.5 \(.* 0, time 2\)"),
-    "beyond": ([episode(STATES, ACTIONS), episode([0, 4], [1])], r"got 4 \(first at episode 1, time 1\)"),
-    "negative": ([episode([0, -1], [1])], r"got -1 \(first at episode 0, time 1\)"),
-    "two keys": ([episode([{"a": 0, "b": 1}] * 4, ACTIONS)], r"got {'a': 0, 'b': 1} \(first at episode 0, time 0\)"),
+    "words": ([{"observations": STATES, "actions": ACTIONS, "terminations": ["False"] * 3}], "`terminations`: exp"),
+    "masked flags": ({**FLAT_PARTS, "dones": np.ma.array([0, 0, 1], mask=[False, True, False])}, "`dones`: .*masked"),
+    "unknown flags": ({**FLAT_PARTS, "dones": [0, np.nan, 1]}, r"`dones`: .* got nan \(first at episode 0, step 1\)"),
+    "flags as text": ({**FLAT_PARTS, "dones": ["False", "False", "True"]}, "`dones`: expected True and False"),
+    "few flags": ({**FLAT_PARTS, "dones": [False, True]}, r"one per step \(3\); got 2 \(first at episode 0\)"),
+    "few next": ({**FLAT_PARTS, "dones": [0, 0, 1], "next_obs": [1, 2]}, "got 2 of `next_obs` and 3 of `acts`"),
+    "more seen": ({**FLAT_PARTS, "dones": [0, 0, 1], "obs": STATES}, "got 4 of `obs` and 3 of `acts`"),
+    "terminal as text": ([{"obs": STATES, "acts": ACTIONS, "terminal": "False"}], "`terminal`: expected True and"),
+    "rewards as text": ([{"obs": STATES, "acts": ACTIONS, "rews": ["x"] * 3}], "`rewards`: expected numbers"),
+    "flags too long": (
+        [{"observations": STATES, "actions": ACTIONS, "truncations": [0, 0, 0, 0, 1]}],
+        r"`truncations`: expected True and False, one per step \(3\); got 5 \(first at episode 0\)",
+    ),
+    "between": ([episode([0, 1, 2.5, 1], ACTIONS)], r"`observations`: .* in 0…3; got 2.5 \(.* 0, step 2\)"),
+    "beyond": ([episode(STATES, ACTIONS), episode([0, 4], [1])], r"got 4 \(first at episode 1, step 1\)"),
+    "negative": ([episode([0, -1], [1])], r"got -1 \(first at episode 0, step 1\)"),
+    "two keys": ([episode([{"a": 0, "b": 1}] * 4, ACTIONS)], r"got {'a': 0, 'b': 1} \(first at episode 0, step 0\)"),
     "two hot": ([episode([[0, 1, 1, 0]] * 4, ACTIONS)], r"got \[?\(?0, 1, 1, 0"),
-    "wrong width": ([episode([[0, 1]] * 4, ACTIONS)], "time 0"),
+    "wrong width": ([episode([[0, 1]] * 4, ACTIONS)], "step 0"),
     "text": ([episode(["x"] * 4, ACTIONS)], r"got 'x'.*Pass state_of=, a function"),
     "nothing": ([episode([np.nan] * 4, ACTIONS)], "got nan"),
-    "actions": ([episode(STATES, [0.5, 1, 1])], r"`actions`: .* got 0.5 \(first at episode 0, time 0\).*action_of="),
-    "bad actions": ([episode(STATES, [0, 1, 2])], r"`actions`: expected indices in 0…1; got 2 \(.*time 2"),
+    "actions": ([episode(STATES, [0.5, 1, 1])], r"`actions`: .* got 0.5 \(first at episode 0, step 0\).*action_of="),
+    "bad actions": ([episode(STATES, [0, 1, 2])], r"`actions`: expected indices in 0…1; got 2 \(.*step 2"),
     "lengths": ([episode([0, 1], ACTIONS)], r"got 2 observations and 3 actions \(first at episode 0"),
     "pairs": ([episode(STATES, ACTIONS), (STATES, ACTIONS)], r"a tuple of 2: list, list \(.* 1\).*from_trajectories"),
     "a dict of others": ([{"s": STATES, "a": ACTIONS}], r"a dict with the keys s, a \(.* 0\). A dict is an episode if"),
@@ -331,7 +345,7 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "a flat dict": ({"observations": STATES, "actions": ACTIONS, "terminals": [0, 1, 0]}, "arrays with `terminals`"),
     "two in one dict": (
         {"observations": STATES, "actions": ACTIONS, "terminations": [False, True, False]},
-        r"`terminations` may be True only at the last step of an episode \(first at episode 0, time 1\)",
+        r"`terminations` may be True only at the last step of an episode \(first at episode 0, step 1\)",
     ),
     "no episode": (3, "`episodes`: expected Minari"),
     "none": ([], "at least one"),
@@ -346,7 +360,7 @@ def test_what_says_nothing_is_refused_with_its_place(written, message):
 
 def test_what_state_of_returns_is_checked_too():
     with pytest.raises(
-        rv.errors.InvalidDemonstrations, match=r"0…3 from state_of; got 8 \(first at episode 0, time 0\)"
+        rv.errors.InvalidDemonstrations, match=r"0…3 from state_of; got 8 \(first at episode 0, step 0\)"
     ):
         rv.Demonstrations.from_episodes(SAME["minari"], n_states=4, state_of=lambda s: s + 8)
     with pytest.raises(rv.errors.InvalidInput, match="state_of"):
@@ -420,3 +434,25 @@ def test_observations_that_look_like_flags_are_refused_where_that_matters():
     steps = [(False, 1, 0.0, True, False), (True, 0, 0.0, True, True)]  # next_obs and done, or two flags
     with pytest.raises(rv.errors.InvalidDemonstrations, match="write them as 0 and 1"):
         rv.Demonstrations.from_episodes(steps, state_of=int, n_states=2)
+
+
+def test_rows_of_numbers_are_labels_of_several_parts_where_the_model_has_such():
+    """[1, 0] is the one-hot vector of the first state, and the label of the second."""
+    moves = np.full((2, 2, 2), 0.5)
+    model = rv.MDP(moves, 0.9, state_labels=[(0, 1), (1, 0)], action_labels=["a", "b"])
+    read = rv.Demonstrations.from_episodes
+    for rows in ([[0, 1], [1, 0]], [(0, 1), (1, 0)], np.array([[0.0, 1.0], [1.0, 0.0]])):
+        np.testing.assert_array_equal(read([episode(rows, ["a", "b"])], model).counts, [[1, 0], [0, 1]])
+    with pytest.raises(rv.errors.InvalidDemonstrations, match="or labels; got"):
+        read([episode([[0, 1], [1, 1]], ["a", "b"])], model)
+
+
+def test_truth_values_are_labels_and_their_numbers_no_positions_in_another_order():
+    model = rv.MDP(np.full((2, 2, 2), 0.5), 0.9, state_labels=[True, False])
+    read = rv.Demonstrations.from_episodes
+    for seen in ([True, True, False], np.array([True, True, False])):
+        np.testing.assert_array_equal(read([episode(seen, [0, 1])], model).counts, [[1, 1], [0, 0]])
+    with pytest.raises(rv.errors.InvalidDemonstrations, match="labels of the model; got 1"):
+        read([episode([1, 1, 0], [0, 1])], model)
+    with pytest.raises(rv.errors.InvalidInput, match="one of True, False; got 1"):
+        model.replace(initial={1: 1.0})

@@ -127,9 +127,9 @@ def test_bad_labels(labels):
 
 
 BAD_TRAJECTORIES = {
-    "state out of range": ([([0, 4], [0, 0])], {}, r"4 \(first at trajectory 0, time 1\)"),
-    "negative state": ([([0], [0]), ([-1], [0])], {}, r"-1 \(first at trajectory 1, time 0\)"),
-    "action out of range": ([([0, 1], [0, 2])], {}, r"2 \(first at trajectory 0, time 1\)"),
+    "state out of range": ([([0, 4], [0, 0])], {}, r"4 \(first at trajectory 0, step 1\)"),
+    "negative state": ([([0], [0]), ([-1], [0])], {}, r"-1 \(first at trajectory 1, step 0\)"),
+    "action out of range": ([([0, 1], [0, 2])], {}, r"2 \(first at trajectory 0, step 1\)"),
     "lengths": ([([0, 1, 2], [0])], {}, "3 states and 1 actions.*trajectory 0"),
     "real numbers": ([([0.5], [0])], {}, "whole numbers.*trajectory 0"),
     "text": ([("ab", "ab")], {}, "trajectory 0"),
@@ -226,7 +226,8 @@ def test_bad_numbers_of_actions(n_actions):
 
 
 @pytest.mark.parametrize(
-    "options", [{"hidden": 5}, {"hidden": (0,)}, {"hidden": (2.5,)}, {"hidden": "ab"}, {"activation": "sine"}]
+    "options",
+    [{"hidden": 0}, {"hidden": True}, {"hidden": (0,)}, {"hidden": (2.5,)}, {"hidden": "ab"}, {"activation": "sine"}],
 )
 def test_bad_networks(options):
     with pytest.raises(InvalidInput, match=next(iter(options))):

@@ -206,7 +206,7 @@ CASES = {
     "one state": (lambda: fit_of(shuffled(1, 3), linear((1, 3))), "1 of 1"),
     "bootstrap": (lambda: fit_of(random_mdp()).with_errors("bootstrap", reps=10, jobs=1, progress=False), "bootstrap"),
     "occupancy": (lambda: fit_of(random_mdp(initial=True), weighting="occupancy"), "Points only"),
-    "NPL": (lambda: fit_of(random_mdp(), method=rv.NPL, updates=3), "Dotted lines: π̃ was updated"),
+    "NPL": (lambda: fit_of(random_mdp(), method=rv.NPL, updates=3), "Dotted lines mark updates of π̃"),
     "many actions": (lambda: fit_of(random_mdp(20, 30, branching=2), method=rv.CCP, n=80), "20 most frequent of 30"),
 }
 

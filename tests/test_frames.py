@@ -57,7 +57,7 @@ def test_only_what_is_needed_is_read(tmp_path):
 
 def test_a_misspelt_column_is_named_with_what_is_near():
     with pytest.raises(
-        InvalidInput, match=r"a column among 'name', 'n', 'x', 'yes', 'day'; got 'nam'. Did you mean name"
+        InvalidInput, match=r"one of the columns 'name', 'n', 'x', 'yes', 'day'; got 'nam'. Did you mean name"
     ):
         read_table(FRAME).column("state", "nam")
 

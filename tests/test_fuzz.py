@@ -140,6 +140,32 @@ def test_sizes_beyond_memory_are_refused_before_anything_is_made(case):
     assert play(Case.parse(case)).how == REFUSED
 
 
+@pytest.mark.parametrize(
+    "case",
+    [
+        *("rv.Demonstrations.from_trajectories(ids=array.void)", "route:elasticity(turns=int.3)"),
+        *("route:direction(turns=complex)", "counterfactual:frame(action=int.0)", "goal fit:value_for(origin=complex)"),
+        *(
+            "goal fit:toward(origin=text.a)",
+            "rv.MDP(state_labels=frame.dates)",
+            "mdp:replace(state_labels=frame.sparse)",
+        ),
+        *("rv.MDP(state_labels=list.alike)", "rv.MDP(state_labels=list.lost)", "rv.MDP(initial=malformed.dok)"),
+        *("rv.LinearReward(n_actions=int.3)", "rv.LinearReward(state_labels=list.lost)", "rv.CCP(callback=int.1e5000)"),
+        *("rv.Demonstrations.from_frame(states=list.lost)", "rv.compare_fits(fits=malformed.none)"),
+        *("rv.LinearReward(features=sparse.tall)", "rv.plots.plot_grid(shape=array.digits)"),
+        *("fit:simulate(initial=int.1e5000)", "network:turn_index(turn_to=list.deep)", "rv.Recipe(panel=list.digits)"),
+        "fit:predict(seed=np.timedelta, deterministic=bool.true)",
+        *("route:price(money=int.1e5000)", "rv.Demonstrations(n_states=int.1e5000)", "network:trips(link=pd.na)"),
+        *("rv.likelihood_ratio_test(df=int.1e400)", "rv.Demonstrations.from_episodes(episodes=sparse.dok)"),
+        *("rv.RoadNetwork.from_frame(attributes=pd.na)", "rv.RoadNetwork.from_frame(end=pd.na)"),
+        *("rv.Recipe(first_time=text.digits)", "rv.Recipe(first_time=int.1e5000)"),
+    ],
+)
+def test_what_was_accepted_or_could_not_be_written_in_a_message_is_refused(case):
+    assert play(Case.parse(case)).how == REFUSED
+
+
 @pytest.mark.parametrize("path", ["text.long", "text.nul", "text.surrogate", "bytes", "text.empty", "none", "int.3"])
 @pytest.mark.parametrize(
     "door",
@@ -180,6 +206,13 @@ def test_what_counts_as_an_escape():
     assert judged(TypeError("f() got an unexpected keyword argument 'nonsense'")) == REFUSED
     for error in (TypeError("no"), KeyError("x"), MemoryError(), RecursionError(), SystemExit(1), ValueError("y")):
         assert judged(error) == ESCAPED
+
+
+def test_a_result_where_an_error_was_due_is_an_escape(monkeypatch):
+    case = Case.parse("mdp:lift(values=complex)")
+    assert play(case).how == FINE  # such values are known not to be read
+    monkeypatch.setattr("fuzz.cases.may_be_unread", lambda door, argument: False)
+    assert play(case).how == ESCAPED
 
 
 def test_a_case_is_all_in_its_name():

@@ -67,7 +67,7 @@ def test_a_turn_to_where_the_goal_is_out_of_reach_is_named_with_the_trip():
 
 def test_a_turn_that_does_not_exist_is_named_with_the_trip():
     assert complaint(network(), trips(GOOD, ([3, 0, 2], [1, 1], 2))) == (
-        "`demonstrations`: expected feasible actions in non-terminal states; got 1 decisions infeasible "
+        "`demonstrations`: expected feasible actions in non-terminal states; got 1 infeasible decision "
         "(first at state 'mill', action 1, trip 'b', time 0). "
         "Drop those decisions, or change the MDP's feasible= or terminal=."
     )

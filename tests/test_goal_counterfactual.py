@@ -220,7 +220,8 @@ def test_it_is_an_error_where_no_trip_arrives_in_both_worlds():
     with pytest.raises(InvalidInput) as caught:
         goal_counterfactual(fit, mdp=network.without(["12-22"]).mdp)
     assert str(caught.value) == (
-        "none of 1 pairs of origin and goal has a route both before and after the change (first at '00-01' to '12-22')."
+        "none of 1 pairs of origin and goal has a route both before and after the change (first at the trip from "
+        "'00-01' to '12-22')."
     )
 
 
@@ -237,7 +238,7 @@ def test_each_wrong_argument_is_refused_with_its_remedy():
         goal_counterfactual(fit, params={"toll": -1}, trips=between(network, ENDS[0]).toward("12-22"))
     with pytest.raises(InvalidInput, match=r"`trips`: expected "):
         goal_counterfactual(fit, params={"toll": -1}, trips=[3])
-    with pytest.raises(InvalidInput, match=r"got '12-2' \(first at '00-01' to '12-2'\)\. Did you mean"):
+    with pytest.raises(InvalidInput, match=r"got '12-2' \(first at the trip from '00-01' to '12-2'\)\. Did you mean"):
         goal_counterfactual(fit, params={"toll": -1}, trips={("00-01", "12-2"): 1.0})
     with pytest.raises(InvalidInput, match=r"`trips`: expected at least one trip; got Demand\(0 trips of 1 pair"):
         goal_counterfactual(fit, params={"toll": -1}, trips={ENDS[0]: 0.0})
@@ -384,7 +385,7 @@ def test_it_prints_a_table_with_the_links_that_change_most(dearer):
     text = str(dearer)
     assert "Counterfactual: toll" in text
     assert "Bands of the change at 95 %, delta method." in text
-    assert f"visits of {dearer.most_changed(1).index[0]}" in text
+    assert f"visits to {dearer.most_changed(1).index[0]}" in text
     assert "160 trips of 4 pairs." in text
     assert "welfare" in dearer.to_html()
     assert "\\begin{tabular}" in dearer.to_latex()

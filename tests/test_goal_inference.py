@@ -94,5 +94,5 @@ def test_what_cannot_be_told_is_said(goal_trips, goal_fit):
 def test_discounted_visits_leave_clusters(goal_trips):
     fit = rv.NFXP(goal_trips.reward).fit(goal_trips.mdp, goal_trips.demos.discount_visits(0.9))
     assert np.isfinite(fit.cov_params(kind="cluster").to_numpy()).all()
-    with pytest.raises(InvalidOption, match='"cluster" or "bootstrap" where visits are discounted'):
+    with pytest.raises(InvalidOption, match='`kind="hessian"` cannot be used with discounted visits'):
         fit.cov_params(kind="hessian")

@@ -302,13 +302,13 @@ def test_bad_columns_of_goals_are_refused():
     assert "states and goals of one kind; got text and whole numbers" in message(lambda: read(table.assign(goal=3)))
     numbers = table.assign(at=[0, 1, 2], goal=[-1, -1, -1])
     assert "`goal`: expected indices from 0" in message(lambda: read(numbers))
-    assert "`goal`: expected the name of a column" in message(lambda: read(table.drop(columns="goal")))
+    assert "`goal`: expected one of the columns" in message(lambda: read(table.drop(columns="goal")))
 
 
 def test_goals_need_single_decisions():
     table = demos().to_frame(**COLUMNS, goal="goal")
-    remedy = "Pass keep_steps=True to read it into memory, or read a part of the trips."
-    expected = f"`goal` requires single decisions, and a panel of this size is only counted. {remedy}"
+    remedy = "Pass keep_steps=True to read it into memory, or use part of the trips."
+    expected = f"`goal` requires individual decisions, but for a panel this large only counts are kept. {remedy}"
     for frame in (table, duckdb.from_df(table), pl.from_pandas(table).lazy()):
         with pytest.raises(InvalidInput) as caught:
             rv.Demonstrations.from_frame(frame, **COLUMNS, goal="goal", keep_steps=False)

@@ -13,7 +13,6 @@ import revealed as rv
 from models import random_mdp, random_reward
 from revealed.errors import InvalidReward, RevealedError
 from revealed.rewards.base import lift_reward
-from revealed.rewards.holes import shown_value
 from revealed.rewards.holes import undefined as find_undefined
 
 S, A, K = 12, 3, 2
@@ -105,8 +104,7 @@ def test_the_kernel_looks_at_states_that_have_features():
 def test_a_hole_in_one_feature_leaves_no_reward():
     reward = rv.LinearReward(of_pairs(part=[1]))
     table = reward.value(np.ones(K))
-    assert np.all(table[OUT] == 0.0)
-    assert np.isnan(shown_value(reward, np.ones(K))[OUT]).all()
+    assert np.array_equal(np.isnan(table), OUT)
     assert np.array_equal(undefined(reward), OUT)
     assert undefined(rv.LinearReward(PAIRS)) is None
 
@@ -153,8 +151,7 @@ def test_networks_do_not_see_holes(standardize):
         assert np.allclose(holed.scale, known.std(axis=0))
     theta = holed.init() + 0.1
     table = holed.value(theta)
-    assert np.isfinite(table).all()
-    assert np.all(table[OUT] == 0.0)
+    assert np.array_equal(np.isnan(table), OUT)
     if not standardize:
         assert np.allclose(table[~OUT], zeros.value(theta)[~OUT])
     assert np.isfinite(holed.vjp(theta, np.ones((S, A)))).all()
@@ -178,12 +175,46 @@ def test_a_network_is_fitted_saved_and_loaded(tmp_path):
         rv.NFXP(network(bad)).fit(MODEL, demos())
 
 
+REWARDS = {
+    "dense": lambda X: rv.LinearReward(X),
+    "sparse": lambda X: rv.LinearReward(sp.csr_array(X.reshape(S * A, K)), n_actions=A),
+    "neural": lambda X: rv.NeuralReward(X, [3], seed=0, standardize=False),
+    "jax": lambda X: rv.JaxReward(lambda p, x: x @ p, np.ones(2), X),
+}
+
+
+@pytest.mark.parametrize("kind", REWARDS)
+def test_another_model_does_not_take_a_hole_for_a_reward_of_zero(kind):
+    """`reward.value(theta)` is what docs/transfer.md passes on: a model that offers the pair must refuse it."""
+    reward, wider = REWARDS[kind](of_pairs()), MODEL.replace(feasible=None)
+    zeros = REWARDS[kind](of_pairs(0.0))
+    theta = np.random.default_rng(0).normal(size=reward.n_params)
+    table = np.asarray(reward.value(theta))
+    assert np.array_equal(np.isnan(table), OUT)
+    assert np.allclose(table[~OUT], zeros.value(theta)[~OUT])
+    lifted = lift_reward(reward, MODEL.unroll(2)).value(theta)
+    assert np.array_equal(np.isnan(lifted), MODEL.unroll(2).lift(OUT))
+    pulled = reward.vjp(theta, MODEL.feasible.astype(float))
+    assert np.allclose(pulled, zeros.vjp(theta, MODEL.feasible.astype(float)))
+    assert np.allclose(rv.solve(MODEL, table).policy, rv.solve(MODEL, zeros.value(theta)).policy)
+    truth, fit = np.zeros((S, A)), rv.NFXP(rv.LinearReward(PAIRS)).fit(MODEL, demos())
+    for call in (
+        lambda: rv.solve(wider, table),
+        lambda: rv.evaluate(mdp=wider, true_reward=truth, reward=table),
+        lambda: rv.metrics.evd(wider, truth, table),
+        lambda: rv.metrics.epic(wider, truth, table),
+        lambda: fit.counterfactual(mdp=wider, reward=table),
+    ):
+        with pytest.raises(RevealedError, match=r"finite.*nan"):
+            call()
+
+
 def test_jax_functions_of_each_pair_do_not_see_holes():
     reward = rv.JaxReward(lambda p, x: x["pairs"] @ p, np.array([1.0, -0.5]), {"pairs": of_pairs(np.inf)})
     zeros = rv.JaxReward(lambda p, x: x["pairs"] @ p, np.array([1.0, -0.5]), {"pairs": of_pairs(0.0)})
     same_theta(reward, zeros)
     scaled = rv.JaxReward(lambda p, x: x @ p, np.array([1.0, -0.5]), of_pairs(), standardize=True)
-    assert np.isfinite(scaled.value(np.ones(2))).all()
+    assert np.array_equal(np.isnan(scaled.value(np.ones(2))), OUT)
     assert np.array_equal(undefined(scaled), OUT)
     states = rv.JaxReward(lambda p, x: x @ p, np.array([1.0, -0.5]), of_states())
     assert np.array_equal(undefined(states)[:, 0], MODEL.terminal)
@@ -218,7 +249,7 @@ def test_torch_modules_do_not_see_holes():
     module = torch.nn.Linear(K, 1)
     same_theta(rv.TorchReward(module, of_pairs()), rv.TorchReward(module, of_pairs(0.0)))
     scaled = rv.TorchReward(module, of_pairs(np.inf), standardize=True)
-    assert np.isfinite(scaled.value(scaled.init())).all()
+    assert np.array_equal(np.isnan(scaled.value(scaled.init())), OUT)
     assert np.isfinite(scaled.vjp(scaled.init(), np.ones((S, A)))).all()
     bad = PAIRS.copy()
     bad[0, A - 1] = np.nan

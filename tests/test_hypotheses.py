@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.stats import chi2
 
@@ -148,6 +149,19 @@ def test_the_difference_of_ccp_and_nfxp_comes_from_joint_resamples():
     assert "CCP − NFXP, 30 joint replications" in str(found) == repr(found)
     assert "<table" in found._repr_html_()
     assert "toprule" in found.to_latex()
+
+
+def test_a_hypothesis_may_be_a_series_and_estimators_may_differ_in_the_order_of_their_parameters():
+    nfxp, ccp = bus_fit(), bus_fit(rv.CCP, first_step="smoothed")
+    asked = {"theta11": 2.0, "RC": 3.0}
+    assert nfxp.wald_test(pd.Series(asked)).statistic == nfxp.wald_test(asked).statistic
+    features = rv.environments.rust_bus(bins=BINS).features[..., ::-1]
+    turned = rv.NFXP(rv.LinearReward(features, names=["theta11", "RC"])).fit(nfxp.mdp, nfxp.demonstrations)
+    found, same = (rv.difference_test(ccp, other, reps=20) for other in (turned, nfxp))
+    assert found.names == same.names == ("RC", "theta11")
+    np.testing.assert_allclose(found.frame["difference"], same.frame["difference"], atol=1e-6)
+    np.testing.assert_allclose(found.cov, same.cov, rtol=1e-3)
+    assert found.joint.statistic == pytest.approx(same.joint.statistic, rel=1e-3)
 
 
 def test_units_of_features_do_not_matter():

@@ -20,7 +20,7 @@ def test_two_features_that_move_together_are_named():
     found = fit.identification
     assert found.rank == 3
     assert found.condition > WEAK
-    assert "features `a` and `c` nearly move together" in found.words
+    assert "features `a` and `c` are nearly collinear" in found.words
     assert "`b`" not in found.words
     assert "`a` and `c`" in str(fit.summary())
     assert fit.bse["a"] > 30 * fit.bse["b"]
@@ -29,7 +29,7 @@ def test_two_features_that_move_together_are_named():
 def test_exact_copies_lower_the_rank():
     found = garnet_fit(lambda X: np.column_stack([X, X[:, 0]]), ["a", "b", "c"]).identification
     assert (found.rank, found.condition) == (2, np.inf)
-    assert "features `a` and `c` move together" in found.words
+    assert "features `a` and `c` are collinear" in found.words
 
 
 def test_a_constant_is_not_seen_where_nothing_ends():

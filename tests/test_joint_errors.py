@@ -305,7 +305,7 @@ def test_joint_errors_of_one_agent_are_refused_with_the_reason():
     demos = drives(n=1, length=200)
     mdp = rv.MDP(rv.estimate_transitions(demos, unseen="stay", smoothing=1.0), 0.9)
     reward = rv.LinearReward(rv.environments.rust_bus(bins=BINS).features[:, :, :1])
-    with pytest.raises(InvalidOption, match="no parameters, as smoothed"):
+    with pytest.raises(InvalidOption, match="without parameters, such as smoothed"):
         rv.NFXP(reward).fit(mdp, demos).cov_params("hessian", joint=True)
 
 

@@ -236,14 +236,14 @@ def test_many_constants_are_kept_sparse():
 # what is missing and what is too much
 
 
-def test_pairs_that_the_model_does_not_offer_may_be_left_out_and_count_as_zero():
+def test_pairs_that_the_model_does_not_offer_may_be_left_out_and_have_no_value():
     mdp = model(masked=True)
     assert (~mdp.feasible).any()
     demos = draw(mdp, PAIR @ THETA, 60)
     partial = from_pairs(pair_frame(keep=mdp.feasible))
     assert_same_fit(rv.NFXP(partial).fit(mdp, demos), rv.NFXP(rv.LinearReward(PAIR)).fit(mdp, demos))
     aligned = align_reward(partial, mdp)
-    np.testing.assert_array_equal(aligned.value(THETA), np.where(mdp.feasible, PAIR @ THETA, 0.0))
+    np.testing.assert_array_equal(aligned.value(THETA), np.where(mdp.feasible, PAIR @ THETA, np.nan))
     everything = mdp.replace(feasible=None)
     with pytest.raises(InvalidReward, match="features for every feasible pair of the model"):
         align_reward(aligned, everything)  # zeros never pass for features
@@ -374,10 +374,10 @@ def test_a_pair_twice_and_a_frame_with_bad_labels_are_refused():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"state": "Station"}, "`state`: expected the name of a column among"),
+        ({"state": "Station"}, "`state`: expected one of the columns"),
         ({"state": []}, "`state`: expected the name of a column, or a list of names"),
-        ({"action": "chose"}, "`action`: expected the name of a column among .*Did you mean choice"),
-        ({"columns": ["wages"]}, "`columns`: expected the name of a column among .*Did you mean wage"),
+        ({"action": "chose"}, "`action`: expected one of the columns .*Did you mean choice"),
+        ({"columns": ["wages"]}, "`columns`: expected one of the columns .*Did you mean wage"),
         ({"constants": "yes"}, "`constants`: expected True or False"),
         ({"actions": ["buy", "buy", "sell"]}, "`actions`: expected distinct labels of actions"),
         ({"actions": ["buy", "sell"]}, "`action`: expected one of buy, sell; got 'keep'"),

@@ -267,7 +267,8 @@ def test_cases_that_were_not_asked_about_are_refused():
     with pytest.raises(InvalidInput, match=r"`origin` is required: these link sizes are per pair of origin and goal"):
         pairs.of(d)
     with pytest.raises(
-        InvalidInput, match=r"expected one of the 1 cases they were made for; got a trip from 'p' to 'd'"
+        InvalidInput,
+        match=r"`trips`: expected trips of the 1 pairs for which link sizes were computed; got a trip from 'p' to 'd'",
     ):
         pairs.of(d, p)
     with pytest.raises(InvalidInput, match=r"got a trip to 'p'\. Compute the sizes for all trips that are needed"):

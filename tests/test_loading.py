@@ -447,7 +447,10 @@ def put(*path: str, value: Any) -> Any:
         (lambda d, a: a.update(theta=np.zeros(2)), r"theta has shape \(2,\), not \(1,\)"),
         (lambda d, a: a.update(policy=np.zeros((2, 3))), r"policy has shape \(2, 3\), not \(2, 2\)"),
         (lambda d, a: a.update({"mdp/terminal": np.zeros(3, bool)}), r"mdp\.terminal has shape \(3,\), not \(2,\)"),
-        (lambda d, a: a.update({"demonstrations/starts": np.zeros(5)}), r"starts has shape \(5,\)"),
+        (
+            lambda d, a: a.update({"demonstrations/starts": np.zeros(5)}),
+            r"`starts`: expected shape .*; got shape \(5,\)",
+        ),
         (lambda d, a: a.update({"demonstrations/steps/time": np.zeros(5)}), r"steps\.time has shape \(5,\)"),
         (lambda d, a: a.update({"demonstrations/steps/state": np.full(4, 9)}), r"steps\.state holds indices beyond 2"),
         (lambda d, a: a.update({"mdp/_original/transitions/indices": np.full(8, 7)}), "are inconsistent"),
@@ -472,7 +475,7 @@ def put(*path: str, value: Any) -> Any:
         ),
         (
             put("mdp", "fields", "transitions", "fields", "n_actions", value="2"),
-            "CsrTransitions.n_actions is of another kind: str",
+            "CsrTransitions.n_actions has the wrong type: str",
         ),
         (put("mdp", "fields", "transitions", value=3), "are inconsistent"),
         (put("mdp", "fields", "base_state", value={"$array": "value"}), "the horizon does not match its base model"),
@@ -489,7 +492,7 @@ def put(*path: str, value: Any) -> Any:
         (lambda d, a: a.update({"mdp/terminal": np.array([True, False])}), "masks contradict each other"),
         (
             put("demonstrations", "fields", "n_actions", value=3),
-            "the data have 2 states and 3 actions, the model 2 and 2",
+            r"`by_agent`: expected shape \(2, 6\); got shape \(2, 4\)",
         ),
         (
             lambda d, a: a.update({"demonstrations/by_agent/data": np.full(3, -1.0)}),
@@ -576,7 +579,7 @@ OFFERED = int(MDP._original["transitions"].indptr[np.flatnonzero(MDP.feasible.re
         (MASKED, put("gradient_norm", value=0.5), "the gradient norm is 0.5, but"),
         (MASKED, put("own_policy", value=False), "its π̃ is that of another"),
         (MASKED, put("settled", value=True), "cannot be marked as settled"),
-        (MASKED, put("options", "l2", value=0.5), "the objective is"),
+        (MASKED, put("options", "l2", value=0.5), "the options of its estimator differ"),
         (MASKED, put("options", "max_iter", value=5), "the options of its estimator differ"),
         (STOPPED, put("status", "fields", "code", value="converged"), "its estimate is not a maximum"),
         (STOPPED, put("gradient_norm", value=1e-12), "the gradient norm is 1e-12, but"),

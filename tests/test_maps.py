@@ -58,7 +58,7 @@ def test_the_two_directions_of_a_street_keep_to_their_right(triangle):
 
 
 def test_more_flow_is_broader_darker_and_on_top(triangle):
-    figure = draw_flows(triangle, [5.0, 0.0, 20.0, 10.0], broadest=4.5)
+    figure = draw_flows(triangle, [5.0, 0.0, 20.0, 10.0], widest=4.5)
     base, flows = lines(figure)
     assert len(base.get_paths()) == 4
     np.testing.assert_array_equal(flows.get_array(), [5.0, 10.0, 20.0])  # the largest last, nothing where nobody goes
@@ -70,7 +70,7 @@ def test_more_flow_is_broader_darker_and_on_top(triangle):
 
 
 def test_one_scale_for_two_maps(triangle):
-    _, flows = lines(draw_flows(triangle, [5.0, 0.0, 20.0, 10.0], most=40.0, broadest=4.5, colorbar=False))
+    _, flows = lines(draw_flows(triangle, [5.0, 0.0, 20.0, 10.0], most=40.0, widest=4.5, colorbar=False))
     assert flows.get_clim() == (0.0, 40.0)
     np.testing.assert_allclose(flows.get_linewidths(), [1.0, 1.5, 2.5])
 

@@ -120,7 +120,70 @@ def test_impossible_moves_are_noted_and_possible_ones_are_not():
     notes = [rv.CCP(rv.LinearReward(features()), l2=0.01).fit(mdp, d).status.notes for d in (good, bad)]
     assert not any("impossible" in note for note in notes[0])
     first = "from state 'low' by action 'keep' to state 'high'"
-    assert any("3 observed moves are impossible" in note and first in note for note in notes[1])
+    assert any("3 of 7 observed moves are impossible" in note and first in note for note in notes[1])
+
+
+def _walked() -> tuple[rv.environments.World, rv.Demonstrations, rv.LinearReward]:
+    world = rv.environments.obstacleworld(size=6, seed=0)
+    return world, world.demonstrate(20, 20, seed=1), rv.LinearReward(np.asarray(world.features))
+
+
+@pytest.mark.parametrize("method", [rv.NFXP, rv.CCP, rv.NPL])
+@pytest.mark.parametrize("horizon", [None, 20])
+def test_a_model_that_contradicts_the_moves_is_refused(method, horizon):
+    """Rows stacked as a*S + s, and permuted actions: most moves cannot happen, and no estimate means anything."""
+    world, demos, reward = _walked()
+    T, S, A = world.mdp.transitions.matrix, world.mdp.n_states, world.mdp.n_actions
+    rows = np.arange(S * A).reshape(S, A)
+    stacked = rv.MDP(T[rows.T.reshape(-1)], 0.9)
+    turned = rv.MDP(T[np.roll(rows, 1, axis=1).reshape(-1)], 0.9)
+    for mdp in (stacked, turned):
+        with pytest.raises(rv.errors.InvalidDemonstrations, match="of 400 observed moves are impossible") as caught:
+            method(reward).fit(mdp if horizon is None else mdp.unroll(horizon), demos)
+        assert caught.value.form == "impossible"
+        assert "s*A + a" in str(caught.value.remedy)
+    with pytest.raises(
+        rv.errors.InvalidDemonstrations, match=r"possible if the rows .* stacked as a\*S \+ s: stack them"
+    ):
+        method(reward).fit(stacked, demos)
+
+
+def test_trips_on_a_model_that_contradicts_them_are_refused_for_their_moves():
+    world, demos, reward = _walked()
+    assert demos.steps is not None
+    after = demos.steps.next_state[demos.steps.next_state >= 0]
+    trips = [([s, t], [a]) for s, a, t in zip(demos.steps.state, demos.steps.action, after, strict=True) if s != t]
+    T = world.mdp.transitions.matrix
+    rows = np.arange(T.shape[0]).reshape(world.mdp.feasible.shape)
+    uncertain = rv.MDP(
+        0.5 * T[np.roll(rows, 1, axis=1).reshape(-1)] + 0.5 * T[np.roll(rows, 2, axis=1).reshape(-1)], 1.0
+    )
+    data = rv.Demonstrations.from_trajectories(
+        trips, *world.mdp.feasible.shape, goal=[states[-1] for states, _ in trips]
+    )
+    with pytest.raises(rv.errors.InvalidDemonstrations, match="observed moves are impossible"):
+        rv.NFXP(reward).fit(uncertain, data)
+
+
+def test_few_impossible_moves_are_noted_with_their_causes_and_estimated_transitions_are_not_refused():
+    """What never was seen has no chance in transitions that were estimated, from other agents for example."""
+    world, demos, reward = _walked()
+    ways = [(one.tolist(), act.tolist()) for one, act in _paths(demos)]
+    odd = [([0, 35], [0])]
+    few = rv.Demonstrations.from_trajectories(ways + odd * 20, *world.mdp.feasible.shape)
+    note = next(note for note in rv.CCP(reward, l2=1e-3).fit(world.mdp, few).status.notes if "impossible" in note)
+    assert note.startswith("20 of ")
+    assert "s*A + a" in note
+    estimated = rv.MDP(rv.estimate_transitions(demos.subset(range(4)), unseen="stay"), 0.9)
+    assert any("impossible" in note for note in rv.CCP(reward, l2=1e-3).fit(estimated, demos).status.notes)
+
+
+def _paths(demos: rv.Demonstrations):
+    assert demos.steps is not None
+    first = np.flatnonzero(demos.steps.first)[1:]
+    acts = np.split(demos.steps.action, first)
+    states = np.split(demos.steps.state, first)
+    return [(np.append(s, after[-1]), a) for s, a, after in zip(states, acts, np.split(demos.steps.next_state, first))]
 
 
 def test_a_list_of_dense_matrices_is_one_per_action():
@@ -186,7 +249,7 @@ def test_turns_that_nothing_tells_apart_are_refused():
     alone = rv.Demonstrations.from_trajectories([(["a"], [0])], n_actions=2, states=PLACES)
     counted = replace(rv.Demonstrations.from_counts(np.ones((4, 2))), state_labels=tuple(PLACES))
     for demos in (alone, counted):
-        with pytest.raises(rv.errors.InvalidDemonstrations, match="where an action led does not tell"):
+        with pytest.raises(rv.errors.InvalidDemonstrations, match="the observed next state does not determine which"):
             match_labels(demos, turns(ORDER))
         match_labels(demos, turns(PLACES))
 

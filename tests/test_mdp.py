@@ -204,6 +204,22 @@ def test_labels_must_be_as_many_as_states_and_differ():
         rv.MDP(T, state_labels=["a", "b", "a"])
 
 
+@pytest.mark.parametrize(
+    "labels",
+    [["a", None, "b"], [float("nan"), "a", "b"], [("a", None), ("a", 1), ("b", 1)], [1, "1", 2], [True, 1.0, 2]],
+)
+def test_labels_that_are_missing_or_count_as_the_same_are_refused(labels):
+    """They are matched by their text, so that 1 and "1" would be one state."""
+    with pytest.raises(rv.errors.InvalidInput, match="labels"):
+        rv.MDP(dense(random_mdp(3, 2, branching=2)), state_labels=labels)
+
+
+@pytest.mark.parametrize("labels", [{"a", "b", "c"}, {"a": 2, "b": 1, "c": 0}])
+def test_labels_without_an_order_are_refused(labels):
+    with pytest.raises(rv.errors.InvalidInput, match="a sequence of 3 labels"):
+        rv.MDP(dense(random_mdp(3, 2, branching=2)), state_labels=labels)
+
+
 def test_repr_says_what_it_is():
     assert repr(random_mdp(4, 2, discount=0.9, terminal=1).unroll(3)).startswith("MDP(16 states, 2 actions, ")
     assert "discount 0.9" in repr(random_mdp(4, 2, discount=0.9))
@@ -313,3 +329,14 @@ def test_terminal_states_may_be_listed_by_label(listed):
     assert rv.MDP(T, 0.9, state_labels=[1, 0, 2], terminal=[1, 0, 0]).terminal.tolist() == [True, False, False]
     with pytest.raises(rv.errors.InvalidMask, match=r"`terminal`.*got 'gim'.*Did you mean gym"):
         rv.MDP(T, 0.9, state_labels=places, terminal=["gim"])
+
+
+def test_labels_that_a_model_has_are_not_changed_silently():
+    mdp = random_network(0, S=4, A=2).with_labels(["a", "b", "c", "d"])
+    assert mdp.with_labels(["a", "b", "c", "d"]).state_labels == mdp.with_labels().state_labels == mdp.state_labels
+    assert mdp.with_labels(action_labels=["x", "y"]).action_labels == ("x", "y")
+    for model in (mdp, mdp.unroll(2)):
+        for other in (["d", "c", "b", "a"], ["a", "b", "c", "e"]):
+            with pytest.raises(rv.errors.InvalidInput, match=r"has labels.*replace\(state_labels="):
+                model.with_labels(other)
+    assert mdp.replace(state_labels=["d", "c", "b", "a"]).state_labels == ("d", "c", "b", "a")

@@ -486,7 +486,10 @@ def test_bad_policies_are_named(case):
 def test_policies_of_a_model_are_zero_where_it_forbids_and_nowhere_else_throughout():
     mdp = rv.MDP(np.full((2, 2, 2), 0.5), feasible=[[True, False], [True, True]])
     fine = mdp.uniform_policy()
-    for policy, match in ((np.full((2, 2), 0.5), "infeasible"), (np.array([[1.0, 0.0], [0.0, 0.0]]), "sum 0")):
+    for policy, match in (
+        (np.full((2, 2), 0.5), "infeasible"),
+        (np.array([[1.0, 0.0], [0.0, 0.0]]), r"got none .*no action"),
+    ):
         with pytest.raises(InvalidDistribution, match=match):
             population_nll(mdp, fine, policy)
         with pytest.raises(InvalidDistribution, match=match):
@@ -552,9 +555,9 @@ def test_bad_units_are_named(per):
 
 def test_bad_demonstrations_are_named(fits):
     animal, fit, _, truth = fits["masked"]
-    with pytest.raises(InvalidInput, match="`demos`: expected Demonstrations; got list"):
+    with pytest.raises(InvalidInput, match=r"`demos`: expected rv\.Demonstrations; got list"):
         nll(FINE, [[0, 1]])  # pyright: ignore[reportArgumentType]
-    with pytest.raises(InvalidInput, match="`demos`: expected Demonstrations; got list"):
+    with pytest.raises(InvalidInput, match=r"`demos`: expected rv\.Demonstrations; got list"):
         evaluate(fit, animal.mdp, truth, [[0, 1]])  # pyright: ignore[reportArgumentType]
     with pytest.raises(InvalidDemonstrations, match="8 states and 3 actions"):
         evaluate(fit, animal.mdp, truth, SEEN)

@@ -326,7 +326,7 @@ def test_a_step_that_ended_leads_to_the_goal_and_one_that_went_on_does_not():
 
 def test_every_action_is_needed():
     origin, outcome, action = random_steps(12, 7, 5, 3, 0)
-    with pytest.raises(InvalidInput, match="no step with action 1"):
+    with pytest.raises(InvalidInput, match="no step takes action 1"):
         kernel_transitions(origin, outcome, np.where(action == 1, 0, action), 7, np.arange(7) >= 5, 3)
     car = mountain_car(bins=10, expert="optimal", scale=10.0)
     with pytest.raises(InvalidInput, match="trajectories"):

@@ -231,7 +231,7 @@ def test_a_reward_weighs_attributes_of_turns():
     value = reward.value(np.array([-2.0, 0.5]))
     expected = -2.0 * network.attribute("time") + 0.5 * network.attribute("left_turn")
     np.testing.assert_array_equal(value.reshape(-1)[network.pair], expected)
-    assert value[LINKS.index("cd"), 1] == 0.0  # cd has one way on
+    assert np.isnan(value[LINKS.index("cd"), 1])  # cd has one way on
 
 
 def test_sparse_features_are_the_dense_ones():
@@ -253,7 +253,8 @@ def test_a_crossing_with_many_ways_out_makes_features_sparse():
     matrix = long.reward("time").matrix
     assert isinstance(matrix, sp.csr_array)
     np.testing.assert_array_equal(matrix.toarray(), long.features("time").reshape(-1, 1))
-    np.testing.assert_array_equal(long.reward("time").value(np.ones(1)), long.features("time")[:, :, 0])
+    times = np.where(long.mdp.feasible, long.features("time")[:, :, 0], np.nan)
+    np.testing.assert_array_equal(long.reward("time").value(np.ones(1)), times)
 
 
 def test_by_default_all_attributes_count_but_flags_that_no_turn_has():
@@ -367,10 +368,39 @@ def test_every_node_has_one_place():
         rv.RoadNetwork.from_frame(links(), nodes=nodes().assign(x=[0, 1, 1, 0, np.nan]))
 
 
+def test_columns_that_nobody_named_say_which_argument_to_pass():
+    """The user never wrote 'link': what looks like a link is proposed under the argument's name."""
+    table = links().rename(columns={"link": "ID", "from": "A", "to": "B"})
+    with pytest.raises(InvalidInput, match="`link`: expected one of the columns") as caught:
+        rv.RoadNetwork.from_frame(table)
+    assert caught.value.remedy == 'Name the columns, as in link="ID", start="A", end="B".'
+    with pytest.raises(InvalidInput) as caught:
+        rv.RoadNetwork.from_frame(table, link="ID", start="A")
+    assert caught.value.remedy == 'Name the columns, as in end="B".'
+    with pytest.raises(InvalidInput) as caught:
+        rv.RoadNetwork.from_frame(links(), nodes=nodes().rename(columns={"node": "id", "x": "lon", "y": "northward"}))
+    assert caught.value.remedy == 'Name the columns, as in node="id", x="lon", y=....'
+    assert "Call the columns node, x, y." in caught.value.told({})
+    with pytest.raises(InvalidInput) as caught:
+        rv.RoadNetwork.from_turns(pd.DataFrame({"A": ["a"], "B": ["b"]}))
+    assert caught.value.remedy == 'Name the columns, as in turn_from="A", turn_to="B".'
+
+
+def test_a_file_read_as_one_column_is_told_as_such():
+    with pytest.raises(InvalidInput, match="It was read as one column"):
+        rv.RoadNetwork.from_frame(pd.DataFrame({"link;from;to": ["a;b;c"]}))
+
+
+def test_left_turns_without_coordinates_say_what_they_require():
+    with pytest.raises(
+        InvalidInput, match=r"'left_turn'\. It requires coordinates of the nodes: pass .*nodes="
+    ) as caught:
+        rv.RoadNetwork.from_frame(links()).reward(["time", "left_turn"])
+    assert "--nodes, a file with columns node, x and y." in caught.value.told({})
+
+
 def test_columns_that_are_not_there_are_named():
-    with raises(
-        "`link`: expected the name of a column among 'link', 'from', 'to', 'time'; got 'lnk'. Did you mean link?"
-    ):
+    with raises("`link`: expected one of the columns 'link', 'from', 'to', 'time'; got 'lnk'. Did you mean link?"):
         rv.RoadNetwork.from_frame(links(), link="lnk")
     with pytest.raises(InvalidInput, match=r"`y_from`: .* got None"):
         rv.RoadNetwork.from_frame(links(), x_from="time")

@@ -1,5 +1,7 @@
 """Inputs of networks have units of their own, and the penalty of a network is told."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -143,7 +145,7 @@ def test_units_far_from_one_are_told_with_the_remedy():
         assert any("features['far'] " in note and "standardize=True" in note for note in notes)
         scaled = rv.JaxReward(reward._recipe[0], np.zeros(2), reward._recipe[2], standardize=True)
         notes = rv.CCP(scaled, max_iter=1).fit(mdp, demos).status.notes
-        assert not any("units far from 1" in note for note in notes)
+        assert not any("far from unit scale" in note for note in notes)
         x = LINE[:, 0]
         np.testing.assert_allclose(scaled.value(np.array([2.0, 0.0]))[:, 0], 2.0 * (x - x.mean()) / x.std(), rtol=1e-12)
         inputs = scaled.standardized(reward._recipe[2])
@@ -235,6 +237,13 @@ def test_adam_at_its_limit_names_the_alternative():
     smooth = rv.CCP(rv.NeuralReward(LINE, hidden=(4,)), max_iter=2).fit(mdp, demos)
     assert [fit.status.code for fit in (kinked, chosen, smooth)] == ["iteration_limit"] * 3
     assert ["Adam is slow" in fit.status.message for fit in (kinked, chosen, smooth)] == [True, True, False]
+    for fit in (kinked, chosen, smooth):  # never a smaller penalty than there is
+        l2 = re.search(r"l2=([0-9.e-]+)[ .]", fit.status.message + " ")
+        assert l2 is not None
+        assert float(l2[1].rstrip(".")) > fit.options["l2"] > 0.0
+    assert "tol=0.01 together" in kinked.status.message
+    plain = rv.CCP(rv.LinearReward(LINE), max_iter=1, optimizer="lbfgs").fit(mdp, demos)
+    assert "or set l2=1e-4." in plain.status.message
 
 
 def test_the_papers_experiments_keep_the_papers_network():

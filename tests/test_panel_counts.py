@@ -344,12 +344,14 @@ BAD = {
     "infinite": (broken(w=[1.0, np.inf, 1.0, 1.0, 1.0]), {"weight": "w"}, "weight", "got inf", "row 1"),
     "NUL": (broken(x=["p", "p\0", "p", "q", "p"]), {}, "state", "NUL", ""),
     "gaps": (
-        broken(month=[0.0, 1.5, 2.0, 0.0, 1.0]),
+        broken(month=[0.5, 1.5, 2.5, 0.5, 1.0]),
         {"gaps": "error"},
         "gaps",
         "irregular timestamps.*whole-number times, or dates with period=",
         "",
     ),
+    "slip": (broken(month=[0.0, 1.5, 2.0, 0.0, 1.0]), {}, "time", "whole numbers, as 4 of 5 .*got 1.5", "row 1"),
+    "no weight": (broken(w=["1", "2", "50%", "4", "x"]), {"weight": "w"}, "weight", "got text such as 50%", "row 2"),
     "real": (broken(x=[0.5, 1.0, 2.0, 3.0, 4.0]), {}, "state", "rv.discretize", ""),
     "empty": (broken().iloc[:0], {}, "frame", "at least one row", ""),
 }
@@ -393,7 +395,7 @@ def test_what_was_left_out_is_said_everywhere():
     table = broken(month=[0, 1, 3, 0, 1], bus=list("aaabc"))
     notes = read(table).notes
     assert notes[0].startswith("1 gap in time broke a trajectory (the first of id 'a' between 1 and 3, row 2)")
-    assert notes[1].startswith("2 ids have a single period, of 3 (first 'b')")
+    assert notes[1].startswith("2 of 3 ids have a single period (first 'b')")
     for engine in ENGINES.values():
         counted = read(engine(table), keep_steps=False).notes
         assert counted[0].startswith("1 gap in time broke a trajectory (the first of id 'a')")

@@ -5,6 +5,7 @@ import pickle
 from collections.abc import Callable
 from copy import copy, deepcopy
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -182,7 +183,9 @@ def by_step(step: Any, mdp: rv.MDP, demos: rv.Demonstrations) -> rv.Fit:
 
 @pytest.mark.parametrize("door", DOORS)
 def test_positions_are_refused_at_every_door_where_the_order_was_derived(door):
-    with pytest.raises(InvalidInput, match=r"sorted from .* not declared: .*0 = (mid|buy).*Declare the order of the"):
+    with pytest.raises(
+        InvalidInput, match=r"not declared but comes from sorting .*0 = (mid|buy).*Declare the order when"
+    ):
         DOORS[door](derived_model(), derived())
 
 
@@ -341,7 +344,7 @@ def test_values_of_reward_models_know_the_labels_of_their_rows():
     reward = rv.LinearReward.from_frame(pairs_frame().iloc[::-1], state="state", action="action")
     np.testing.assert_allclose(rv.solve(other, reward.value(THETA)).value, rv.solve(other, FRAME).value, rtol=1e-13)
     assert rv.metrics.evd(named(), FRAME, reward.value(THETA)) == pytest.approx(0.0, abs=1e-12)
-    with pytest.raises(InvalidInput, match=r"sorted from .* not declared: .*0 = buy"):
+    with pytest.raises(InvalidInput, match=r"not declared but comes from sorting .*0 = buy"):
         rv.solve(rv.MDP(MOVES, 0.8), reward.value(THETA))
     network = rv.NeuralReward(of_states, hidden=(2,))
     there = pd.Series(np.asarray(network.value(network.init()))[::-1, 0], STATES)
@@ -673,9 +676,219 @@ def test_turns_are_not_matched_by_their_numbers_where_links_change_places():
     one, other = (rv.RoadNetwork.from_frame(table) for table in (links, links.iloc[[5, 3, 1, 0, 2, 4]]))
     rewards = one.reward(["time"]).value(np.array([-1.0]))
     for mdp in (other.mdp, other.mdp.toward("ca")):
-        with pytest.raises(InvalidInput, match="`reward` has the states in another order and no action labels, so th"):
+        with pytest.raises(
+            InvalidInput, match="`reward` lists the states in a different order and has no action labels, so"
+        ):
             rv.solve(mdp, rewards)
     assert_same = np.testing.assert_allclose
     there = rv.solve(other.mdp.toward("ca"), other.reward(["time"]).value(np.array([-1.0])))
     here = rv.solve(one.mdp.toward("ca"), rewards)
     assert_same(pd.Series(here.value, one.links)[list(other.links)], there.value)
+
+
+def test_labels_that_read_alike_or_are_missing_are_refused():
+    """1 and "1" are matched as one, and the text "nan" is not a missing label."""
+    moves = np.full((3, 1, 3), 1.0 / 3.0)
+    for labels, says in (
+        ([1, "1", 2], "1 and '1', which count as the same"),
+        (["a", np.nan, "b"], "labels without missing values; got nan"),
+        ([1, None, 2], "labels without missing values; got None"),
+    ):
+        with pytest.raises(InvalidInput, match=says):
+            rv.MDP(moves, 0.9, state_labels=labels)
+        with pytest.raises(InvalidInput, match="distinct labels"):
+            rv.Demonstrations.from_trajectories([(["a"], [0])], n_actions=1, states=labels)
+
+
+def test_levels_of_an_index_are_matched_by_their_names():
+    """Of a table of a fit or a start whose levels were swapped: the parts of a label have names."""
+    labels = [(0, 0), (0, 1), (1, 0), (1, 1)]
+    mdp = rv.MDP(np.full((4, 1, 4), 0.25), 0.9, state_labels=labels)
+    index = pd.MultiIndex.from_tuples(labels, names=["state_0", "state_1"])
+    rewards = pd.Series([1.0, 2.0, 3.0, 4.0], index=index)
+    there = rewards.swaplevel()
+    np.testing.assert_array_equal(rv.solve(mdp, there).value, rv.solve(mdp, rewards).value)
+    np.testing.assert_array_equal(mdp.start(there / 10.0), mdp.start(rewards / 10.0))
+
+
+# -- parts of labels are matched by the names of their columns --------------------------------------------------------
+
+CELLS = [(x, y) for x in (0, 1) for y in (0, 1)]  # swapped parts are labels, too: nothing but the names can tell
+
+
+def walk(columns=("x", "y"), n=60):
+    """A panel of moves between four cells, the state in two columns."""
+    rng = np.random.default_rng(7)
+    rows = []
+    for i in range(n):
+        s = int(rng.integers(4))
+        for t in range(6):
+            a = int(rng.random() < (0.2, 0.5, 0.9, 0.4)[s])
+            rows.append((i, t, *CELLS[s], "ab"[a]))
+            s = int(rng.integers(4)) if a else (s + 1) % 4
+    frame = pd.DataFrame(rows, columns=["id", "t", "x", "y", "a"])
+    read = {"id": "id", "time": "t", "state": list(columns), "action": "a", "actions": ["a", "b"]}
+    return rv.Demonstrations.from_frame(frame, **read, states=CELLS)
+
+
+@lru_cache
+def cells():
+    demos = walk()
+    mdp = rv.MDP(rv.estimate_transitions(demos, smoothing=0.5), 0.9)
+    return mdp, demos, rv.NFXP(rv.TabularReward(4), l2=1e-2).fit(mdp, demos)
+
+
+def swapped(table):
+    """The same table, whose levels stand in another order."""
+    levels = ["time", "y", "x"] if "time" in table.index.names else ["y", "x"]
+    return table.reorder_levels(levels).sort_index()
+
+
+def test_levels_of_a_table_are_matched_by_name():
+    mdp, demos, fit = cells()
+    assert fit.table("policy").index.names == ["x", "y"]
+    for name in ("policy", "reward"):
+        table = fit.table(name)
+        turned = in_order(mdp, swapped(table), name)
+        np.testing.assert_array_equal(turned, getattr(fit, name))
+        np.testing.assert_array_equal(in_order(mdp, table.sample(frac=1.0, random_state=1), name), turned)
+    policy = fit.table("policy")
+    assert rv.metrics.nll(swapped(policy), demos) == pytest.approx(rv.metrics.nll(policy, demos), rel=1e-14)
+    counts = rv.Demonstrations.from_counts(swapped(fit.table("visits")))
+    again = rv.NFXP(rv.TabularReward(4), l2=1e-2).fit(mdp, counts)
+    np.testing.assert_allclose(again.policy, fit.policy, atol=1e-6)
+    other = policy.rename_axis(["u", "v"])  # other names: parts by their place
+    np.testing.assert_array_equal(in_order(mdp, other, "policy"), fit.policy)
+
+
+def test_levels_of_starts_are_matched_by_name():
+    mdp, _, _ = cells()
+    starts = pd.Series([0.7, 0.2, 0.1], pd.MultiIndex.from_tuples([(0, 1), (1, 1), (0, 0)], names=["x", "y"]))
+    by_hand = [0.1, 0.7, 0.0, 0.2]
+    for given in (starts, swapped(starts)):
+        np.testing.assert_allclose(mdp.start(given), by_hand)
+        np.testing.assert_allclose(mdp.replace(initial=given).start(), by_hand)
+        np.testing.assert_allclose(mdp.unroll(2).start(given)[:4], by_hand)
+
+
+def test_levels_of_a_horizon_are_matched_by_name():
+    _, demos, _ = cells()
+    mdp = cells()[0].unroll(6)
+    fit = rv.NFXP(rv.TabularReward(4), l2=1e-2).fit(mdp, demos)
+    table = fit.table("policy")
+    assert table.index.names == ["time", "x", "y"]
+    for turned in (swapped(table), table.reorder_levels(["y", "time", "x"])):
+        np.testing.assert_array_equal(in_order(mdp, turned, "policy"), fit.policy)
+
+
+@pytest.mark.parametrize("source", ["from_frame", "index", "labels"])
+def test_features_of_several_columns_are_matched_by_name(source):
+    mdp, demos, _ = cells()
+    numbers = np.array([[0.0, 1.0], [1.0, 0.5], [3.0, 0.0], [2.0, 2.0]])
+    frame = pd.DataFrame(CELLS, columns=["x", "y"]).assign(f=numbers[:, 0], g=numbers[:, 1])
+
+    def features(columns):
+        index = frame.set_index(list(columns))[["f", "g"]]
+        if source == "labels":
+            labels: Any = index.index
+            return rv.LinearReward(numbers, ["f", "g"], state_labels=labels)
+        return (
+            rv.LinearReward.from_frame(frame, state=list(columns)) if source == "from_frame" else rv.LinearReward(index)
+        )
+
+    right, turned = (rv.NFXP(features(columns)).fit(mdp, demos) for columns in ("xy", "yx"))
+    np.testing.assert_allclose(turned.theta, right.theta, rtol=1e-10)
+    np.testing.assert_allclose(turned.reward, right.reward, rtol=1e-10)
+
+
+def test_networks_match_levels_by_name():
+    mdp, _, _ = cells()
+    frame = pd.DataFrame(
+        np.random.default_rng(0).normal(size=(4, 2)), pd.MultiIndex.from_tuples(CELLS, names=["x", "y"])
+    )
+    one = rv.NeuralReward(frame, [3], standardize=False)
+    two = rv.NeuralReward(swapped(frame), [3], standardize=False).aligned(mdp.state_labels or ())
+    np.testing.assert_allclose(two.value(two.init()), one.value(one.init()))
+
+
+def test_decisions_and_models_of_several_columns_are_matched_by_name():
+    mdp, demos, fit = cells()
+    turned = walk(("y", "x"))
+    assert turned.state_labels == demos.state_labels  # as texts they cannot be told apart
+    again = rv.NFXP(rv.TabularReward(4), l2=1e-2).fit(mdp, turned)
+    np.testing.assert_allclose(again.policy, fit.policy, atol=1e-6)
+    model = rv.MDP(rv.estimate_transitions(turned, smoothing=0.5), 0.9)
+    np.testing.assert_allclose(rv.evaluate(fit, model, fit.reward_on(model))["evd"], 0.0, atol=1e-9)
+    np.testing.assert_allclose(rv.solve(model, fit).policy, in_order(model, fit.table("policy"), "policy"), atol=1e-6)
+    answer = fit.counterfactual(mdp=model, bands=None)
+    np.testing.assert_allclose(answer.after.policy, answer.before.policy, atol=1e-9)
+
+
+def test_transitions_as_a_table_are_read_by_name():
+    mdp, demos, fit = cells()
+    frame = mdp.to_frame(state=["x", "y"], action="a", next_state=["nx", "ny"], probability="p")
+    turned = {"state": ["y", "x"], "next_state": ["ny", "nx"], "action": "a", "probability": "p"}
+    turned = rv.MDP.from_frame(frame, discount=0.9, **turned, states=CELLS, actions=["a", "b"])
+    again = rv.NFXP(rv.TabularReward(4), l2=1e-2).fit(turned, demos)
+    np.testing.assert_allclose(in_order(mdp, again.policy, "policy"), fit.policy, atol=1e-6)
+
+
+# -- equal numbers are one label ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("labels", [(1.0, 0.0, 2.0), (1, 0, 2), ("1", "0", "2")])
+def test_a_number_is_a_label_that_equals_it(labels):
+    mdp = rv.MDP(MOVES, 0.8, state_labels=labels)
+    one, some = [1.0, 0.0, 0.0], [0.25, 0.0, 0.75]
+    given = [1, {1: 1.0}, np.int64(1), pd.Series({1: 1.0})]
+    for start in given if isinstance(labels[0], str) else [*given, 1.0, {1.0: 1.0}, np.float64(1.0)]:
+        np.testing.assert_array_equal(mdp.start(start), one)
+        np.testing.assert_array_equal(mdp.replace(initial=start).start(), one)
+    np.testing.assert_array_equal(mdp.start({2: 0.75, 1: 0.25}), some)
+    np.testing.assert_array_equal(mdp.start(pd.Series([0.0, 0.25, 0.75], index=[0, 1, 2])), some)  # not row numbers
+    ends = rv.MDP(MOVES, 0.8, state_labels=labels, terminal=[2]).terminal
+    np.testing.assert_array_equal(ends, [False, False, True])
+    with pytest.raises(RevealedError, match="3"):
+        mdp.start(3)
+
+
+def test_a_truth_value_is_a_label():
+    mdp = rv.MDP(np.full((2, 1, 2), 0.5), 0.5, state_labels=[True, False])
+    np.testing.assert_array_equal(mdp.start(False), [0.0, 1.0])
+    np.testing.assert_array_equal(mdp.start({False: 1.0}), [0.0, 1.0])
+
+
+def test_parameters_called_by_numbers_are_named_by_numbers():
+    mdp = rv.MDP(MOVES, 0.8, state_labels=[10, 20, 30])
+    demos = rv.simulate(mdp, mdp.uniform_policy(), 40, 10, seed=0)
+    fit = rv.NFXP(rv.TabularReward(3), l2=1e-2).fit(mdp, demos)
+    assert list(fit.reward_model.names) == ["10", "20", "30"]
+    by_text = fit.counterfactual(params={"20": 1.0}, bands=None).after.policy
+    for params in ({20: 1.0}, {np.int64(20): 1.0}, pd.Series({20: 1.0})):
+        np.testing.assert_array_equal(fit.counterfactual(params=params, bands=None).after.policy, by_text)
+    theta = {30: 3.0, 10: 1.0, 20: 2.0}
+    np.testing.assert_array_equal(fit.reward_model.value(theta)[:, 0], [1.0, 2.0, 3.0])
+    np.testing.assert_array_equal(fit.reward_model.value(pd.Series(theta))[:, 0], [1.0, 2.0, 3.0])
+    assert fit.wald_test({20: 0.0}).statistic == fit.wald_test({"20": 0.0}).statistic
+    with pytest.raises(InvalidInput, match="one of 10, 20, 30"):
+        fit.counterfactual(params={1: 1.0})  # no position
+
+
+def test_transitions_refuse_labels_that_they_would_ignore():
+    T: Any = named().transitions
+    V, policy = pd.Series([1.0, 2.0, 3.0], STATES), pd.DataFrame(named().uniform_policy(), STATES, ACTIONS)
+    for call in (
+        lambda: T.expect(V),
+        lambda: T.expect(V.to_frame()),
+        lambda: T.mix(policy),
+        lambda: T.push(policy),
+        lambda: T.identity_minus(0.5, policy),
+    ):
+        with pytest.raises(InvalidInput, match=r"requires an array.*to_numpy"):
+            call()
+    np.testing.assert_array_equal(T.expect([1.0, 2.0, 3.0]), T.expect(V.to_numpy()))
+    for call in (lambda: T.expect(np.ones(4)), lambda: T.mix(np.ones((2, 2))), lambda: T.push(np.ones(5))):
+        with pytest.raises(InvalidInput, match="numbers for"):
+            call()
+    with pytest.raises(InvalidInput, match="filled"):
+        T.expect(np.ma.masked_array([1.0, 2.0, 3.0], [True, False, False]))

@@ -305,12 +305,104 @@ def test_infinite_times_are_refused(tmp_path, keep):
     assert "finite times" in str(refusal(relation, keep_steps=keep))
 
 
+def every_source(folder: Any, frame: pd.DataFrame) -> list[tuple[str, Any, dict[str, Any]]]:
+    """One frame by every route, kept in memory and counted."""
+    frame.to_csv(folder / "one.csv", index=False)
+    frame.to_parquet(folder / "one.parquet", index=False)
+    polars = pl.from_pandas(frame)
+    sources = {"pandas": frame, "polars": polars, "arrow": pa.Table.from_pandas(frame, preserve_index=False)}
+    sources |= {"csv": folder / "one.csv", "parquet": folder / "one.parquet", "duckdb": duckdb.from_df(frame)}
+    found = [(name, source, {}) for name, source in sources.items()] + [("lazy", polars.lazy(), {})]
+    counted = [(name, sources[name], {"keep_steps": False}) for name in ("csv", "parquet", "duckdb")]
+    return [*found, *counted, ("lazy, counted", polars.lazy(), {"keep_steps": False})]
+
+
+def test_one_fractional_time_among_whole_ones_is_refused_by_every_route(tmp_path):
+    """It would switch the detection of gaps off for every id."""
+    frame = pd.DataFrame({"i": 1, "t": [0.0, 1.0, 2.5, 3.0, 9.0], "s": [0, 1, 0, 1, 0], "a": 0})
+    for name, source, options in every_source(tmp_path, frame):
+        error = refusal(source, **options)
+        assert (error.argument, error.got) == ("time", "2.5")
+        assert error.offender == ("id 1, time 2.5" if name == "lazy, counted" else "row 2")
+        assert "whole numbers, as 4 of 5 times are" in str(error)
+        assert "number the rows of each id 0, 1, 2" in str(error)
+
+
+def test_few_fractional_times_are_slips_and_half_periods_are_not(tmp_path):
+    for n, of, refused in ((1, 3, True), (2, 9, True), (2, 8, False), (3, 7, False), (1, 2, False)):
+        times = [float(k) if k < of - n else k + 0.5 for k in range(of)]
+        frame = pd.DataFrame({"i": 1, "t": times, "s": 0, "a": 0})
+        for name, source, options in every_source(tmp_path, frame):
+            if refused:
+                assert f"as {of - n} of {of} times are" in str(refusal(source, **options))
+            elif name != "lazy, counted":  # which cannot join by irregular times
+                (note,) = rv.Demonstrations.from_frame(source, id="i", time="t", state="s", action="a", **options).notes
+                assert "gaps in time were not checked" in note
+
+
 @pytest.mark.parametrize("keep", [True, False])
-def test_one_fractional_time_is_told(tmp_path, keep):
-    path = csv(tmp_path, rows("1,0,0,0", "1,1.5,1,0", "1,7,0,0"))
+def test_irregular_times_are_told(tmp_path, keep):
+    path = csv(tmp_path, rows("1,0,0,0", "1,1.5,1,0", "1,7.25,0,0"))
     demos = rv.Demonstrations.from_frame(path, id="i", time="t", state="s", action="a", keep_steps=keep)
     (note,) = [note for note in demos.notes if "gaps" in note]
-    assert "not checked: 1 time is not a whole number, of 3 (first 1.5, row 1)" in note
+    assert "not checked: 2 times are not whole numbers, of 3 (first 1.5, row 1)" in note
+
+
+@pytest.mark.parametrize(
+    ("written", "remedy"),
+    [("2020/04/0{}", "2020-04-01"), ("2020040{}", "2020-04-01"), ("2020.4.{} 08:00", "2020-04-01")],
+)
+def test_dates_with_the_year_first_are_refused_with_how_to_write_them(written, remedy, tmp_path):
+    frame = pd.DataFrame({"i": 1, "t": [written.format(k) for k in (1, 2, 3)], "s": [0, 1, 0], "a": 0})
+    for name, source, options in every_source(tmp_path, frame):
+        if not name.startswith("lazy, ") and not (name == "csv" and written.startswith("202004")):
+            error = refusal(source, **options)
+            assert (error.argument, error.offender) == ("time", "row 0")
+            assert f"Write dates as {remedy}, in every row and file." in str(error)
+
+
+@pytest.mark.parametrize("slip", ["x", "50%", "1,5"])
+def test_the_cell_that_is_no_number_is_shown_with_its_row(slip, tmp_path):
+    cells = ["1", " 2.5", slip, "4", "y"]
+    frame = pd.DataFrame({"i": 1, "t": range(5), "s": [0, 1, 0, 1, 0], "a": 0, "w": cells})
+    bins = rv.Bins(("w",), (np.array([0.0, 2.0, 5.0]),))
+    for name, source, options in every_source(tmp_path, frame):
+        columns: dict[str, Any] = {"id": "i", "time": "t", "action": "a", **options}
+        roles: list[dict[str, Any]] = [{"state": "s", "weight": "w"}, {"state": bins}]
+        for more in roles:
+            with pytest.raises(InvalidInput, match="numbers in column 'w'") as caught:
+                rv.Demonstrations.from_frame(source, **columns, **more)
+            assert caught.value.got == f"text such as {slip}"
+            assert caught.value.offender == ("id 1, time 2" if name == "lazy, counted" else "row 2")
+        if "counted" not in name:
+            with pytest.raises(InvalidInput, match=rf"text such as {slip} \(first at row 2\)"):
+                rv.discretize(source, "w", 2)
+    table = pd.DataFrame({"s": [0, 1, 2, 3, 4], "a": 0, "z": 0, "p": cells})
+    with pytest.raises(InvalidInput, match=rf"text such as {slip} \(first at row 2\)"):
+        rv.MDP.from_frame(table, state="s", action="a", next_state="z", probability="p", discount=0.9)
+
+
+def test_an_ordered_part_of_a_state_keeps_its_order(tmp_path):
+    frame = pd.DataFrame({"i": 1, "t": range(6), "s": ["mid", "low", "top"] * 2, "y": [1, 0, 1, 0, 1, 0], "a": 0})
+    frame["s"] = pd.Categorical(frame["s"], ORDER, ordered=True)
+    expected = [(s, y) for s in ("low", "mid", "top") for y in (0, 1)]
+    names: dict[str, Any] = {"id": "i", "time": "t", "state": ["s", "y"], "action": "a"}
+    for name, source, options in every_source(tmp_path, frame):
+        if "duckdb" in name:  # which does not know whether a category of pandas is ordered
+            with pytest.raises(InvalidInput, match="DuckDB does not know"):
+                rv.Demonstrations.from_frame(source, **names, **options)
+            continue
+        found = rv.Demonstrations.from_frame(source, **names, **options)
+        same = sorted(expected) if name.startswith("csv") else expected  # a CSV file has no categories
+        if not name.startswith("lazy") and name != "polars":  # a category of Polars has no order; an Enum has
+            assert list(found.state_labels or ()) == same, name
+    enum = pl.from_pandas(frame).with_columns(pl.col("s").cast(pl.String).cast(pl.Enum(ORDER)))
+    for source in (enum, enum.lazy()):
+        for keep in (None, False):
+            assert list(rv.Demonstrations.from_frame(source, **names, keep_steps=keep).state_labels or ()) == expected
+    moves = frame.assign(z=frame["s"], w=frame["y"], p=1.0).drop_duplicates(["s", "y"])
+    model = rv.MDP.from_frame(moves, state=["s", "y"], action="a", next_state=["z", "w"], probability="p", discount=0.9)
+    assert list(model.state_labels or ()) == expected
 
 
 def test_columns_of_one_name_are_refused_by_every_route(tmp_path):
@@ -319,10 +411,95 @@ def test_columns_of_one_name_are_refused_by_every_route(tmp_path):
     pq.write_table(twice, tmp_path / "twice.parquet")
     relation = duckdb.sql("SELECT 1 AS i, unnest([0, 1]) AS t, 0 AS s, 0 AS a, 1 AS s")
     frames = [csv(tmp_path, text), tmp_path / "twice.parquet", twice, twice.to_pandas(), relation]
-    for frame in [*frames, csv(tmp_path, text.replace("i,t,s,a,s", "i,t,s,a,S"))]:
+    for frame in frames:
         assert "names" in str(refusal(frame))
     fine = csv(tmp_path, text.replace("i,t,s,a,s", "i,t,s,a,s_1"))
     assert rv.Demonstrations.from_frame(fine, id="i", time="t", state="s", action="a").n_decisions == 2
+
+
+def every_way(folder: Any, head: list[str], cells: list[list[int]]) -> list[tuple[Any, dict[str, Any]]]:
+    """One table with columns of these names by every route."""
+    source = pa.table([pa.array(column) for column in cells], names=head)
+    (folder / "names.csv").write_text("\n".join([",".join(head), *(",".join(map(str, r)) for r in zip(*cells))]) + "\n")
+    pq.write_table(source, folder / "names.parquet")
+    either: list[dict[str, Any]] = [{"keep_steps": None}, {"keep_steps": False}]
+    frames = [pandas_of(source), polars_of(source), source]
+    stored = [polars_of(source).lazy(), duckdb_of(source), folder / "names.csv", folder / "names.parquet"]
+    if len({name.lower() for name in head}) < len(head):  # DuckDB itself renames S beside s
+        del stored[1]
+    return [(frame, {}) for frame in frames] + [(frame, options) for frame in stored for options in either]
+
+
+CELLS = [[1, 1, 1], [0, 1, 2], [2, 0, 1], [0, 1, 0], [0, 1, 2]]
+
+
+@pytest.mark.parametrize(
+    ("head", "state", "expected"),
+    [
+        ("i,t, s,a,s", "s", [0, 1, 2]),  # the exact name wins
+        ("i,t, s,a,s", " s", [2, 0, 1]),
+        ("i,t,s ,a,s", "s", [0, 1, 2]),
+        ("i,t,s,a, s", "s", [2, 0, 1]),
+        ("i, t, s, a,x", "s", [2, 0, 1]),  # else the only one that fits but for blanks
+        ("i,t,s,a,x", " s", [2, 0, 1]),
+        ("i,t,s,a,S", "s", [2, 0, 1]),
+        ("i,t,s,a,S", "S", [0, 1, 2]),
+        ("i,t,S,a,s", "S", [2, 0, 1]),
+        ("i,t,s,a,s_1", "s", [2, 0, 1]),
+        ("i,t, s,a,s ", "s", "differ in blanks alone"),
+        ("i,t,S,a,x", "s", "got 's'"),
+        ("0,1,2,3,4", "s", "Is the header line missing?"),
+    ],
+)
+def test_a_name_means_the_same_column_by_every_route(head, state, expected, tmp_path):
+    names: dict[str, Any] = {"id": "i", "time": "t", "state": state, "action": "a"}
+    for frame, options in every_way(tmp_path, head.split(","), CELLS):
+        if isinstance(expected, str):
+            with pytest.raises(InvalidInput) as caught:
+                rv.Demonstrations.from_frame(frame, **names, **options)
+            assert caught.value.argument in ("state", "id")
+            assert expected in str(caught.value)
+        else:
+            found = rv.Demonstrations.from_frame(frame, **names, **options)
+            assert np.argmax(found.counts, axis=1).tolist() == [int(expected.index(k) == 1) for k in range(3)]
+            moves = [(s, a, to) for s, a, to in zip(expected, [0, 1], expected[1:], strict=False)]
+            assert sorted(zip(*np.nonzero(found.transition_counts.toarray().reshape(3, 2, 3)), strict=True)) == sorted(
+                moves
+            )
+
+
+def test_columns_that_differ_in_case_are_read_together(tmp_path):
+    names: dict[str, Any] = {"id": "i", "time": "t", "state": ["s", "S"], "action": "a"}
+    relation = duckdb.sql(
+        "SELECT 1 AS i, unnest([0, 1, 2]) AS t, unnest([2, 0, 1]) AS s, 0 AS a, unnest([0, 1, 2]) AS S"
+    )
+    for frame, options in [*every_way(tmp_path, ["i", "t", "s", "a", "S"], CELLS), (relation, {})]:
+        assert rv.Demonstrations.from_frame(frame, **names, **options).state_labels == ((0, 1), (1, 2), (2, 0))
+
+
+def test_names_of_features_and_models_have_no_blanks_around_them(tmp_path):
+    """A padded key would be a feature, and a feature would be called " x"."""
+    (tmp_path / "padded.csv").write_text("x, at, y \n0.5,0,1\n1.5,1,2\n")
+    for frame in (tmp_path / "padded.csv", pd.read_csv(tmp_path / "padded.csv")):
+        assert list(rv.LinearReward.from_frame(frame, state="at").names) == ["x", "y"]
+    (tmp_path / "moves.csv").write_text("at, go, to, p\n0,0,1,1\n1,0,0,1\n")
+    for frame in (tmp_path / "moves.csv", pd.read_csv(tmp_path / "moves.csv")):
+        names: dict[str, Any] = {"state": "at", "action": "go", "next_state": "to", "probability": "p"}
+        assert rv.MDP.from_frame(frame, **names, discount=0.9).n_states == 2
+
+
+def test_names_that_differ_in_case_between_files_are_refused(tmp_path):
+    """DuckDB would take them for one."""
+    files = csv(tmp_path, rows("1,0,0,0", "1,1,1,0"), rows("2,0,0,0", "2,1,1,0", head="i,t,S,a"))
+    assert "'s' in day0.csv and 'S' in day1.csv" in str(refusal(files))
+    padded = csv(tmp_path, rows("1,0,0,0", "1,1,1,0"), rows("0,2,0,0", "0,2,1,1", head=" a,i, t, s"))
+    assert rv.Demonstrations.from_frame(padded, id="i", time="t", state="s", action="a").n_decisions == 4
+
+
+def test_a_file_without_a_header_line_is_told(tmp_path):
+    error = refusal(csv(tmp_path, "0,0,1,0\n0,1,0,1\n"))
+    assert "'0' twice" in str(error)
+    assert "Is the header line missing? The column name '0' looks like a value." in str(error)
 
 
 @pytest.mark.parametrize("keep", [True, False])
@@ -452,3 +629,125 @@ def test_an_unordered_category_declares_no_order_through_duckdb_either():
         labels = rv.Demonstrations.from_frame(source, id="i", time="t", state="s", action="a").state_labels
         assert labels == ("a", "b")
         assert getattr(labels, "derived", False)
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+@pytest.mark.parametrize("keep", [None, False])
+def test_categories_of_pandas_in_another_order_are_refused_through_duckdb(ordered, keep):
+    """DuckDB has the same Enum for both; pandas sorts the labels of one, and keeps the order of the other."""
+    source = pd.DataFrame({"i": [1, 1, 1], "t": [0, 1, 2], "s": ["low", "high", "low"], "a": [0, 1, 0]})
+    frame = source.assign(s=pd.Categorical(source["s"], ["low", "high", "none"], ordered=ordered))
+    relation = duckdb.connect().from_df(frame)
+    with pytest.raises(InvalidInput, match=r"DuckDB does not know if it is ordered\)\. Pass the data"):
+        read(relation, "state", keep_steps=keep)
+    order = ("low", "high", "none") if ordered else ("high", "low")
+    assert read(frame, "state").state_labels == order
+    assert read(relation, "state", keep_steps=keep, states=list(order)).state_labels == order
+
+
+TWINS = pd.DataFrame(
+    {
+        "id": [0, 0, 0, 1, 1, 1],
+        "t": [0, 1, 2] * 2,
+        "s": ["high", "low", "High", "low ", "high", "low"],
+        "a": list("xyxyxy"),
+    }
+)
+
+
+def _anywhere(demos: rv.Demonstrations) -> rv.MDP:
+    assert demos.state_labels is not None
+    assert demos.action_labels is not None
+    names = {"state_labels": list(demos.state_labels), "action_labels": list(demos.action_labels)}
+    return rv.MDP(np.full((4, 2, 4), 0.25), 0.9, **names)
+
+
+@pytest.mark.parametrize("route", ["pandas", "Polars", "DuckDB", "CSV", "Parquet", "counted", "trajectories", "counts"])
+def test_labels_that_hardly_differ_are_noted_by_every_route(route, tmp_path):
+    names: dict[str, Any] = {"id": "id", "time": "t", "state": "s", "action": "a"}
+    if route == "trajectories":
+        parts = [(own["s"].tolist(), own["a"].tolist()) for _, own in TWINS.groupby("id")]
+        demos = rv.Demonstrations.from_trajectories(parts)
+    elif route == "counts":
+        demos = rv.Demonstrations.from_counts(pd.crosstab(TWINS["s"], TWINS["a"]))
+    else:
+        made = {
+            "pandas": lambda: TWINS,
+            "Polars": lambda: pl.from_pandas(TWINS),
+            "DuckDB": lambda: duckdb.from_arrow(pa.Table.from_pandas(TWINS)),
+            "CSV": lambda: TWINS.to_csv(tmp_path / "t.csv", index=False) or tmp_path / "t.csv",
+            "Parquet": lambda: TWINS.to_parquet(tmp_path / "t.parquet") or tmp_path / "t.parquet",
+        }
+        made["counted"] = made["CSV"]
+        demos = rv.Demonstrations.from_frame(made[route](), keep_steps=route != "counted", **names)
+    note = (
+        "'High' and 'high' differ only in case, and are different states (2 such pairs): correct them if they mean one."
+    )
+    assert note in demos.notes
+    reward = rv.LinearReward(pd.DataFrame({"x": np.arange(4.0)}, index=list(demos.state_labels or ())))
+    told = rv.CCP(reward, l2=0.1, first_step="smoothed").fit(_anywhere(demos), demos).summary()
+    assert "differ only in case" in " ".join(str(told).split())
+
+
+@pytest.mark.parametrize(
+    ("labels", "how"),
+    [
+        (["a b", "a  b", "c"], "'a b' and 'a  b' differ only in blanks"),
+        (["e\u0301", "\u00e9", "c"], "differ only in case, blanks or Unicode form"),
+        (["A", "a ", "c"], "'A' and 'a ' differ only in case, blanks or Unicode form"),
+    ],
+)
+def test_what_labels_differ_in_is_said(labels, how):
+    frame = pd.DataFrame({"id": 0, "t": range(3), "s": labels, "a": "x"})
+    demos = rv.Demonstrations.from_frame(frame, id="id", time="t", state="s", action="a", states=labels)
+    assert how in demos.notes[0]
+    assert "1 such pair" in demos.notes[0]
+
+
+def test_a_state_without_features_names_the_label_that_hardly_differs():
+    demos = rv.Demonstrations.from_frame(TWINS, id="id", time="t", state="s", action="a")
+    mdp = _anywhere(demos)
+    reward = rv.LinearReward.from_frame(pd.DataFrame({"s": ["high", "low"], "x": [1.0, 0.0]}), state="s")
+    with pytest.raises(InvalidInput, match="'high' has features: do they mean the same") as caught:
+        rv.CCP(reward, first_step="smoothed").fit(mdp, demos)
+    assert caught.value.offender == "state 'High'"
+
+
+def _numbered(first: int, actions: int = 0) -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    own = {"s": rng.integers(first, first + 3, 60), "a": rng.integers(actions, actions + 2, 60)}
+    return pd.DataFrame({"id": np.repeat(range(6), 10), "t": list(range(10)) * 6, **own})
+
+
+@pytest.mark.parametrize("keep", [None, False])
+def test_states_numbered_from_one_are_noted_with_the_remedy(keep):
+    read: Any = {"id": "id", "time": "t", "state": "s", "action": "a", "keep_steps": keep}
+    note = "state 0 occurs nowhere, and all others do. If states are numbered from 1, pass states=[1, 2, 3]."
+    demos = rv.Demonstrations.from_frame(_numbered(1, actions=1), **read)
+    assert demos.notes == (note, note.replace("state", "action").replace("[1, 2, 3]", "[1, 2]"))
+    assert rv.Demonstrations.from_frame(_numbered(1), **read, states=[1, 2, 3]).notes == ()
+    assert rv.Demonstrations.from_frame(_numbered(1), **read, n_states=4).notes == ()
+    assert rv.Demonstrations.from_frame(_numbered(0), **read).notes == ()
+    assert rv.Demonstrations.from_frame(_numbered(2), **read).notes == ()
+    for ask in (
+        lambda: rv.MDP(rv.estimate_transitions(demos, smoothing=1.0), 0.9),
+        lambda: rv.CCP(rv.LinearReward(np.eye(3))).fit(rv.MDP(np.full((3, 3, 3), 1 / 3), 0.9), demos),
+    ):
+        with pytest.raises(InvalidInput) as caught:
+            ask()
+        assert str(caught.value.remedy).startswith("If states are numbered from 1, pass states=[1, 2, 3].")
+
+
+@pytest.mark.parametrize(
+    ("scale", "n", "remedy"),
+    [
+        (1, 3, "Indices start at 0; if states are numbered from 1, pass states=range(1, 4)."),
+        (5000, 30, "Indices start at 0. If the column is a measurement, make bins of it: rv.discretize."),
+    ],
+)
+def test_more_states_than_there_are_names_what_they_may_be(scale, n, remedy):
+    frame = _numbered(1).assign(s=lambda one: scale * one["s"])
+    with pytest.raises(InvalidInput, match="for the state column") as caught:
+        rv.Demonstrations.from_frame(frame, id="id", time="t", state="s", action="a", n_states=n)
+    assert caught.value.remedy == remedy
+    assert scale == 1 or "--bins COLUMN=20" in caught.value.told({})

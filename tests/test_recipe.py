@@ -270,7 +270,7 @@ def test_files_in_pieces_are_one_panel():
         ),
         ({"bins": "station=many"}, "got 'station=many'"),
         ({"bins": "station=log:3"}, "got 'station=log:3'"),
-        ({"feature_state": "code"}, "expected a state column 'code', as in the panel"),
+        ({"feature_state": "code"}, "`--feature-state`: expected one of the columns"),
         ({"feature_state": ["station", "x"]}, "`--feature-state`: expected 1 columns, as --state has"),
         ({"terminal": "zo"}, "`--terminal`: expected one of airport"),
         ({"columns": ["shop"]}, "Did you mean shops?"),
@@ -331,8 +331,8 @@ def test_lists_are_taken_apart_where_files_tell_that_they_must_be():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"state": "statoin"}, "`--state`: expected the name of a column among 'rider', 't', 'station', 'choice'; got"),
-        ({"weight": "w", "features": "nowhere.csv"}, "`--weight`: expected the name of a column"),
+        ({"state": "statoin"}, "`--state`: expected one of the columns 'rider', 't', 'station', 'choice'; got"),
+        ({"weight": "w", "features": "nowhere.csv"}, "`--weight`: expected one of the columns"),
         ({"features": "short.csv"}, "a row for every state; got no features for 'zoo' in short.csv. Add a row for it."),
         (
             {"features": "short.csv", "coordinates": "x,y", "kernel": 1.0},
@@ -390,6 +390,12 @@ def test_a_flag_without_effect_is_a_mistake(options, needed):
         said(**options)
     assert re.match(f"`--.*` requires {needed}", in_flags(caught.value))
     assert "--" not in str(caught.value)
+
+
+def test_parts_that_were_looked_at_are_no_options():
+    recipe = trips_recipe(method="ccp")
+    recipe.prepare()
+    assert recipe.fit().method == "CCP"
 
 
 def test_a_file_may_say_more_than_a_run_needs_and_so_may_a_comparison(tmp_path):

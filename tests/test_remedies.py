@@ -130,7 +130,7 @@ CASES: dict[str, tuple[tuple[Any, ...], str, tuple[Any, ...]]] = {
     "no features but a file": (("fit", *TRIPS), "`--features` is required", ("fit", *SHOPS)),
     "bins of another column": (
         ("fit", *BUSES, "--state", "bus", "--bins", "miles=3"),
-        "Add it as --state",
+        "If it is part of the state, too: --state bus,miles",
         ("fit", *BUSES, "--state", "miles", "--bins", "miles=3", "--unseen", "stay", "--period", "month"),
     ),
     "smoothed transitions of a table": (
@@ -176,10 +176,10 @@ CASES: dict[str, tuple[tuple[Any, ...], str, tuple[Any, ...]]] = {
     ),
     "nothing changes": (
         ("counterfactual", "shops"),
-        "As in --set RC=12, --discount 0.9",
+        "For example: --set RC=12, --discount 0.9",
         ("counterfactual", "shops", "--discount", "0.8", "--bands", "none"),
     ),
-    "no goal": (("predict", "to"), "As in --goal place4", ("predict", "to", "--goal", "place4")),
+    "no goal": (("predict", "to"), "For example: --goal place4", ("predict", "to", "--goal", "place4")),
     "a parameter that nobody knows": (
         ("counterfactual", "shops", "--set", "shop=1"),
         "Did you mean shops",
@@ -376,3 +376,81 @@ def test_turns_of_no_network_are_what_is_wrong():
 def test_sizes_of_a_simulation_are_named_as_flags(fitted):
     told = one_line(here("simulate", "shops", "--n", "1000000000000", "--length", "1000", "--out", "much.csv"))
     assert "`--n, --length`" in told
+
+
+BOX = rv.MDP(np.full((2, 2, 2), 0.5), 0.9)
+BOXED = rv.LinearReward(np.eye(2)[:, :1])
+
+
+@pytest.mark.parametrize(
+    ("option", "remedy"),
+    [
+        *((name, "Did you mean learning_rate?") for name in ("lr", "learningrate")),
+        *((name, "Did you mean max_iter?") for name in ("epochs", "n_iter", "maxiter", "max_iters")),
+        *((name, "Did you mean l2?") for name in ("reg", "penalty", "L2", "weight_decay")),
+        ("tolerance", "Did you mean tol?"),
+        ("verbose", "Did you mean progress?"),
+        *((name, "The discount belongs to the MDP: rv.MDP(") for name in ("gamma", "discount", "beta")),
+        ("seed", "Fits draw nothing at random; a network has its own seed"),
+        ("updates", "Updates are those of NPL: rv.NPL(reward, updates=3)."),
+        ("horizon", "The horizon belongs to the MDP: mdp.unroll(horizon)."),
+    ],
+)
+def test_an_option_that_is_called_otherwise_elsewhere_names_ours(option, remedy):
+    for ask in (lambda: rv.NFXP(BOXED, **{option: 1}), lambda: rv.CCP(BOXED).with_options(**{option: 1})):
+        with pytest.raises(rv.errors.InvalidOption) as caught:
+            ask()
+        assert str(caught.value.remedy).startswith(remedy)
+
+
+@pytest.mark.parametrize(
+    ("given", "reader"),
+    [
+        (pd.DataFrame({"s": [0]}), "from_frame("),
+        ("visits.csv", "from_frame("),
+        ([([0, 1], [0])], "from_trajectories("),
+        (np.ones((2, 2)), "from_counts("),
+    ],
+)
+def test_data_that_were_not_read_name_the_reader(given, reader):
+    for ask in (
+        lambda: rv.NFXP(BOXED).fit(BOX, given),
+        lambda: rv.estimate_transitions(given),
+        lambda: rv.metrics.nll(np.full((2, 2), 0.5), given),
+    ):
+        with pytest.raises(rv.errors.InvalidInput, match=r"expected rv\.Demonstrations; got") as caught:
+            ask()
+        assert f"Use rv.Demonstrations.{reader}" in str(caught.value.remedy)
+
+
+def test_a_model_is_no_reward_and_one_layer_may_be_a_number():
+    with pytest.raises(rv.errors.InvalidReward, match=r"expected a reward, as rv\.LinearReward\(features\)") as caught:
+        rv.NFXP(BOX)  # pyright: ignore[reportArgumentType]
+    assert caught.value.remedy == "The MDP is an argument of fit(mdp, demonstrations)."
+    assert rv.NeuralReward(np.eye(2), hidden=16).hidden == (16,)
+
+
+def test_transitions_of_another_panel_are_refused_by_the_command_line(tmp_path):
+    """Labels of the actions were swapped: three of four moves cannot happen."""
+    rng = np.random.default_rng(0)
+    at, rows = 0, []
+    for t in range(200):
+        way = int(rng.integers(2))
+        rows.append({"id": t // 20, "t": t % 20, "s": "abcd"[at], "a": ("left", "right")[way]})
+        at = (at + (1 if way else -1)) % 4 if t % 20 < 19 else 0
+    pd.DataFrame(rows).to_csv(tmp_path / "walk.csv", index=False)
+    moves = [
+        {"s": "abcd"[k], "a": act, "next_state": "abcd"[(k + step) % 4], "p": 1.0}
+        for k in range(4)
+        for act, step in (("left", 1), ("right", -1))
+    ]
+    pd.DataFrame(moves).to_csv(tmp_path / "moves.csv", index=False)
+    pd.DataFrame({"s": list("abcd"), "x": [0.0, 1.0, 2.0, 1.0]}).to_csv(tmp_path / "features.csv", index=False)
+    files = [str(tmp_path / name) for name in ("walk.csv", "moves.csv", "features.csv")]
+    flags = ["--id", "id", "--time", "t", "--state", "s", "--action", "a", "--probability", "p"]
+    done = here("fit", files[0], *flags, "--transitions", files[1], "--features", files[2], "--discount", "0.9")
+    said = one_line(done)
+    assert done.exit_code == 1
+    assert "190 of 190 observed moves are impossible" in said
+    assert "Check that --transitions belong to this panel" in said
+    assert "`--next-state` is the state that a decision led to." in said

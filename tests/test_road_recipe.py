@@ -107,7 +107,9 @@ def test_every_kind_of_reward():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"from_node": "nowhere"}, "`--from-node`: expected the name of a column among"),
+        ({"from_node": "nowhere"}, "`--from-node`: expected one of the columns"),
+        ({"from_node": "nowhere", "to_node": "b"}, "Name the columns, as in --from-node from, --to-node to."),
+        ({"columns": "left_turn"}, "It requires coordinates of the nodes: give --nodes, a file"),
         ({"columns": "tim"}, "`--columns`: expected one of .*'tim'. Did you mean time?"),
         ({"network": "none.csv"}, "`--network`: expected a CSV or Parquet file that exists"),
         ({"panel": "none.csv"}, "`PANEL`: expected a CSV or Parquet file that exists"),

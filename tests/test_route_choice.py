@@ -345,7 +345,7 @@ def test_questions_without_an_answer_are_refused(one_way):
 
 def test_trips_without_a_way_are_an_error_but_for_welfare(one_way):
     demand = {(ORIGIN, FAR): 3.0, ("22-23", "00-01"): 2.0}
-    message = r"^2 trips of 1 pair cannot reach their destination \(first at '22-23'"
+    message = r"^2 trips of 1 pair cannot reach their destination \(first at the trip from '22-23' to"
     for ask in (one_way.flows, one_way.simulate, lambda d: one_way.elasticity("toll", d)):
         with pytest.raises(InvalidInput, match=message):
             ask(demand)

@@ -27,12 +27,17 @@ SOME: dict[str, Any] = {
     "horizon": 3,
 }
 SOME |= {"u_turns": False, "arrivals": True, "probability": "p", "period": "day", "bad_trips": "drop"}
-SOME |= {"coordinates": ("x", "y")}
+SOME |= {"coordinates": ("x", "y"), "joint": True}
+
+
+def _require_all(one: Description, said: dict[str, Any]) -> None:
+    require_sense(one)
+    require_effect(one, said, one.method)
 
 
 def told(**options: Any) -> str:
     with pytest.raises(InvalidOption) as caught:
-        require_sense(Description(**options))
+        _require_all(Description(**options), options)
     assert "--" not in str(caught.value)  # which Python users read
     return in_flags(caught.value)
 
@@ -75,7 +80,7 @@ def test_what_a_network_says_by_itself_is_not_said_again(name):
         ({**ROAD, "turn_to": "b"}, "`--turn-to` requires `--turns FILE`."),
         (
             {**ROAD, "columns": "time", "reward": "tabular"},
-            "`--columns` cannot be combined with `--reward tabular`, one weight per link.",
+            "`--columns` cannot be combined with `--reward tabular`, which has one weight per link.",
         ),
         ({**ROAD, "hidden": 3}, "`--hidden` requires `--reward neural`."),
         (

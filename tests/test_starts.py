@@ -65,7 +65,7 @@ def test_the_figures_are_those_of_the_starts_that_are_named(fit):
     assert scores["evd"] == pytest.approx(evd(MDP, TRUE, fit, demos=fit.demonstrations), abs=1e-12)
     evenly = evaluate(fit, MDP, TRUE, initial=MDP.start())
     assert evenly.starts == "as given"
-    assert evenly["stochastic_evd"] == pytest.approx(stochastic_evd(MDP, TRUE, fit), rel=1e-12)
+    assert evenly["stochastic_evd"] == pytest.approx(stochastic_evd(MDP, TRUE, fit.policy), rel=1e-12)
     assert abs(evenly["stochastic_evd"] - scores["stochastic_evd"]) > 1e-3
     assert Truth(MDP, TRUE).evaluate(fit) == scores
     best = rv.solve_hard(MDP, TRUE)
@@ -127,3 +127,26 @@ def test_fractional_starts_are_those_of_the_data_in_any_order_of_states():
         told = starts_of(other, None, demos, own)
         assert told.words == "where the data started"
         np.testing.assert_allclose(told.weights, (demos.starts / demos.starts.sum())[order], rtol=1e-12)
+
+
+def test_single_metrics_of_a_fit_start_where_evaluate_does(fit):
+    scores = evaluate(fit, MDP, TRUE, expert=rv.solve(MDP, TRUE).policy)
+    assert scores.starts == "where the data started"
+    expert, m = rv.solve(MDP, TRUE).policy, rv.metrics
+    assert m.evd(MDP, TRUE, fit) == scores["evd"]
+    assert m.stochastic_evd(MDP, TRUE, fit) == pytest.approx(scores["stochastic_evd"], rel=1e-12)
+    assert m.population_nll(MDP, expert, fit) == pytest.approx(scores["population_nll"], rel=1e-12)
+    assert m.excess_nll(MDP, expert, fit) == pytest.approx(scores["excess_nll"], rel=1e-12)
+    truth = m.Truth(MDP, TRUE)
+    assert (truth.evd(fit), truth.stochastic_evd(fit)) == (m.evd(MDP, TRUE, fit), m.stochastic_evd(MDP, TRUE, fit))
+    starts = {"initial": scores.initial}
+    for at in (
+        lambda **k: m.expected_return(MDP, TRUE, fit, **k),
+        lambda **k: m.expected_return(MDP, fit, expert, **k),
+    ):
+        assert at() == pytest.approx(at(**starts), rel=1e-12)
+    uniform = MDP.start()
+    assert m.stochastic_evd(MDP, TRUE, fit, initial=uniform) == m.stochastic_evd(MDP, TRUE, fit.policy)
+    assert m.stochastic_evd(MDP, TRUE, fit, initial=uniform) != pytest.approx(m.stochastic_evd(MDP, TRUE, fit))
+    own = MDP.replace(initial=uniform)
+    assert m.stochastic_evd(own, TRUE, fit) == pytest.approx(m.stochastic_evd(MDP, TRUE, fit.policy), rel=1e-12)

@@ -205,7 +205,8 @@ def test_single_periods_are_counted_by_episode_everywhere(tmp_path):
         source, keep_steps = ROUTES[route](frame, tmp_path)
         notes = read(source, keep_steps=keep_steps, episode="run").notes
         assert notes == (
-            "2 episodes have a single period, of 3 (first of id 1): their decisions count, but show no move.",
+            "2 of 3 episodes have a single period (first of id 1): their decisions count, but no transition is "
+            "observed.",
         )
 
 

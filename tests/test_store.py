@@ -193,7 +193,7 @@ def test_a_folder_that_is_only_looked_for_is_not_made(tmp_path):
 
 def test_a_note_that_cannot_be_read_is_a_clear_error(tmp_path):
     (tmp_path / "run.json").write_text('{"scale": ')
-    with pytest.raises(InvalidInput, match=r"run\.json.*finished cells are kept"):
+    with pytest.raises(InvalidInput, match=r"run\.json.*finished tasks are kept"):
         Store(tmp_path).read_run()
 
 

@@ -315,19 +315,19 @@ def test_a_penalty_is_told_of():
 
 
 def test_status_notes_and_weak_directions_stand_below_the_table():
-    fit = MadeUp(remarks=("three moves are impossible.",), weak="features `a` and `b` nearly move together")
+    fit = MadeUp(remarks=("three moves are impossible.",), weak="features `a` and `b` are nearly collinear")
     text = words(fit)
     assert "converged: gradient norm 9.8e-10 <= tol 1.0e-09. Note: three moves are impossible." in text
-    assert "Weak identification: features `a` and `b` nearly move together." in text
+    assert "Weak identification: features `a` and `b` are nearly collinear." in text
     assert "Weak identification" not in words(MadeUp())
     assert "Weak identification" not in words(MadeUp(code="unidentified", weak="what the status says already"))
 
 
 def test_of_a_network_one_sentence_tells_what_choices_tell():
-    text = words(MadeUp(linear=False, rank=1, weak="features `w0` and `w1` move together"))
+    text = words(MadeUp(linear=False, rank=1, weak="features `w0` and `w1` are collinear"))
     assert "Choices identify 1 of 2 parameters." in text
     assert "Weak identification" not in text
-    assert "condition index 120" in words(MadeUp(linear=False, weak="features `w0` and `w1` nearly move together"))
+    assert "condition index 120" in words(MadeUp(linear=False, weak="features `w0` and `w1` are nearly collinear"))
     assert "apart" not in words(MadeUp(linear=False))
 
 
@@ -438,7 +438,7 @@ def test_features_that_nearly_move_together_are_named(walk):
     noise = np.random.default_rng(3).normal(size=(10, 3, 1))
     near = np.concatenate([features, features[:, :, :1] + 1e-3 * noise], axis=2)
     fit = rv.NFXP(rv.LinearReward(near, names=["a", "b", "c"])).fit(mdp, demos)
-    assert "Weak identification: features `a` and `c` nearly move together" in words(fit)
+    assert "Weak identification: features `a` and `c` are nearly collinear" in words(fit)
 
 
 def test_occupancy_weighting_prints_without_errors_until_it_is_resampled(walk):

@@ -215,9 +215,10 @@ def test_on_another_model_a_fit_is_solved_anew(fit):
 
 def test_a_fit_as_a_policy_is_solved_anew_on_another_model(fit):
     solved, uniform = rv.solve(THERE, fit), THERE.uniform_policy()
-    assert stochastic_evd(THERE, TRUE, fit) == stochastic_evd(THERE, TRUE, solved)
-    assert expected_return(THERE, TRUE, fit) == expected_return(THERE, TRUE, solved)
-    assert population_nll(THERE, uniform, fit) == pytest.approx(population_nll(THERE, uniform, solved), rel=1e-14)
+    at: dict[str, Any] = {"initial": evaluate(fit, THERE, TRUE).initial}  # where the data of the fit started
+    assert stochastic_evd(THERE, TRUE, fit) == stochastic_evd(THERE, TRUE, solved, **at)
+    assert expected_return(THERE, TRUE, fit) == expected_return(THERE, TRUE, solved, **at)
+    assert population_nll(THERE, uniform, fit) == pytest.approx(population_nll(THERE, uniform, solved, **at), rel=1e-14)
 
 
 def test_on_its_own_model_nothing_is_solved_anew(fit):
@@ -285,7 +286,7 @@ def test_frames_are_matched_by_label(fit):
     [
         ({"fit": TRUE}, r"`fit`.*may be a policy or a reward.*policy=table"),
         ({"fit": HERE.uniform_policy()}, r"`fit`.*may be a policy or a reward.*reward=table"),
-        ({}, r"`fit`.*one of policy= and reward="),
+        ({}, r"`fit` is required, or `policy` or `reward` in its place"),
         ({"fit": "NFXP"}, r"`fit`.*a fit or a solution.*str"),
         ({"fit": rv.NFXP}, r"`fit`.*a fit or a solution"),
         ({"fit": rv.solve(THERE, TRUE)}, r"`policy`.*a solution of this model.*rv.solve\(mdp, reward\)"),
@@ -365,3 +366,32 @@ def test_link_sizes_belong_to_their_trips(grid_fit):
     with pytest.raises(InvalidReward, match=r"depends on the trip.*reward_for"):
         rv.solve(network.mdp.toward("12-22"), sized)
     np.testing.assert_array_equal(np.isnan(sized.reward_for("12-22", "00-01")), ~network.mdp.feasible)
+
+
+def test_the_table_of_a_fit_is_taken_by_label_on_a_smaller_model():
+    T = np.random.default_rng(1).dirichlet(np.ones(4), size=(4, 2))
+    mdp = rv.MDP(T, 0.9, state_labels=list("abcd"), action_labels=["x", "y"])
+    demos = rv.simulate(mdp, mdp.uniform_policy(), 60, 8, seed=0)
+    fit = rv.NFXP(rv.LinearReward(np.random.default_rng(2).normal(size=(4, 2, 1)))).fit(mdp, demos)
+    part = T[[3, 1]][:, :, [3, 1]]
+    small = rv.MDP(part / part.sum(axis=2, keepdims=True), 0.9, state_labels=["d", "b"], action_labels=["x", "y"])
+    expected = rv.solve(small, fit).policy
+    np.testing.assert_array_equal(rv.solve(small, fit.reward).policy, expected)
+    np.testing.assert_array_equal(rv.solve(small, fit.reward[...].copy()).policy, expected)
+    assert rv.metrics.epic(small, fit.reward_on(small), fit.reward) == pytest.approx(0.0, abs=1e-7)
+    with pytest.raises(RevealedError, match="one of d, b"):
+        rv.solve(small, fit.table("reward"))  # a frame of the caller's may hold a slip
+    other = rv.MDP(T, 0.9, state_labels=list("abce"), action_labels=["x", "y"])
+    with pytest.raises(RevealedError, match="'e'"):
+        rv.solve(other, fit.reward)
+
+
+def test_a_policy_of_a_model_whose_terminal_states_go_on_here_has_no_action_there():
+    T = np.random.default_rng(1).dirichlet(np.ones(3), size=(3, 2))
+    ending, wider = (rv.MDP(T, 0.9, terminal=ends, state_labels=list("abc")) for ends in (["c"], None))
+    policy = rv.solve(ending, np.zeros((3, 2))).policy
+    for given in (policy, np.asarray(policy), pd.DataFrame(policy, list("abc"), [0, 1])):
+        with pytest.raises(RevealedError, match=r"got none .*state 'c'.*is terminal has no action for it.*rv.solve"):
+            rv.evaluate(mdp=wider, true_reward=np.zeros((3, 2)), policy=given)
+    with pytest.raises(RevealedError, match=r"sum to one; got sum 0\.5"):
+        rv.evaluate(mdp=wider, true_reward=np.zeros((3, 2)), policy=np.full((3, 2), 0.25))

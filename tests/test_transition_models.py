@@ -41,6 +41,18 @@ def estimated(request):
     return rv.estimate_transitions(rv.simulate(mdp, random_policy(mdp), 60, 30, seed=1))
 
 
+def test_weights_of_estimated_transitions_are_matched_by_id():
+    paths = [([0, 0], [0]), ([0, 1], [0]), ([1, 0], [0])]
+    demos = rv.Demonstrations.from_trajectories(paths, 2, 1, ids=["kim", "ada", "bo"])
+    estimated = rv.estimate_transitions(demos)
+    by_hand = estimated.reweighted(np.array([3.0, 1.0, 1.0])).matrix.toarray()
+    turned = pd.Series({"bo": 1.0, "ada": 1.0, "kim": 3.0})
+    np.testing.assert_array_equal(estimated.reweighted(turned).matrix.toarray(), by_hand)
+    assert by_hand[0, 0] == 0.75
+    with pytest.raises(InvalidInput, match="weights"):
+        estimated.reweighted(turned.rename({"bo": "al"}))
+
+
 def test_shared_outcomes_that_can_be_told_apart_have_their_shares_as_probabilities():
     agent, pair, outcome = np.zeros(10, int), np.arange(10), np.array([0, 1, 1, 2, 1, 0, 1, 1, 1, 0])
     found = SharedOutcomes(bus_landing(), BINS).fit(agent, pair, outcome, 1)
@@ -167,7 +179,7 @@ def test_labels_come_along_and_others_are_refused():
 def test_pairs_that_were_not_seen():
     demos = rv.Demonstrations.from_trajectories([([0, 1, 0], [0, 0])], 2, 2)
     found = rv.estimate_transitions(demos)
-    with pytest.raises(InvalidTransitions, match=r"2 pairs .* state 0, action 1"):
+    with pytest.raises(InvalidTransitions, match=r"2 feasible state-action pairs that were .* state 0, action 1"):
         rv.MDP(found)
     only = rv.MDP(found, feasible=np.array([[True, False], [True, False]]))  # they are no decisions: fine
     np.testing.assert_array_equal(only.transitions.matrix.toarray()[[0, 2]], [[0, 1], [1, 0]])
@@ -182,7 +194,7 @@ def test_pairs_that_were_not_seen():
         (np.full((BINS, 2, 3), BINS), "states 0"),
         (np.full((BINS, 2, 3), 0.5), "states 0"),
         ("nonsense", "landing"),
-        (np.zeros((BINS, 2, 3)), "an outcome for every observed move"),
+        (np.zeros((BINS, 2, 3)), "no outcome leads from .* to .*, which was observed"),
         (np.zeros((BINS, 3, 3)), "2 actions"),
     ],
 )
@@ -253,7 +265,7 @@ def test_what_is_not_offered_adds_to_the_masks_that_are_given():
 
 def test_a_pair_that_was_taken_cannot_be_called_infeasible():
     demos = rv.Demonstrations.from_trajectories([([0, 1, 0], [0, 0, 1])], 2, 2)  # where the last led was not seen
-    with pytest.raises(InvalidDemonstrations, match=r"1 pairs were taken 1 times.*state 0, action 1.*next_state="):
+    with pytest.raises(InvalidDemonstrations, match=r"1 pair was taken 1 time.*state 0, action 1.*next_state="):
         rv.estimate_transitions(demos, unseen="infeasible")
     assert rv.MDP(rv.estimate_transitions(demos, unseen="infeasible", smoothing=1.0)).feasible[0].all()
 
@@ -294,7 +306,7 @@ def test_smoothing_is_no_remedy_for_a_state_that_was_never_left(unseen, smoothin
     with pytest.raises(InvalidInput) as found:
         rv.MDP(rv.estimate_transitions(lives(), unseen=unseen, smoothing=smoothing))
     told = str(found.value)
-    assert "(first at state 30, action 'rest'). No agent was seen to leave state 30, so smoothing cannot" in told
+    assert "(first at state 30, action 'rest'). No transition out of state 30 was observed, so smoothing has" in told
     assert "smoothing=1.0" not in told
     for remedy in ('unseen="stay"', "next_state=", "coordinates="):
         assert remedy in told
@@ -324,12 +336,12 @@ def test_a_kernel_fills_a_state_that_was_never_left():
 @pytest.mark.parametrize(
     ("options", "rule"),
     [
-        ({}, "they need a rule (unseen=) or must not be feasible"),
+        ({}, "they must be treated by a rule (unseen=) or be made infeasible"),
         ({"unseen": "stay"}, "they stay where they are"),
-        ({"unseen": "infeasible"}, "they are not offered, and 1 state without another action is terminal"),
+        ({"unseen": "infeasible"}, "they are treated as infeasible, and 1 state without another action is terminal"),
         (
             {"unseen": "stay", "smoothing": 2.0},
-            "1 take the next-state frequencies of their state over all actions, 2 stay where they are",
+            "1 use the next-state frequencies of the same state, pooled over actions, 2 stay where they are",
         ),
         ({"coordinates": [0.0, 1.0, 9.0], "bandwidth": 1.0}, NEARBY := "they take what the same action did nearby"),
     ],
@@ -337,7 +349,7 @@ def test_a_kernel_fills_a_state_that_was_never_left():
 def test_notes_count_what_was_never_seen_and_tell_the_rule(options, rule):
     notes = rv.estimate_transitions(labelled(), **options).notes
     far = " (2 of them at the nearest place, beyond two bandwidths)" if rule == NEARBY else ""
-    told = "3 of 6 pairs were never seen with their next state (first state 'b', action 'y'): "
+    told = "3 of 6 state-action pairs were never observed with a next state (first state 'b', action 'y'): "
     assert notes[0] == f"{told}{rule}{far}."
     known = {"smoothing": "smoothed transitions (α = 2)", "coordinates": "kernel estimates of transitions"}
     about = [
@@ -354,7 +366,7 @@ def test_fits_repeat_the_notes_for_the_pairs_that_are_feasible():
     ends = np.arange(8) == 7
     reward = rv.LinearReward(np.random.default_rng(0).normal(size=(8, 3, 1)))
     fit = rv.NFXP(reward).fit(rv.MDP(rv.estimate_transitions(demos, unseen="stay"), terminal=ends), demos)
-    told = f"{int((~seen[:7]).sum())} of 21 feasible pairs were never seen with their next state"
+    told = f"{int((~seen[:7]).sum())} of 21 feasible state-action pairs were never observed with a next state"
     assert [note for note in fit.status.notes if told in note]
     only = rv.MDP(rv.estimate_transitions(demos), feasible=seen, terminal=~seen.any(axis=1))
     assert not [note for note in rv.NFXP(reward).fit(only, demos).status.notes if "never seen" in note]

@@ -196,7 +196,7 @@ def test_of_rows_that_stand_twice_the_first_that_repeats_is_named():
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"probability": "q"}, InvalidInput, "`probability`: expected the name of a column among 's', 'a', 't', 'p'"),
+        ({"probability": "q"}, InvalidInput, "`probability`: expected one of the columns 's', 'a', 't', 'p'"),
         ({"next_state": ["t", "p"]}, InvalidInput, "`next_state`: expected as many columns as `state` has"),
         ({"state": []}, InvalidInput, "columns"),
         ({"states": ["a", "b"]}, InvalidTransitions, r"`next_state`: expected one of a, b; got 'c' \(first at row 0\)"),

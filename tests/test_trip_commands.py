@@ -316,21 +316,21 @@ def test_parameters_change_as_without_goals(own):
     [
         (
             ("predict", "roads"),
-            "`--goal` is required: choices depend on the destination. As in --goal ",
+            "`--goal` is required: choices depend on the destination. For example: --goal ",
         ),
         (("predict", "roads", "--goal", "elsewhere"), "`--goal`: expected one of "),
         (
             ("simulate", "roads", "--length", "5"),
             "`--length` has no effect on a road network: trips end at their last link.",
         ),
-        (("counterfactual", "roads"), "`counterfactual` requires at least one change. As in --close"),
+        (("counterfactual", "roads"), "`counterfactual` requires at least one change. For example: --close"),
         (
             ("counterfactual", "roads", "--links", "5"),
             "`--links` requires `--attribute`.",
         ),
         (
             ("counterfactual", "roads", "--attribute", "toll=2"),
-            "`--attribute`: expected names among travel_time, u_turn",
+            "`--attribute`: expected one of travel_time, u_turn",
         ),
         (
             ("fit", *ROADS, "--id", "x"),

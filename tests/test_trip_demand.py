@@ -70,7 +70,7 @@ def test_states_without_labels_are_known_by_their_indices(network):
     with pytest.raises(InvalidInput) as caught:
         between_states(bare, {(3, "a"): 2.0})
     assert str(caught.value) == (
-        "`destination`: expected states of the model, indices in 0…33; got 'a' (first at 3 to 'a')."
+        "`destination`: expected states of the model, indices in 0…33; got 'a' (first at the trip from 3 to 'a')."
     )
 
 
@@ -98,13 +98,19 @@ def test_links_whose_labels_are_tuples_are_not_taken_for_lists():
     ("demand", "message"),
     [
         ({("00-01", "22-32"): 1.0}, "`destination`: expected links of the network, such as "),
-        ({("00-01", "22-32"): 1.0}, "…; got '22-32' (first at '00-01' to '22-32'). Did you mean 22-23?"),
-        ({("00-01", "22-23"): -1.0}, "`trips`: expected finite numbers >= 0; got -1.0 (first at '00-01' to '22-23')."),
-        ({("00-01", "22-23"): np.nan}, "`trips`: expected finite numbers >= 0; got nan (first at '00-01' to '22-23')."),
+        ({("00-01", "22-32"): 1.0}, "…; got '22-32' (first at the trip from '00-01' to '22-32'). Did you mean 22-23?"),
+        (
+            {("00-01", "22-23"): -1.0},
+            "`trips`: expected finite numbers >= 0; got -1.0 (first at the trip from '00-01' to '22-23').",
+        ),
+        (
+            {("00-01", "22-23"): np.nan},
+            "`trips`: expected finite numbers >= 0; got nan (first at the trip from '00-01' to '22-23').",
+        ),
         ({("00-01", "22-23"): "many"}, "`demand`: expected a number of trips for every pair; got"),
         ({"00-01": 1.0}, "`demand`: expected keys that are pairs (origin, destination); got '00-01'."),
         ({}, "`demand`: expected keys that are pairs (origin, destination); got none."),
-        (pd.DataFrame({"origin": ["00-01"], "goal": ["22-23"]}), "`destination`: expected the name of a column among"),
+        (pd.DataFrame({"origin": ["00-01"], "goal": ["22-23"]}), "`destination`: expected one of the columns"),
         (3, "`demand`: expected"),
     ],
 )
@@ -133,5 +139,7 @@ def test_demonstrations_without_goals_are_no_trips(network):
 
 
 def test_parts_of_trips_cannot_be_drawn(network):
-    with pytest.raises(InvalidInput, match=r"`trips`: expected whole numbers of trips; got 1\.5 \(first at '22-21' to"):
+    with pytest.raises(
+        InvalidInput, match=r"`trips`: expected whole numbers of trips; got 1\.5 \(first at the trip from '22-21' to"
+    ):
         model(network).simulate(pd.DataFrame(ROWS, columns=["origin", "destination", "trips"]))

@@ -79,7 +79,7 @@ def test_one_policy_for_all_goals_is_refused():
         "`policy`: expected a fit of trips with goals, or a function from a goal to an (S, A) policy; got ndarray. "
         "Each goal has its own policy; demos.toward(goal) are the trips to one."
     )
-    with pytest.raises(InvalidDemonstrations, match="expected trips with goals, as those of the fit; got none"):
+    with pytest.raises(InvalidDemonstrations, match="expected trips with goals, like those of the fit; got none"):
         nll(fitted(), trips().toward("12-22"))
 
 

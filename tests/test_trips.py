@@ -193,7 +193,7 @@ def test_travellers_whose_trips_are_all_bad_are_gone():
 
 def test_without_a_good_trip_there_is_nothing():
     with raises(
-        "`trips`: expected trips that the network allows; got none. 1 trip was left out (first 'B2'): a link is not in "
+        "no trip is possible on this network. 1 trip was left out (first 'B2'): a link is not in "
         "the network. 2 trips were left out (first 'B1'): a turn is not in the network."
     ):
         town().trips(trip_table(("B1", "ab cd"), ("B2", "ab xx"), ("B3", "ab da")), bad="drop")
@@ -217,6 +217,10 @@ def test_missing_values_are_named(column):
 def test_columns_that_are_not_there_are_named():
     with pytest.raises(InvalidInput, match=r"`trip`: .* got 'tripp'\. Did you mean trip\?$"):
         town().trips(trip_table(("T1", "ab bc")), trip="tripp")
+    with pytest.raises(
+        InvalidInput, match=r"`sequence`: .* got 'sequence'\. Name the columns, as in sequence=\"seq\"\.$"
+    ):
+        town().trips(trip_table(("T1", "ab bc")).rename(columns={"sequence": "seq"}))
 
 
 TWO_WAYS = rv.RoadNetwork.from_frame(

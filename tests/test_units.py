@@ -116,6 +116,23 @@ def test_a_function_of_parameters_in_any_units(optimizer, scale):
     assert_alike(told(one, 1.0), told(other, np.array([scale, 1.0])), rtol=1e-5)
 
 
+def test_a_level_that_no_choice_sees_is_no_way_to_go():
+    """The last bias of a small network on a model that never ends: its slope is rounding, which as a unit would make
+    steps of 1e14 that drown the rest of the reward."""
+    import jax.numpy as jnp
+
+    def network(p, x):
+        return jnp.tanh(x @ p[:8].reshape(2, 4) + p[8:12]) @ p[12:16] + p[16]
+
+    rng = np.random.default_rng(0)
+    start, x = 0.5 * rng.normal(size=17), rng.normal(size=(MDP.n_states, 2))
+    without = rv.JaxReward(lambda p, x: network(jnp.append(p, 0.0), x), start[:16], x)
+    fit, other = (rv.NFXP(reward, l2=1e-3).fit(MDP, DEMOS) for reward in (rv.JaxReward(network, start, x), without))
+    assert np.abs(fit.reward).max() < 1e3
+    assert fit.converged
+    assert fit.llf == pytest.approx(other.llf, abs=0.5)
+
+
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("level", [1e3, 1e6])
 def test_a_level_that_no_choice_sees_changes_nothing(method, level):

@@ -79,10 +79,10 @@ def test_marks_that_came_with_the_data_are_dropped():
 
 
 def test_a_wrong_value():
-    error = InvalidOption("reps", "a whole number", 1.5, "row 3", f"As in {arg('reps', 400)}.")
-    assert str(error) == "`reps`: expected a whole number; got 1.5 (first at row 3). As in reps=400."
-    assert error.told(FLAGS) == "`--reps`: expected a whole number; got 1.5 (first at row 3). As in --reps 400."
-    assert (error.form, error.got, error.remedy) == ("value", 1.5, "As in reps=400.")
+    error = InvalidOption("reps", "a whole number", 1.5, "row 3", f"For example: {arg('reps', 400)}.")
+    assert str(error) == "`reps`: expected a whole number; got 1.5 (first at row 3). For example: reps=400."
+    assert error.told(FLAGS) == "`--reps`: expected a whole number; got 1.5 (first at row 3). For example: --reps 400."
+    assert (error.form, error.got, error.remedy) == ("value", 1.5, "For example: reps=400.")
 
 
 def test_a_conflict():
@@ -108,7 +108,7 @@ def test_what_cannot_be():
 
 
 FORMS = [
-    InvalidOption("reps", "a number", "none", None, f"As in {arg('reps', 2)}."),
+    InvalidOption("reps", "a number", "none", None, f"For example: {arg('reps', 2)}."),
     InvalidOption.conflict("reps", f"requires `{arg('errors', 'bootstrap')}`"),
     InvalidOption.impossible(f"nothing follows {arg('reps')}", "row 1", "Stop."),
     SolverFailed(f"no solution. Try {arg('l2', 1e-3)}."),

@@ -84,7 +84,7 @@ def machine(about: dict, rows: pd.DataFrame) -> str:
     it = about["machine"]
     failed = int((rows["status"] == "failed").sum())
     return (
-        f"Made by `revealed reproduce --scale {about['scale']}` ({len(rows)} cells, {failed} of them failed) on "
+        f"Made by `revealed reproduce --scale {about['scale']}` ({len(rows)} tasks, {failed} of them failed) on "
         f"{it['cores']} cores\n({it['processor']}), with Python {it['python']}, NumPy {it['numpy']}, SciPy "
         f"{it['scipy']} and JAX {it['jax']}."
     )

@@ -5,7 +5,7 @@ Agents are the finest units: one cannot cluster by a column that changes within 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any
@@ -15,8 +15,9 @@ import scipy.sparse as sp
 
 from revealed.checks import Floats, Ints, as_list
 from revealed.errors import InvalidOption
+from revealed.gates import is_hashable
 from revealed.labels import is_missing, listed, near, plain, spell
-from revealed.voices import either
+from revealed.voices import either, shown
 
 FEW = 20  # groups below which sandwich errors are known to come out too small
 
@@ -72,7 +73,7 @@ def _values_of(demos: Any, by: Any) -> tuple[str, Sequence[Any]]:
         return "group" if name is None else str(name), _by_id(demos.ids, dict(by.items()))
     values = as_list(by)
     if values is None or len(values) != demos.n_agents:
-        got = repr(by)[:60] if values is None else f"{len(values)} values"
+        got = shown(by) if values is None else f"{len(values)} values"
         expected = f"the name of a column, a dict or Series from ids, or {demos.n_agents} values, one per agent"
         raise InvalidOption("by", expected, got, remedy=_KEEP)
     return "group", [_present(value, demos.ids[i]) for i, value in enumerate(values)]
@@ -81,9 +82,9 @@ def _values_of(demos: Any, by: Any) -> tuple[str, Sequence[Any]]:
 def _kept(demos: Any, name: str) -> Sequence[Any]:
     known = demos.columns
     if name not in known:
-        expected = f"a column that was kept ({listed(list(known))})" if known else "a column that was kept"
-        got = repr(name) if known else f"{name!r} (no column was kept)"
-        raise InvalidOption("by", expected, got, remedy=near(name, list(known)) or _KEEP)
+        kept = f"only {listed(list(known))}" if known else "none was"
+        what = f"no column {name!r} was kept with the demonstrations ({kept})"
+        raise InvalidOption.impossible(what, None, near(name, list(known)) or _KEEP, "by")
     return known[name]
 
 
@@ -99,9 +100,9 @@ def _by_id(ids: Sequence[Any], groups: dict[Any, Any]) -> list[Any]:
 def _present(value: Any, one: Any) -> Any:
     """A group that can be told from others."""
     group = plain(value)
-    if not isinstance(group, Hashable) or is_missing(group):
+    if not is_hashable(group) or is_missing(group):
         raise InvalidOption(
-            "by", "groups that are text or numbers, without missing values", repr(group)[:40], f"id {one!r}"
+            "by", "groups that are text or numbers, without missing values", shown(group), f"id {one!r}"
         )
     return group
 

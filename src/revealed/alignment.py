@@ -14,7 +14,7 @@ from revealed.checks import Ints
 from revealed.labels import locate, require_declared
 from revealed.mdp import MDP
 from revealed.naming import Labels
-from revealed.positions import AXES, same_labels
+from revealed.positions import AXES, reordering, same_labels
 
 SAME = 1e-12  # relative difference of probabilities that is rounding
 
@@ -43,7 +43,7 @@ def _places(role: str, labels: Labels, own: Labels, n: int, n_own: int) -> Ints 
         if n != n_own:
             return None
         for known in (labels, own):
-            require_declared("mdp", role, known, f"{role}s of another model by position")
+            require_declared("mdp", role, known, f"a model without {role} labels")
         return np.arange(n)
     return locate(labels, own)
 
@@ -59,20 +59,26 @@ def same_model(mdp: MDP, own: MDP) -> bool:
     return np.array_equal(model.terminal, own.terminal) and same_moves(model, own)
 
 
-def same_turns(mdp: MDP, own: MDP) -> bool:
-    """Whether two models without names of actions are one, whatever the order of its states: the same moves lead from
-    each state, numbered by the order of the states, as the turns at the end of a link are."""
+def own_turns(mdp: MDP, own: MDP) -> Ints | None:
+    """(S, A): the pairs of `own` that the pairs of a model are, where the two are one model, whatever the order of its
+    states: actions without names, as the turns at the end of a link, are known by the state that they lead to. −1 for
+    what is not offered; None where it is another model, or where two actions lead to one state."""
     if mdp.feasible.shape != own.feasible.shape or not (mdp.certain and own.certain) or mdp.discount != own.discount:
-        return False
-    model = mdp.in_order_of(own)
-    if not same_labels(model.state_labels, own.state_labels) or not np.array_equal(model.terminal, own.terminal):
-        return False
-    return mdp.action_labels is None and np.array_equal(_leads(model), _leads(own))
-
-
-def _leads(mdp: MDP) -> Ints:
-    """(S, A): the states that a certain model's actions lead to, sorted in each state; −1 for what is not offered."""
-    return np.sort(np.where(mdp.feasible, mdp.targets, -1), axis=1)
+        return None
+    labels = mdp.state_labels, own.state_labels
+    place = np.arange(mdp.n_states) if same_labels(*labels) else reordering(labels[1], labels[0])
+    if place is None or mdp.action_labels is not None or not np.array_equal(mdp.terminal, own.terminal[place]):
+        return None
+    leads, theirs = (np.where(one.feasible, one.targets, -1) for one in (mdp, own))
+    leads = np.where(leads < 0, -1, place[leads])
+    order, others = np.argsort(leads, axis=1, kind="stable"), np.argsort(theirs, axis=1, kind="stable")[place]
+    sorted_ = np.take_along_axis(leads, order, axis=1)
+    twice = (sorted_[:, 1:] == sorted_[:, :-1]) & (sorted_[:, 1:] >= 0)
+    if twice.any() or not np.array_equal(sorted_, np.take_along_axis(theirs[place], others, axis=1)):
+        return None
+    pairs = np.full(leads.shape, -1)
+    np.put_along_axis(pairs, order, place[:, None] * own.n_actions + others, axis=1)
+    return np.where(mdp.feasible, pairs, -1)
 
 
 def same_moves(one: MDP, other: MDP) -> bool:

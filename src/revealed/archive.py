@@ -69,7 +69,7 @@ def is_bomb(size: int, packed: int) -> bool:
 
 
 def _as_json(value: Any) -> bytes:
-    """ASCII, so that text of any kind survives; NaN is no JSON and has been spelt otherwise."""
+    """ASCII, so that text of any kind survives; NaN is not JSON and has been spelt otherwise."""
     return json.dumps(value, allow_nan=False).encode("ascii")
 
 

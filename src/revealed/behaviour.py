@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from revealed.bellman import SoftBellman, SoftOptimum
-from revealed.checks import Floats
+from revealed.checks import Floats, frozen
 from revealed.demonstrations import Demonstrations
 from revealed.long_run import LongRun, long_run
 from revealed.mdp import MDP
@@ -77,6 +77,7 @@ class Behaviour(Banded):
 
     def __post_init__(self) -> None:
         label_tables(self, self.mdp, ("policy", "value", "q", "occupancy", "long_run", "reward", "start"))
+        frozen(self.frequencies)
 
     def simulate(self, n: int, length: int, seed: int | None = None, initial: Any = None) -> Demonstrations:
         """`n` trajectories of at most `length` decisions; starts come from `initial`, else from `start`.

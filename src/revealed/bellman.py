@@ -7,8 +7,8 @@ they are taken (a chord step costs two triangular solves), and when one does not
 factorisation is made. Convergence is judged by the residual Λ(V) − V, down to rounding.
 
 Choices follow from differences of values alone, so that the level comes out first (theory B5): where nothing ends, a
-constant is no error, and the residual is judged by its span. Where rounding could show in choices all the same (very
-large values, γ very near 1), its effect is estimated (B6), and what float64 cannot tell is refused.
+constant is not an error, and the residual is judged by its span. Where rounding could show in choices all the same
+(very large values, γ very near 1), its effect is estimated (B6), and what float64 cannot tell is refused.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def solve(mdp: MDP, reward: Any, solver: str = "auto", progress: bool | None = N
     whole = whole_reward(mdp, reward, largest=LARGEST)
     with Progress("soft optimum", progress) as bar:
         found = SoftBellman(mdp, solver, bar=bar).solve(np.where(mdp.feasible, whole, 0.0))
-    return label_tables(replace(found, reward=whole), mdp, ("value", "q", "policy", "log_policy", "reward"))
+    return label_tables(replace(found, reward=whole), mdp, ("value", "q", "policy", "log_policy", "relative", "reward"))
 
 
 @dataclass(frozen=True)
@@ -330,7 +330,7 @@ class SoftBellman:
             if self.bar is not None:
                 self.bar.update(f"residual {trial.size:.0e}")
             if trial.size >= 0.5 * point.size and point.nearly_at_rounding:
-                # a step that overshoots is no floor of rounding: one is where choices stay as they are, too
+                # a step that overshoots is not a floor of rounding: one is where choices stay as they are, too
                 idle += 1
                 if idle >= IDLE or _alike(point, trial):
                     break
@@ -425,7 +425,7 @@ def whole_reward(mdp: MDP, reward: Any, name: str = "reward", largest: float = s
     if callable(getattr(reward, "reward_on", None)) and not isinstance(reward, type):
         reward = reward.reward_on(mdp)
     remedy = numbers_of(reward)
-    reward = in_order(mdp, reward, name, error=InvalidReward)
+    reward = in_order(mdp, reward, name, error=InvalidReward, part=True)
     array = require_floats(name, reward, "an (S, A) array of numbers", InvalidReward, remedy)
     if array.shape == (mdp.n_states,):
         array = array[:, None]

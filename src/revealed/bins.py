@@ -6,6 +6,7 @@ states are numbered row by row: the last column's bins follow each other.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,14 +16,24 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from revealed.checks import Floats, Ints, as_list, is_index, require_count, require_floats, require_option
+from revealed.checks import (
+    Floats,
+    Ints,
+    as_list,
+    frozen,
+    is_index,
+    is_mapping,
+    require_count,
+    require_floats,
+    require_option,
+)
 from revealed.errors import InvalidInput, InvalidOption
-from revealed.frames import require_column
+from revealed.frames import no_number, require_column
 from revealed.gates import require_instance, require_list, require_memory, require_text
 from revealed.labels import find
 from revealed.numeric_columns import NumericColumn, numeric_columns, sql_count, sql_float, sql_number
-from revealed.voices import either
-from revealed.written import quoted, sql_text
+from revealed.voices import either, shown
+from revealed.written import NUMBER, quoted, sql_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -51,7 +62,7 @@ class Bins:
     ) -> None:
         names, given = _as_columns(columns), as_list(edges)
         if given is None or len(given) != len(names):
-            raise InvalidInput("edges", f"{len(names)} arrays, one per column", repr(edges)[:60])
+            raise InvalidInput("edges", f"{len(names)} arrays, one per column", shown(edges))
         checked = tuple(_as_edges(name, own) for name, own in zip(names, given, strict=True))
         fields = {"columns": names, "edges": checked, "how": _as_texts("how", how) or ("given",) * len(names)}
         for name, value in (fields | {"notes": _as_texts("notes", notes)}).items():
@@ -95,6 +106,9 @@ class Bins:
             raise InvalidInput("values", expected, f"{len(values)}")
         texts = as_list(values[0]) if len(values) == 1 else None
         if texts and all(isinstance(one, str) for one in texts):
+            if any(re.fullmatch(NUMBER, one.strip()) for one in texts):
+                name = self.columns[0]
+                raise no_number(f"column {name!r}", name, np.array(texts), InvalidInput)
             return find(f"column {self.columns[0]!r}", texts, self.labels, "row")
         arrays = [_as_values(name, given) for name, given in zip(self.columns, values, strict=True)]
         if len({array.size for array in arrays}) > 1:
@@ -112,7 +126,7 @@ class Bins:
         """
         names = self.columns if names is None else _as_columns(names)
         if len(names) != len(self.columns):
-            raise InvalidInput("names", f"{len(self.columns)} names of columns", repr(names)[:60])
+            raise InvalidInput("names", f"{len(self.columns)} names of columns", shown(names))
         state, inside = "0", []
         for name, edges in zip(names, self.edges, strict=True):
             value = sql_number(name)
@@ -146,7 +160,7 @@ class Bins:
             return cls(**{name: tuple(description[name]) for name in ("columns", "edges", "how", "notes")})
         except (KeyError, TypeError, IndexError) as error:
             expected = "a dict from Bins.describe(), with columns, edges, how and notes"
-            raise InvalidInput("description", expected, repr(description)[:60]) from error
+            raise InvalidInput("description", expected, shown(description)) from error
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Bins) and self.describe() == other.describe()
@@ -247,14 +261,14 @@ def _require_inside(name: str, values: Floats, edges: Floats) -> None:
 def _as_columns(columns: Any, argument: str = "columns") -> tuple[str, ...]:
     listed = [columns] if isinstance(columns, str) else as_list(columns)
     if not listed or not all(isinstance(name, str) for name in listed) or len(set(listed)) < len(listed):
-        raise InvalidInput(argument, "distinct column names", repr(columns)[:60])
+        raise InvalidInput(argument, "distinct column names", shown(columns))
     return tuple(listed)
 
 
 def _as_texts(argument: str, given: Any) -> tuple[str, ...]:
     listed = require_list(argument, given, "a list of strings")
     if not all(isinstance(one, str) for one in listed):
-        raise InvalidInput(argument, "a list of strings", repr(given)[:60])
+        raise InvalidInput(argument, "a list of strings", shown(given))
     return tuple(listed)
 
 
@@ -262,7 +276,7 @@ def _as_edges(name: str, given: Any) -> Floats:
     argument = f"edges of {name!r}"
     edges = require_floats(argument, given, "at least two numbers")
     if edges.ndim != 1 or edges.size < 2:
-        raise InvalidInput(argument, "at least two numbers", repr(given)[:60])
+        raise InvalidInput(argument, "at least two numbers", shown(given))
     bad = np.flatnonzero(~np.isfinite(edges))
     if bad.size:
         raise InvalidInput(argument, "finite numbers", edges[bad[0]], f"position {bad[0]}")
@@ -271,14 +285,13 @@ def _as_edges(name: str, given: Any) -> Floats:
         k = int(back[0]) + 1
         raise InvalidInput(argument, "increasing numbers", f"{edges[k]:g} after {edges[k - 1]:g}", f"position {k}")
     edges += 0.0  # no minus zero, which would be written as one
-    edges.flags.writeable = False
-    return edges
+    return frozen(edges)
 
 
 def _as_values(name: str, given: Any) -> Floats:
     values = require_floats(f"column {name!r}", given, "an array of numbers")
     if values.ndim > 1:
-        raise InvalidInput(f"column {name!r}", "an array of numbers", repr(given)[:60])
+        raise InvalidInput(f"column {name!r}", "an array of numbers", shown(given))
     return np.atleast_1d(values)
 
 
@@ -286,7 +299,7 @@ def _as_numbers_of_bins(bins: Any, names: tuple[str, ...]) -> list[int]:
     alone = isinstance(bins, str | bytes) or is_index(bins)
     listed = [bins] * len(names) if alone else as_list(bins)
     if listed is None or len(listed) != len(names):
-        raise InvalidOption("bins", f"a whole number, or {len(names)} of them, one per column", repr(bins)[:60])
+        raise InvalidOption("bins", f"a whole number, or {len(names)} of them, one per column", shown(bins))
     for n in listed:
         require_count("bins", n, error=InvalidOption)
         require_memory("bins", n, 4 * int(n), InvalidOption)
@@ -296,13 +309,13 @@ def _as_numbers_of_bins(bins: Any, names: tuple[str, ...]) -> list[int]:
 def _given_edges(names: tuple[str, ...], edges: Any) -> dict[str, Any]:
     if edges is None:
         return {}
-    if isinstance(edges, Mapping):
+    if is_mapping(edges):
         for name in edges:
             require_column("edges", name, names)
         return dict(edges)
     if len(names) > 1:
-        remedy = f"As in edges={{{next(iter(names))!r}: [...]}}."
-        raise InvalidInput("edges", "a dict of edges by column", repr(edges)[:60], remedy=remedy)
+        remedy = f"For example: edges={{{next(iter(names))!r}: [...]}}."
+        raise InvalidInput("edges", "a dict of edges by column", shown(edges), remedy=remedy)
     return dict.fromkeys(names, edges)
 
 

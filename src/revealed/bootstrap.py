@@ -6,6 +6,7 @@ result depends on `seed` alone, not on how many workers share the work. Those th
 
 from __future__ import annotations
 
+import math
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -23,12 +24,13 @@ from revealed.gates import require_memory
 from revealed.mdp import Floats
 from revealed.parallel import cores, each, one_thread, workers
 from revealed.progress import Progress
-from revealed.voices import arg
+from revealed.voices import arg, shown
 
 if TYPE_CHECKING:
     import pandas as pd
 
 WORTH_WORKERS = 4.0  # seconds of work for which starting other processes pays
+PIECE = 1.0  # seconds that a worker is busy before it hands over what it has done
 MANY_FAILURES = 0.05
 EACH_REPLICATION = 128  # numbers that one takes in memory, at least
 FEW = 100  # replications below which percentiles near 2.5 % are hardly more than the extremes
@@ -48,7 +50,7 @@ Refit = Callable[[Floats], Replication]  # from a weight per agent (N,) to the e
 
 @dataclass(frozen=True, eq=False)
 class Bootstrap:
-    """What the replications gave: `theta` (R, K) and `psi` (R, L) of those that ended well, at `index` (R,) of `asked`.
+    """What the replications gave: `theta` (R, K) and `psi` (R, L) of those that converged, at `index` (R,) of `asked`.
 
     `failures` counts the others by reason. Failures are not random: often the likelihood of the resampled data has no
     maximum, so that with many of them the spread of the rest is too small.
@@ -86,7 +88,7 @@ class Bootstrap:
 
     @property
     def params(self) -> pd.DataFrame:
-        """A row per replication that ended well, a column per parameter."""
+        """A row per replication that converged, a column per parameter."""
         import pandas as pd
 
         return pd.DataFrame(self.theta, columns=list(self.names), index=pd.Index(self.index, name="replication"))
@@ -172,7 +174,7 @@ def check_options(reps: Any = 2, seed: Any = 0, jobs: Any = None, progress: Any 
     require_count("reps", reps, least=2)
     require_memory("reps", reps, EACH_REPLICATION * int(reps))
     if not is_seed(seed) or seed is None:
-        raise InvalidInput("seed", "a whole number >= 0", repr(seed))
+        raise InvalidInput("seed", "a whole number >= 0", shown(seed))
     if jobs is not None:
         require_count("jobs", jobs)
     if progress is not None:
@@ -188,8 +190,10 @@ def _replications(
     yield from _some(refit, n_agents, seed, first)
     if not rest:
         return
-    n = _workers(jobs, (time.perf_counter() - born) * len(rest))
-    pieces = [[r] for r in rest] if n == 1 else np.array_split(rest, min(len(rest), 8 * n))
+    seconds = (time.perf_counter() - born) * len(rest)
+    n = _workers(jobs, seconds)
+    few = max(8 * n, math.ceil(seconds / PIECE))  # pieces: an interrupt loses those that are on their way
+    pieces = [[r] for r in rest] if n == 1 else np.array_split(rest, min(len(rest), few))
     chunks = [(refit, n_agents, seed, [int(r) for r in piece]) for piece in pieces]
     for finished in each(_some, chunks, n if jobs is not None or workers(None) == 1 else None):
         yield from finished

@@ -34,7 +34,7 @@ from revealed.linear_solvers import (
     refine,
 )
 from revealed.mdp import MDP, Floats, require_mdp
-from revealed.naming import pair_in_words, places, state_in_words
+from revealed.naming import in_words, pair_in_words, places, state_in_words
 from revealed.positions import by_position, in_order
 from revealed.transitions import can_reach, way_to
 from revealed.voices import arg, either
@@ -277,9 +277,7 @@ class Chain:
         if initial is not None:
             return self.backward(self.mdp.start(initial))
         if self.mdp.initial is None:
-            raise InvalidInput(
-                "initial", "a start distribution", "None", remedy=f"The MDP has none: pass {arg('initial')}."
-            )
+            raise InvalidInput.conflict("initial", "is required: the MDP has no start distribution")
         return self.backward(self.mdp.initial)
 
     def occupancy_from(self, state: Any, action: Any) -> Floats:
@@ -288,7 +286,8 @@ class Chain:
         state = int(places("state", [state], mdp.state_labels, mdp.n_states)[0])
         action = int(places("action", [action], mdp.action_labels, mdp.n_actions, role="action")[0])
         if not self.mdp.feasible[state, action]:
-            raise InvalidInput("state, action", "a feasible pair", f"({state}, {action})")
+            what = f"{in_words('action', mdp.action_labels, action)} is not feasible in {state_in_words(mdp, state)}"
+            raise InvalidInput.impossible(what, argument="action")
         row = self.mdp.transitions.matrix[[state * self.mdp.n_actions + action]].toarray().reshape(-1)
         visits = self.backward(self.mdp.discount * row)
         visits[state] += 1.0
@@ -326,17 +325,25 @@ def as_policy(mdp: MDP, policy: Any, name: str = "policy") -> Floats:
     off = ~mdp.terminal & (np.abs(array.sum(axis=1) - 1.0) > 1e-8)
     if off.any():
         s = int(np.flatnonzero(off)[0])
-        got = f"sum {array[s].sum():.10g}"
-        remedy = "Divide each row by its sum."
-        raise InvalidDistribution(name, "rows that sum to one", got, state_in_words(mdp, s), remedy)
+        where, got = state_in_words(mdp, s), f"sum {array[s].sum():.10g}"
+        if not array[s].any():
+            expected, remedy = "an action in every state that is not terminal", f"{_NO_ACTION} {_SOLVE_AGAIN}"
+            raise InvalidDistribution(name, expected, "none", where, remedy)
+        raise InvalidDistribution(name, "rows that sum to one", got, where, "Divide each row by its sum.")
     return array
+
+
+_NO_ACTION = "A policy from a model where the state is terminal has no action for it."
+_SOLVE_AGAIN = either("Solve for one on this model, as in rv.solve(mdp, fit).", "Estimate on this model.")
 
 
 def goals_missing(mdp: MDP) -> str:
     """What else to say where nothing ends: on a road network each trip ends somewhere else."""
     if mdp.goal is not None:
         return ""
-    return f" Trips with destinations need {arg('goal')} when they are read, or {either('network.trips', '--network')}."
+    return (
+        f" Trips with destinations require {arg('goal')} when you read them, or {either('network.trips', '--network')}."
+    )
 
 
 def _require_ends(mdp: MDP, policy: Floats) -> None:

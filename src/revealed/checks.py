@@ -1,4 +1,4 @@
-"""The questions that every door asks: is this a whole number of things, a number at all, an array of numbers?
+"""The questions that every function asks: is this a whole number of things, a number at all, an array of numbers?
 
 A *number* is an int or a float of Python, a real number of NumPy, or an array of no axes that holds one (of NumPy, JAX
 or PyTorch). Truth values are not numbers, `np.True_` included; neither are dates and durations, complex numbers, text,
@@ -9,13 +9,13 @@ as objects, as pandas often does. An array of truth values stands for zeros and 
 policies. Truth values among numbers are a slip. Missing values (None, NA) are refused where they stand, and masked
 arrays as a whole: nothing tells what a masked entry stands for.
 
-NaN and infinity are numbers here; each door says by itself where it cannot use them.
+NaN and infinity are numbers here; each function says by itself where it cannot use them.
 """
 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from difflib import get_close_matches
 from fractions import Fraction
@@ -24,9 +24,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
 
 from revealed.errors import InvalidInput, InvalidOption
 from revealed.sparse_input import REMEDY, Fault, as_dense, is_sparse
+from revealed.voices import shown
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
@@ -47,6 +49,11 @@ def is_index(value: Any) -> bool:
     return isinstance(value, int | np.integer) and not isinstance(value, bool | np.timedelta64)
 
 
+def is_mapping(value: Any) -> bool:
+    """A dict or its like; not a sparse matrix, one kind of which is a dict of its entries."""
+    return isinstance(value, Mapping) and not is_sparse(value)
+
+
 def is_seed(value: Any) -> bool:
     """What NumPy takes as a seed here: None, or a whole number >= 0."""
     return value is None or (is_index(value) and int(value) >= 0)
@@ -63,6 +70,8 @@ def is_number(value: Any) -> bool:
 def require_count(name: str, value: Any, least: int = 1, error: type[InvalidInput] = InvalidInput) -> None:
     if not is_count(value) or value < least:
         raise error(name, f"a whole number, at least {least}", shown(value), remedy=remedy_for(value))
+    if value > LARGEST:
+        raise error(name, "a whole number of at most 100 digits", "a longer one")
 
 
 def require_number(name: str, value: Any) -> float:
@@ -115,17 +124,8 @@ def pass_instead(value: Any, *names: str) -> str | None:
     return next((f"Pass its `.{name}`." for name in names if hasattr(value, name)), None)
 
 
-def shown(value: Any) -> str:
-    """A value in a message, shortened."""
-    try:
-        text = repr(value)
-    except Exception:  # an object that cannot even be shown
-        text = type(value).__name__
-    return text if len(text) <= 80 else text[:77] + "..."
-
-
 def as_number(value: Any) -> float:
-    """The value as a float; NaN where it is no number."""
+    """The value as a float; NaN where it is not a number."""
     if not is_number(value):
         return float("nan")
     try:
@@ -314,3 +314,13 @@ def shape_of(value: Any) -> tuple[int, ...]:
         return tuple(getattr(value, "shape", None) or np.shape(value))
     except (ValueError, TypeError):
         return ()
+
+
+def frozen(array: Any) -> Any:
+    """The same array, dense or CSR, which can no longer be written to; anything else stays as it is."""
+    if isinstance(array, sp.csr_array):
+        array.sum_duplicates()  # which SciPy would else do in place when it is first needed
+    for part in (array.data, array.indices, array.indptr) if isinstance(array, sp.csr_array) else (array,):
+        if isinstance(part, np.ndarray):
+            part.flags.writeable = False
+    return array

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from revealed.errors import InvalidInput, MissingDependency
+from revealed.voices import shown
 
 ANSWER_SECONDS = 30  # for a scheduler to answer, and for a first worker to join it
 SAME = ("revealed", "numpy", "scipy")  # packages whose versions decide what a number is
@@ -38,7 +39,7 @@ def on_cluster(address: str | os.PathLike[str]) -> Iterator[int]:
     place = os.fspath(address) if isinstance(address, os.PathLike) else address
     if not isinstance(place, str) or not (place == RAY or "://" in place or place.endswith(".json")):
         expected = 'the address of a Dask scheduler (tcp://host:8786), its .json file, or "ray"'
-        raise InvalidInput("cluster", expected, repr(address), remedy=DASK_REMEDY)
+        raise InvalidInput("cluster", expected, shown(address), remedy=DASK_REMEDY)
     with _ray() if place == RAY else _dask(place):
         yield workers(None)
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from revealed.checks import as_list, require_flag
+from revealed.checks import as_list, is_mapping, require_flag
 from revealed.demonstrations import Demonstrations
 from revealed.errors import InvalidInput
 from revealed.estimates import Estimates, FitLike, read_estimates
-from revealed.labels import FEW, how_many
+from revealed.labels import FEW, how_many, sequence_of
 from revealed.matching import decisions_on
 from revealed.mdp import MDP
 from revealed.sheet import Printed, Row, Sheet, clean, number_column
@@ -27,6 +27,7 @@ from revealed.summary import (
     is_pseudo,
     poor_fit_words,
 )
+from revealed.voices import shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -57,7 +58,7 @@ def compare_fits(
     elif more:
         names, stars = _positional(list(more), names, stars)
     require_flag("stars", stars)
-    if isinstance(fits, Mapping):
+    if is_mapping(fits):
         if names is not None:
             raise InvalidInput.conflict("names", "cannot be combined with a dictionary of fits, whose keys are names")
         names, fits = [str(name) for name in fits], list(fits.values())
@@ -261,8 +262,8 @@ def _goals_of(demos: Any) -> bytes:
 def _positional(more: list[Any], names: Any, stars: Any) -> tuple[Any, Any]:
     """`names` and `stars`, where they follow the fits without being named."""
     if len(more) > 2 or any(_is_fit(one) for one in more):
-        got = f"{len(more) + 1} arguments by position"
-        raise InvalidInput("fits", "one list of fits", got, remedy="As in compare_fits([a, b, c], names=[...]).")
+        got = f"{len(more) + 1} positional arguments"
+        raise InvalidInput("fits", "one list of fits", got, remedy="For example: compare_fits([a, b, c], names=[...]).")
     return more[0] if names is None else names, more[1] if len(more) == 2 else stars
 
 
@@ -271,7 +272,7 @@ def _as_fits(fits: Any) -> list[FitLike]:
         raise InvalidInput("fits", "a list of fits", "one fit", remedy="Put it into a list: compare_fits([fit]).")
     listed = as_list(fits)
     if not listed:
-        raise InvalidInput("fits", "a list of fits, at least one", repr(fits)[:60])
+        raise InvalidInput("fits", "a list of fits, at least one", shown(fits))
     for k, fit in enumerate(listed):
         if not _is_fit(fit):
             remedy = "Call .fit(mdp, demonstrations) first." if hasattr(fit, "fit") else None
@@ -286,9 +287,9 @@ def _is_fit(value: Any) -> bool:
 def _as_names(names: Any, fits: Sequence[FitLike]) -> list[str]:
     if names is None:
         return [fit.method for fit in fits]
-    listed = None if isinstance(names, str) else as_list(names)
+    listed = None if isinstance(names, str) else sequence_of(names)
     if listed is None or len(listed) != len(fits):
-        raise InvalidInput("names", f"a list of {len(fits)} names, one per fit", repr(names)[:60])
+        raise InvalidInput("names", f"a list of {len(fits)} names, one per fit", shown(names))
     return [clean(name) for name in listed]
 
 

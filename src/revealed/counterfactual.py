@@ -27,7 +27,7 @@ from revealed.naming import action_index, label_index, state_index
 from revealed.plots import MOST_MARKS, own_axes
 from revealed.scenario import Side, discount_notes, find_action, sides
 from revealed.sheet import MISSING, Printed, Row, Sheet
-from revealed.voices import arg, words
+from revealed.voices import arg, shown, words
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -75,7 +75,10 @@ class Counterfactual(Printed):
 
         require_option("quantity", quantity, [name for name in QUANTITIES if name != "welfare"])
         mdp = self.after.mdp
-        place: Any = (slice(None), self._action(action, quantity)) if quantity in ("policy", "q") else ...
+        by_action = quantity in ("policy", "q")
+        if action is not None and not by_action:
+            raise InvalidInput.conflict("action", f"has no effect on {quantity!r}", remedy="Leave it out.")
+        place: Any = (slice(None), self._action(action, quantity)) if by_action else ...
         index = action_index(mdp) if quantity == "frequencies" else state_index(mdp)
         frame = pd.DataFrame(self._cells(quantity, place), index=index)
         frame.attrs |= {"notes": list(self.notes), "starts": self._starts}
@@ -108,7 +111,7 @@ class Counterfactual(Printed):
         mdp, horizons = self.after.mdp, [side.mdp.horizon for side in (self.before, self.after) if side.mdp.horizon]
         last = min(horizons, default=1) - 1
         if not is_index(period) or not 0 <= period <= last:
-            raise InvalidInput("period", f"a whole number in 0…{last}", repr(period))
+            raise InvalidInput("period", f"a whole number in 0…{last}", shown(period))
         a = mdp.n_actions - 1 if action is None else find_action(mdp, action)
         curves = {"before": _curve(self.before, a, period), "after": _curve(self.after, a, period)}
         if len(curves["before"][0]) != len(curves["after"][0]) or not comparable(self.after, self.before, "policy"):
@@ -229,7 +232,7 @@ def behaviour_under(under: Any) -> Behaviour:
     """The behaviour to draw from: that after a counterfactual, or one of its two sides."""
     found = under.after if isinstance(under, Counterfactual) else under
     if not isinstance(found, Behaviour):
-        remedy = "As in fit.simulate(100, 20, under=fit.counterfactual(...)), or its `.before` or `.after`."
+        remedy = "For example: fit.simulate(100, 20, under=fit.counterfactual(...)), or its `.before` or `.after`."
         raise InvalidInput("under", "a counterfactual or a behaviour", type(under).__name__, remedy=remedy)
     return found
 

@@ -22,6 +22,8 @@ from revealed.rewards.base import has_features, is_linear, of_trips, plain
 
 MOST_NEWTON_ENTRIES = 40_000_000  # of the value Jacobian (S, A, K): 320 MB
 MOST_DIFFERENCED = 30  # parameters up to which a Hessian is made of differences, at two gradients each
+INVISIBLE = 1e-9  # of what a parameter does to rewards: its effect on log-odds is rounding where it is smaller
+FARTHEST = 1e8  # size of rewards whose rounding might be taken for a change of choices
 PROBES = 8  # random tables by which the size of ∂r/∂θ is told where it cannot be written down
 DIRECTIONS = 6  # of Krylov's, along which curvature is looked for where there are more parameters
 SURE = 1e-4  # of an even gap, for rewards without features
@@ -75,7 +77,7 @@ def _in_common(point: Evaluation, slopes: Floats) -> Floats:
     if slopes.size > MOST_DIFFERENCED:
         return _positive(np.full(slopes.size, slopes.max(initial=0.0)))
     flat = [1.0 / _reach(point, k) if slope == 0.0 else 0.0 for k, slope in enumerate(slopes)]
-    return _positive(slopes, np.array(flat))
+    return _positive(slopes, np.array(flat), _reward_slopes(point, np.random.default_rng(0)))
 
 
 def units_at_end(point: Evaluation) -> Floats:
@@ -120,7 +122,8 @@ def _typical_slopes(point: Evaluation, evenly: bool) -> Floats:
             return _reward_slopes(point, rng)
         for k in range(PROBES):
             pulled[k] += _slope_of_lots(part, _even_policy(part) if evenly else part.policy, rng)
-    return np.sqrt(np.mean(pulled**2, axis=0) / point.objective.total)
+    slopes = np.sqrt(np.mean(pulled**2, axis=0) / point.objective.total)
+    return np.where(slopes > INVISIBLE * _reward_slopes(point, rng), slopes, 0.0)
 
 
 def _even_policy(part: PlainPart) -> Floats:
@@ -154,6 +157,8 @@ def _reach(point: Evaluation, k: int) -> float:
     for _ in range(40):
         theta = point.theta.copy()
         theta[k] += t
+        if np.nanmax(np.abs(np.asarray(point.objective.reward.value(theta)))) > FARTHEST:
+            return np.inf
         moved = shift(point, point.objective.at(theta))
         way = (moved < MOVES[0]) - (moved > MOVES[1])
         if way == 0 or way == -before:
@@ -267,7 +272,7 @@ def _shift_for(at: Callable[[float], Floats], low: float, radius: float) -> floa
 
 
 def way_up(point: Evaluation) -> Evaluation | None:
-    """A higher point near a stationary one that is no maximum; None where there is none, or none was found.
+    """A higher point near a stationary one that is not a maximum; None where there is none, or none was found.
 
     The direction is that in which the objective bends upwards most: exact where there is a Hessian, from differences of
     gradients else, among a few directions where there are many parameters.

@@ -20,7 +20,8 @@ from revealed.doubt import IN_WORDS, Doubt, Spread, doubt, over_draws, require_k
 from revealed.errors import InvalidInput
 from revealed.labels import plain
 from revealed.plots import own_axes
-from revealed.scenario import Setting, Side, estimated_side, find_action, find_parameter
+from revealed.positions import parameter_named
+from revealed.scenario import Setting, Side, estimated_side, find_action
 from revealed.sheet import Printed, Sheet, number_column
 
 if TYPE_CHECKING:
@@ -138,7 +139,7 @@ def demand_curve(
     `initial` and the options of the bootstrap are those of `fit.counterfactual`.
     """
     require_known("demand_curve", bootstrap, ("parameter", "values", "action", "per", "bands", "level", "initial"))
-    k = find_parameter(parameter, tuple(fit.reward_model.names), "parameter")
+    k = parameter_named("parameter", parameter, fit.reward_model.names)
     points = _as_values(values)
     a = find_action(fit.mdp, action)
     per = require_positive("per", per)
@@ -227,7 +228,7 @@ def _with(theta: Floats, k: int, value: float) -> Floats:
 
 
 def _as_values(values: Any) -> Floats:
-    remedy = "As in np.linspace(4, 14, 41)."
+    remedy = "For example: np.linspace(4, 14, 41)."
     points = require_floats("values", values, "a sequence of numbers", remedy=remedy)
     if points.ndim != 1 or points.size == 0 or not np.isfinite(points).all():
         raise InvalidInput("values", "a sequence of numbers", f"shape {points.shape}", remedy=remedy)

@@ -6,7 +6,8 @@ discounted by γ^t and decisions lifted to an unrolled horizon. Trips that go so
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -14,28 +15,37 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
-from revealed.checks import as_list, as_number, remedy_for, require_floats, shown
+from revealed.checks import (
+    Bools,
+    as_list,
+    as_number,
+    frozen,
+    is_mapping,
+    remedy_for,
+    require_count,
+    require_floats,
+    shape_of,
+)
 from revealed.errors import InvalidDemonstrations, InvalidInput
 from revealed.gates import require_instance
 from revealed.goal_steps import Trips, n_goals, require_arrival
 from revealed.labels import with_columns
 from revealed.mdp import MDP, Floats, require_mdp
 from revealed.model_checks import as_labels
-from revealed.naming import rows_of, unrolled_labels, weights_by_name
-from revealed.positions import LabelledArray, labelled, names_in
+from revealed.naming import from_one, rows_of, unrolled_labels, weights_by_name
+from revealed.positions import LabelledArray, by_parameter, labelled, names_in
 from revealed.tables import as_counts, require_countable, sparse_table, sum_rows
 from revealed.trajectories import (
+    Coded,
     Steps,
     agent_table,
     as_agents,
     as_goals,
-    has_text,
+    code_labels,
     lifted,
-    parts_of,
     read_trajectories,
-    require_sizes,
 )
-from revealed.voices import either
+from revealed.voices import Written, arg, either, shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -78,26 +88,37 @@ class Demonstrations(Trips):
         made_by = "Use from_frame, from_trajectories, from_episodes or from_counts."
         require_instance("by_agent", self.by_agent, sp.csr_array, "a sparse array (N, S*A)", made_by)
         require_instance("starts", self.starts, np.ndarray, "an array (S,)", made_by)
+        require_instance("ids", self.ids, tuple, "a tuple of the agents' names", made_by)
+        for name in ("n_states", "n_actions"):
+            require_count(name, getattr(self, name), error=InvalidDemonstrations)
+        pairs, agents = int(self.n_states) * int(self.n_actions), len(self.ids)
+        shapes = {"by_agent": (agents, pairs), "starts": (self.n_states,), "transition_counts": (pairs, self.n_states)}
+        for name, shape in shapes.items():
+            if shape_of(getattr(self, name)) != shape:
+                got = f"shape {shape_of(getattr(self, name))}"
+                raise InvalidDemonstrations(name, f"shape {shape}", got, remedy=made_by)
         require_countable("counts", self.by_agent.data)
         require_countable("starts", self.starts)
-        object.__setattr__(self, "starts", labelled(np.asarray(self.starts), self))
+        object.__setattr__(self, "starts", frozen(labelled(np.asarray(self.starts).view(), self)))
+        for table in (self.by_agent, self.transition_counts, self.starts_by_agent):
+            frozen(table)
 
     @cached_property
     def counts(self) -> Floats:
         """(S, A): how often each action was taken in each state."""
-        return labelled(sum_rows(self.by_agent).reshape(self.n_states, self.n_actions), self)
+        return frozen(labelled(sum_rows(self.by_agent).reshape(self.n_states, self.n_actions), self))
 
     @cached_property
     def weights(self) -> Floats:
         """(S, A): ρ of the sample objective (theory O2); the counts unless visits were discounted."""
-        return labelled(sum_rows(self.weights_by_agent).reshape(self.n_states, self.n_actions), self)
+        return frozen(labelled(sum_rows(self.weights_by_agent).reshape(self.n_states, self.n_actions), self))
 
     @cached_property
     def weights_by_agent(self) -> sp.csr_array:
         """Sparse (N, S*A): each agent's part of `weights`."""
         if self.visit_discount == 1.0:
             return self.by_agent
-        steps = self._require_steps("Visits can be discounted")
+        steps = self._require_steps("discount_visits")
         weight = self.step_weights * np.float64(self.visit_discount) ** steps.time
         return agent_table(steps, weight, self.n_agents, self.n_states, self.n_actions)
 
@@ -141,46 +162,28 @@ class Demonstrations(Trips):
 
         Where `n_states` or `n_actions` is given, they are indices. Without it text is labels, as in `from_frame`:
         `states` and `actions` give them in the order of the model, without which they are sorted; whole numbers are
-        labels where these are given. `next_state` and `goal` cannot be combined with labels of states: put them into
-        a frame.
+        labels where these are given, and tuples are labels of several parts. Labels of `next_state` and `goal` are
+        those of states.
         """
         from revealed.episodes import is_foreign
 
         written = None if is_foreign(trajectories) else as_list(trajectories)
         known, sizes = {"state": states, "action": actions}, {"state": n_states, "action": n_actions}
-        text = {role for role in known if sizes[role] is None and has_text(role, written or ())}
-        roles = [role for role in known if known[role] is not None or role in text]
-        if roles:
-            return cls._from_labels(written or (), roles, known, n_states, n_actions, ids, next_state, goal)
-        trajectories = trajectories if written is None else written
-        if is_foreign(trajectories):
-            return cls.from_episodes(trajectories, n_states=n_states, n_actions=n_actions, ids=ids, goal=goal)
-        read = read_trajectories(trajectories, n_states, n_actions, ids, next_state, goal)
-        require_arrival(read.steps, read.ids, None)
-        return cls._from_steps(read.steps, read.starts, int(n_states or 0), int(n_actions or 0), read.ids)
+        from revealed.panels.columns import note_labels
 
-    @classmethod
-    def _from_labels(
-        cls, trajectories: Any, roles: Sequence[str], known: Any, S: Any, A: Any, ids: Any, next_state: Any, goal: Any
-    ) -> Demonstrations:
-        """Trajectories whose states or actions (`roles`) have labels."""
-        from revealed.panels.columns import size_of
-        from revealed.panels.memory import code_lists
-
-        for name, given in {"next_state": next_state, "goal": goal}.items():
-            if given is not None and "state" in roles:
-                remedy = "Put them into a frame (from_frame), or write states as indices."
-                raise InvalidDemonstrations.conflict(name, "cannot be combined with labels of states", None, remedy)
-        columns: dict[str, Any] = dict(zip(known, zip(*parts_of(trajectories), strict=True), strict=False))
-        names: dict[str, Any] = {}
-        sizes = {"state": S, "action": A}
-        require_sizes(sizes, roles)
-        for role in roles:
-            names[f"{role}_labels"], columns[role] = code_lists(role, known[role], columns[role])
-            sizes[role] = size_of(role, sizes[role], names[f"{role}_labels"], 0)
-        pairs = list(zip(columns["state"], columns["action"], strict=True))
-        made = cls.from_trajectories(pairs, sizes["state"], sizes["action"], ids, next_state, goal)
-        return replace(made, **names)
+        coded = None if written is None else code_labels(written, known, sizes, next_state, goal)
+        if coded is None:
+            given: Any = trajectories if written is None else written
+            if is_foreign(given):
+                return cls.from_episodes(given, n_states=n_states, n_actions=n_actions, ids=ids, goal=goal)
+            coded = Coded(given, sizes, {}, next_state, goal)
+        S, A = coded.sizes["state"], coded.sizes["action"]
+        labels = coded.names.get("state_labels")
+        read = read_trajectories(coded.pairs, S, A, ids, coded.next_state, coded.goal, labels=labels)
+        require_arrival(read.steps, read.ids, labels)
+        made = cls._from_steps(read.steps, read.starts, int(S or 0), int(A or 0), read.ids)
+        notes = note_labels({name.removesuffix("_labels"): some for name, some in coded.names.items()})
+        return replace(made, notes=notes, **coded.names)
 
     @classmethod
     def from_episodes(
@@ -218,7 +221,7 @@ class Demonstrations(Trips):
         names = {n: getattr(model, n, None) for n in ("state_labels", "action_labels")}
         if goal is not None:
             goal = as_goals(goal, len(read.pairs), S, names["state_labels"], "episode")
-        written = read_trajectories(read.pairs, S, A, ids, read.after, goal, read.goes_on)
+        written = read_trajectories(read.pairs, S, A, ids, read.after, goal, read.goes_on, names["state_labels"])
         require_arrival(written.steps, written.ids, names["state_labels"])
         demos = cls._from_steps(written.steps, written.starts, S, A, written.ids)
         return replace(demos, notes=read.notes, **names)
@@ -277,7 +280,7 @@ class Demonstrations(Trips):
         episode : a column that distinguishes the episodes of one id, if it has several. Each has its own times and
             start; without it the first row of an id is its only start.
         """
-        from revealed.panels.columns import Roles, note_slips, size_of
+        from revealed.panels.columns import Roles, note_ghost, note_labels, size_of
         from revealed.panels.where import read_frame
 
         others = {"id": id, "time": time, "weight": weight, "period": period, "gaps": gaps, "episode": episode}
@@ -293,8 +296,11 @@ class Demonstrations(Trips):
         sizes = {"state": n_states, "action": n_actions}
         numbered = tuple(role for role in sizes if labels[f"{role}_labels"] is None and sizes[role] is None)
         known: dict[str, Any] = labels | {"numbered": numbered, "columns": found.columns}
-        notes = (*found.notes, *note_slips(roles, found))
+        written = {role: found.state_labels if role == "state" else found.action_labels for role in sizes}
+        notes = found.notes + note_labels(written | ({"state": None} if roles.bins else {}))
         demos = replace(demos, notes=notes, bins=roles.bins, period=period, **known)
+        ghosts = [note_ghost(role, told) for role in numbered if (told := numbered_from_one(role, demos))]
+        demos = replace(demos, notes=(*demos.notes, *ghosts)) if ghosts else demos
         return demos._without_steps() if keep_steps is False else demos
 
     @classmethod
@@ -308,18 +314,23 @@ class Demonstrations(Trips):
         n_states, n_actions = table.shape
         names, numbered = names_in(counts)
         states = as_labels("counts", names.state_labels, n_states)
-        if starts is not None and (rows_of(starts) is not None or isinstance(starts, Mapping | LabelledArray)):
+        if starts is not None and (
+            rows_of(starts) is not None or is_mapping(starts) or isinstance(starts, LabelledArray)
+        ):
             starts = weights_by_name("starts", starts, states, n_states)
         expected = f"{n_states} counts >= 0"
         first = require_floats(
             "starts", np.zeros(n_states) if starts is None else starts, expected, InvalidDemonstrations
         )
         if first.shape != (n_states,) or not np.isfinite(first).all() or (first < 0).any():
-            raise InvalidDemonstrations("starts", expected, repr(starts)[:60])
+            raise InvalidDemonstrations("starts", expected, shown(starts))
+        from revealed.panels.columns import note_labels
+
         none_seen = sp.csr_array((n_states * n_actions, n_states), dtype=np.float64)
         made = cls(n_states, n_actions, sp.csr_array(table.reshape(1, -1)), first, none_seen, (0,))
         actions = as_labels("counts", names.action_labels, n_actions)
-        return replace(made, state_labels=states, action_labels=actions, numbered=numbered)
+        notes = note_labels({"state": states, "action": actions})
+        return replace(made, state_labels=states, action_labels=actions, numbered=numbered, notes=notes)
 
     @classmethod
     def _from_panel(cls, panel: Any, n_states: int, n_actions: int) -> Demonstrations:
@@ -360,9 +371,14 @@ class Demonstrations(Trips):
         return replace(self, steps=None, starts_by_agent=table)
 
     def subset(self, agents: Any) -> Demonstrations:
-        """Some of the agents, in the order given: indices as in `demos.subset(range(100))`, a mask, or a slice."""
-        steps = self._require_steps("Agents can be picked")
-        chosen = as_agents(agents, self.n_agents)
+        """Some of the agents, in the order given: their ids, positions as in `demos.subset(range(100))`, a slice, or a
+        mask (a Series of bools is matched by id).
+
+        Where ids are numbers, whole numbers are ids, as in `demos.subset([104, 117])`, and never positions; where they
+        are text, whole numbers are positions in `demos.ids`, as slices always are.
+        """
+        steps = self._require_steps("subset")
+        chosen = as_agents(agents, self.ids)
         place = np.full(self.n_agents, -1)
         place[chosen] = np.arange(chosen.size)
         kept = place[steps.agent] >= 0
@@ -381,7 +397,7 @@ class Demonstrations(Trips):
 
     def counted_again(self) -> Demonstrations:
         """The same decisions, counted again from the single steps."""
-        return self._with(self._require_steps("Decisions can be counted again"), self.ids, self.agent_weights)
+        return self._with(self._require_steps("counted_again"), self.ids, self.agent_weights)
 
     def _with(self, steps: Steps, ids: tuple[Any, ...], agent_weights: Floats | None) -> Demonstrations:
         """Some of the steps; the rest is as it is here."""
@@ -412,7 +428,7 @@ class Demonstrations(Trips):
         """
         from revealed.panels.memory import write_panel
 
-        steps = self._require_steps("A frame can be made")
+        steps = self._require_steps("to_frame")
         several = int(steps.first.sum()) > np.unique(steps.agent).size
         names = {"agent": id, "episode": episode if several else None, "time": time}
         names |= {"state": state, "action": action, "next_state": next_state}
@@ -420,15 +436,17 @@ class Demonstrations(Trips):
         steps = replace(steps, weight=self.step_weights)
         return write_panel(steps, names, self.ids, self.state_labels, self.action_labels, self.columns)
 
-    def reweighted(self, weights: Floats) -> Demonstrations:
-        """The same decisions with agent i counted `weights[i]` times, as a bootstrap does (0 leaves it out).
+    def reweighted(self, weights: Any) -> Demonstrations:
+        """The same decisions with agent i counted `weights[i]` times, as a bootstrap does (0 leaves it out). A dict or
+        Series is matched by id.
 
         Moves and single steps stay as they are: they tell what happened, not how often it counts.
         """
         expected = f"{self.n_agents} numbers >= 0, one per agent"
+        weights = by_parameter("weights", weights, self.ids, InvalidDemonstrations)
         w = require_floats("weights", weights, expected, InvalidDemonstrations)
         if w.shape != (self.n_agents,) or not np.isfinite(w).all() or (w < 0).any():
-            raise InvalidDemonstrations("weights", expected, repr(weights)[:60])
+            raise InvalidDemonstrations("weights", expected, shown(weights))
         require_countable("weights", w)
         by_agent = sp.csr_array(sp.diags_array(w) @ self.by_agent)
         w = w if self.agent_weights is None else w * self.agent_weights
@@ -449,7 +467,7 @@ class Demonstrations(Trips):
     @property
     def step_weights(self) -> Floats:
         """How often each of the `steps` counts: once, but for agents that were given weights."""
-        steps = self._require_steps("Single steps count")
+        steps = self._require_steps("step_weights")
         own = np.ones(steps.agent.size) if steps.weight is None else steps.weight
         return own if self.agent_weights is None else own * self.agent_weights[steps.agent]
 
@@ -457,7 +475,7 @@ class Demonstrations(Trips):
         """The same decisions with weights γ^t in the objective (the paper's appendix); `counts` stay as they are."""
         if not 0.0 <= as_number(gamma) <= 1.0:
             raise InvalidDemonstrations("gamma", "a number in [0, 1]", shown(gamma), remedy=remedy_for(gamma))
-        self._require_steps("Visits can be discounted")
+        self._require_steps("discount_visits")
         return replace(self, visit_discount=as_number(gamma))
 
     def lift(self, mdp: MDP, first_time: Any = None) -> Demonstrations:
@@ -496,7 +514,7 @@ class Demonstrations(Trips):
         """The steps with times that count from period 0 of a horizon."""
         from revealed.panels.clock import is_own, periods_late, require_one_clock
 
-        steps = self._require_steps("Decisions can be lifted to a horizon")
+        steps = self._require_steps("lift")
         if is_own(first_time) or (first_time is None and steps.entry is None):
             return replace(steps, entry=None)
         if steps.entry is None:
@@ -517,3 +535,36 @@ class Demonstrations(Trips):
         later = np.bincount(steps.state[late] % self.n_states, often, self.n_states)
         starts[: self.n_states] += self._starts_with(np.ones(self.n_agents)) - later
         return starts
+
+
+def were_seen(demos: Demonstrations, role: str) -> Bools:
+    """Which states or actions the decisions show: taken, set out from, led to, or headed for."""
+    seen = np.asarray(demos.counts).sum(axis=1 if role == "state" else 0) > 0.0
+    if role == "state":
+        seen |= np.asarray(demos.starts) > 0.0
+        seen[demos.transition_counts.tocoo().coords[1]] = True
+        if demos.goal_states is not None:
+            seen[demos.goal_states] = True
+    return seen
+
+
+def numbered_from_one(role: str, demos: Demonstrations) -> str:
+    """The remedy where whole numbers in a column seem to count from 1; empty where they do not."""
+    labels = getattr(demos, f"{role}_labels")
+    return from_one(role, labels, were_seen(demos, role)) if role in demos.numbered else ""
+
+
+def require_demonstrations(name: str, value: Any) -> None:
+    """Demonstrations; of tables and trajectories, how to read them."""
+    if isinstance(value, Demonstrations):
+        return
+    reader = "from_trajectories(trajectories, n_states=..., n_actions=...)"
+    if hasattr(value, "columns") or isinstance(value, str | os.PathLike | dict):
+        reader = (
+            f"from_frame(frame, {', '.join(arg(name, Written('...')) for name in ('id', 'time', 'state', 'action'))})"
+        )
+    elif hasattr(value, "shape"):
+        reader = "from_counts(counts), where it counts decisions (S, A)"
+    elif not isinstance(value, list | tuple):
+        raise InvalidInput(name, "rv.Demonstrations", type(value).__name__)
+    raise InvalidInput(name, "rv.Demonstrations", type(value).__name__, remedy=f"Use rv.Demonstrations.{reader}.")

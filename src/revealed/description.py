@@ -20,7 +20,7 @@ from typing import Any, Self
 
 from revealed.errors import InvalidOption
 from revealed.files import as_path
-from revealed.voices import arg, either
+from revealed.voices import arg, either, shown
 
 METHODS = ("nfxp", "mce-irl", "ccp", "npl")
 REWARDS = ("linear", "tabular", "neural")
@@ -28,6 +28,7 @@ ACTIVATIONS = ("relu", "tanh", "softplus", "sigmoid", "gelu", "silu", "elu")
 PERIODS = ("second", "minute", "hour", "day", "week", "month", "quarter", "year")
 REQUIRED = ("panel", "id", "time", "state", "action")
 DISCOUNT = 0.95
+DIGITS = 100  # of a time that is a whole number, at most
 
 
 def _option(
@@ -139,7 +140,7 @@ class Description:
     feature_state: tuple[str, ...] = _option(
         "texts", (), "State column of the features file, if its name differs from --state.", metavar="COLUMN"
     )
-    columns: tuple[str, ...] = _option("texts", (), "Feature to use.  [default: all]", metavar="COLUMN")
+    columns: tuple[str, ...] = _option("texts", (), "Features to use.  [default: all]", metavar="COLUMN")
     constants: bool = _option("flag", False, "Add a constant for every action except the first.")
     coordinates: tuple[str, ...] = _option(
         "texts", (), "Two columns of the features file with the coordinates of each state, as in x,y.", metavar="X,Y"
@@ -165,7 +166,7 @@ class Description:
     )
     probability: str = _option("text", "probability", "Probability column of the --transitions file.", metavar="COLUMN")
     smoothing: float = _option(
-        "number", 0.0, "Pseudo-count that pulls transitions toward the average over actions.", least=0.0
+        "number", 0.0, "Pseudo-count that pulls transitions towards the average over actions.", least=0.0
     )
     kernel: float | None = _option(
         "number", None, "Bandwidth of a kernel estimate of transitions, in units of --coordinates (or bins).", least=0.0
@@ -255,7 +256,9 @@ class Description:
                 about = about[0].lower() + about[1:]
                 raise InvalidOption.conflict(name, f"is required ({about})", remedy=_give(name))
         if not 0.0 <= self.discount <= 1.0:
-            raise InvalidOption("discount", "a number in [0, 1]", repr(self.discount))
+            raise InvalidOption(
+                "discount", "a number in [0, 1]", shown(self.discount), remedy=f"As in {arg('discount', 0.95)}."
+            )
 
     @property
     def on_roads(self) -> bool:
@@ -287,7 +290,10 @@ class Description:
 
 def said_in(given: Mapping[str, Any]) -> dict[str, Any]:
     """The flags that were given; numbers of a list may have commas between them."""
-    if not isinstance(given, Mapping):
+    from revealed.checks import is_mapping  # which load NumPy: `--help` does without
+    from revealed.labels import unknown
+
+    if not is_mapping(given):
         raise InvalidOption("given", "a dict of options", type(given).__name__)
     nothing = ([], ())
     said = {
@@ -296,9 +302,9 @@ def said_in(given: Mapping[str, Any]) -> dict[str, Any]:
         if value is not None and not (isinstance(value, list | tuple) and value in nothing)
     }
     about = option_fields()
-    unknown = next((name for name in said if name not in about), None)
-    if unknown is not None:
-        raise InvalidOption(str(unknown), "an option of rv.Recipe", repr(said[unknown])[:60])
+    odd = next((name for name in said if name not in about), None)
+    if odd is not None:
+        raise unknown("rv.Recipe", "option", str(odd), tuple(about))
     return {name: _counts(name, value) if about[name]["kind"] == "counts" else value for name, value in said.items()}
 
 
@@ -310,7 +316,7 @@ def _counts(name: str, given: Any) -> Any:
     try:
         return [int(part) for text in texts for part in text.split(",")]
     except ValueError:
-        raise InvalidOption(name, "whole numbers, as in 32,16", repr(",".join(texts))) from None
+        raise InvalidOption(name, "whole numbers, as in 32,16", shown(",".join(texts))) from None
 
 
 def _give(name: str) -> str:
@@ -330,7 +336,7 @@ def _two_columns(given: tuple[str, ...]) -> tuple[str, ...]:
     """None, or the names of two columns, in one word or in two."""
     parts = tuple(part.strip() for text in given for part in text.split(","))
     if given and (len(parts) != 2 or len(set(parts)) < 2 or not all(parts)):
-        raise InvalidOption("coordinates", "two columns, as in x,y", repr(",".join(given)))
+        raise InvalidOption("coordinates", "two columns, as in x,y", shown(",".join(given)))
     return parts
 
 
@@ -366,7 +372,7 @@ def _checked(name: str, value: Any, about: Mapping[str, Any], where: str = "") -
     if kind in ("texts", "counts"):
         many = [value] if isinstance(value, str | os.PathLike) or _is_whole(value) else value
         if not isinstance(many, list | tuple):
-            raise InvalidOption(name, _EXPECTED[kind], repr(value) + where)
+            raise InvalidOption(name, _EXPECTED[kind], shown(value) + where)
         return tuple(_one(name, part, kind[:-1], about, where) for part in many)
     return None if value is None else _one(name, value, kind, about, where)
 
@@ -378,23 +384,24 @@ def _one(name: str, value: Any, kind: str, about: Mapping[str, Any], where: str)
         return _as_time(name, value, where)
     right = {"text": isinstance(value, str) and bool(value), "flag": isinstance(value, bool), "count": _is_whole(value)}
     if not right.get(kind, _is_number(value)):
-        raise InvalidOption(name, _EXPECTED[kind], repr(value) + where)
+        raise InvalidOption(name, _EXPECTED[kind], shown(value) + where)
     if about["offered"] and value not in about["offered"]:
         near = get_close_matches(str(value), about["offered"], 1)
         remedy = f"Did you mean {near[0]}?" if near else None
-        raise InvalidOption(name, f"one of {', '.join(about['offered'])}", repr(value) + where, remedy=remedy)
+        raise InvalidOption(name, f"one of {', '.join(about['offered'])}", shown(value) + where, remedy=remedy)
     if about["least"] is not None and value < about["least"]:
-        raise InvalidOption(name, f"{_EXPECTED[kind]}, at least {about['least']:g}", repr(value) + where)
+        raise InvalidOption(name, f"{_EXPECTED[kind]}, at least {about['least']:g}", shown(value) + where)
     return float(value) if kind == "number" else str(value) if kind == "text" else value  # no member of an enumeration
 
 
 def _as_time(name: str, value: Any, where: str) -> int | str:
     """A time as a panel may have it: a whole number, or text; what looks like a number is one."""
-    if _is_whole(value):
+    if _is_whole(value) and abs(int(value)) < 10**DIGITS:
         return int(value)
-    if not isinstance(value, str) or not value:
-        raise InvalidOption(name, _EXPECTED["time"], repr(value) + where)
-    return int(value) if value.removeprefix("-").isdecimal() else value
+    number = isinstance(value, str) and value.removeprefix("-").isdecimal()
+    if not isinstance(value, str) or not value or (number and len(value) > DIGITS):
+        raise InvalidOption(name, _EXPECTED["time"], shown(value) + where)
+    return int(value) if number else value
 
 
 # as in `checks`, without NumPy: help must not wait for it
@@ -439,7 +446,7 @@ def read_toml(kind: type[Description], path: str | os.PathLike[str]) -> dict[str
         found = tomllib.loads(file.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise InvalidOption(CONFIG, "a TOML file that can be read", f"{file}: {error.strerror or error}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except ValueError as error:  # no TOML, no UTF-8, or a number of more digits than Python reads
         raise InvalidOption(CONFIG, "a TOML file", f"{file}: {error}") from error
     options = kind.__dataclass_fields__
     out = {}

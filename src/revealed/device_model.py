@@ -22,6 +22,7 @@ from revealed.errors import InvalidInput, InvalidOption, InvalidTransitions
 from revealed.linear_solvers import make_solver
 from revealed.transitions.layered import LayeredTransitions
 from revealed.transitions.padded import PaddedTransitions
+from revealed.voices import shown
 
 KINDS = ("cpu", "gpu", "tpu")
 DTYPES = ("float64", "float32")
@@ -54,7 +55,7 @@ class Placement:
         offered = [k for k, n in there.items() if n]
         if not isinstance(kind, str) or kind not in (*offered, "host"):
             expected = f"one of {', '.join(offered)}, host on this machine"
-            raise InvalidOption("kind", expected, repr(kind), remedy=_instead_of(kind))
+            raise InvalidOption("kind", expected, shown(kind), remedy=_instead_of(kind))
         require_option("dtype", dtype, DTYPES)
         if kind == "host":
             if devices is not None or dtype != "float64":
@@ -63,7 +64,7 @@ class Placement:
             return None
         if devices is not None and (not is_count(devices) or devices > there[kind]):
             expected = f"a whole number, 1 to {there[kind]} ({kind})"
-            raise InvalidOption("devices", expected, repr(devices), remedy=SPLIT if kind == "cpu" else None)
+            raise InvalidOption("devices", expected, shown(devices), remedy=SPLIT if kind == "cpu" else None)
         return cls(kind, there[kind] if devices is None else int(devices), dtype)
 
     def __str__(self) -> str:
@@ -74,8 +75,8 @@ class Placement:
         """The JAX devices themselves."""
         found = devices_of(self.kind)
         if len(found) < self.devices:
-            got = f"{len(found)} available"
-            raise InvalidOption("device", f"{self.devices} × {self.kind}, as the model was placed", got)
+            what = f"the model was placed on {self.devices} × {self.kind}, of which {len(found)} are available here"
+            raise InvalidOption.impossible(what, argument="device")
         return found[: self.devices]
 
     @cached_property
@@ -240,7 +241,7 @@ def _actions(index: jax.Array, p: jax.Array | None, n_actions: int | None) -> in
     if p.ndim == 3:
         return p.shape[0]
     if not is_count(n_actions) or index.shape[0] % int(n_actions or 1):
-        raise InvalidInput("n_actions", f"a number that divides {index.shape[0]}", repr(n_actions))
+        raise InvalidInput("n_actions", f"a number that divides {index.shape[0]}", shown(n_actions))
     return int(n_actions or 1)
 
 

@@ -16,6 +16,7 @@ from revealed.checks import Floats
 from revealed.device_kernels import compiled
 from revealed.device_model import DeviceModel
 from revealed.rewards.base import LiftedReward, Reward, is_linear
+from revealed.rewards.holes import filled
 from revealed.rewards.linear import LinearReward
 from revealed.rewards.neural import JaxReward, NeuralReward
 from revealed.rewards.tabular import TabularReward
@@ -59,7 +60,7 @@ class DeviceLinear:
         J = reward.jacobian(start)
         J = J.toarray() if is_sparse(J) else np.asarray(J)
         per_state = J.reshape(model.n_states, -1, reward.n_params).transpose(0, 2, 1)
-        base = None if _through_zero(reward) else reward.value(start)
+        base = None if _through_zero(reward) else filled(reward.value(start))
         return cls(model, model.put(per_state), None if base is None else model.put(base), reward.names)
 
     def init(self, seed: int | None = None) -> Floats:
@@ -198,7 +199,7 @@ def _fits(reward: Any, model: DeviceModel) -> bool:
 def _through_zero(reward: Any) -> bool:
     """Whether r = 0 at θ = 0, as it is for features; a reward along few of its weights has the others beside them."""
     inner = getattr(reward, "base", reward)
-    return isinstance(inner, LinearReward) or not np.any(reward.value(np.zeros(reward.n_params)))
+    return isinstance(inner, LinearReward) or not np.any(filled(reward.value(np.zeros(reward.n_params))))
 
 
 @compiled

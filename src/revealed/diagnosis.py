@@ -138,7 +138,7 @@ def unseen_in_words(found: Search) -> list[str]:
     if found.reached and not tabular and K <= MOST_DIFFERENCED:
         units = units_of(point)
         return _as_note(null_directions(-difference_hessian(point), units), point, units)
-    return [_UNSEEN.format(which="the part of this reward that does not affect choices")]
+    return [UNSEEN.format(which="the part of this reward that does not affect choices")]
 
 
 def _as_note(directions: Floats, point: Evaluation, size: Floats) -> list[str]:
@@ -146,14 +146,14 @@ def _as_note(directions: Floats, point: Evaluation, size: Floats) -> list[str]:
     if n == 0:
         return []
     if n == 1 and np.allclose(directions[0], directions[0, 0], rtol=1e-6, atol=0.0):
-        return [_UNSEEN.format(which="choices do not change if every weight moves by the same amount: that constant")]
+        return [UNSEEN.format(which="choices do not change if every weight moves by the same amount: that constant")]
     words = describe_directions(directions[:MOST_NAMED], point.objective.reward.names, size)
     if n > MOST_NAMED or len(words) > 300:
         words = f"{n} directions of the {point.theta.size} weights"
-    return [_UNSEEN.format(which=f"choices do not change along {words}: that part")]
+    return [UNSEEN.format(which=f"choices do not change along {words}: that part")]
 
 
-_UNSEEN = "{which} stays where the search started."
+UNSEEN = "{which} stays where the search started."
 
 
 def suspects(best: Evaluation, travel: list[Floats]) -> list[Floats]:

@@ -19,7 +19,7 @@ from revealed.eigen import symmetric_eigen
 from revealed.errors import InvalidInput, InvalidOption, RevealedError, SolverFailed, ValueDoesNotExist
 from revealed.inference import MOST_NUMBERS
 from revealed.influence import Group, Influence
-from revealed.labels import near
+from revealed.labels import unknown
 from revealed.mdp import ARGUMENTS
 from revealed.parallel import each
 from revealed.progress import Progress
@@ -148,12 +148,12 @@ def require_known(call: str, given: dict[str, Any], arguments: Sequence[str], pa
         if name in DRAWING:
             continue
         shown = repr(value) if len(repr(value)) <= 40 else "..."
-        remedy = near(name, known)
+        remedy = None
         if name in ARGUMENTS:
             remedy = f"It belongs to the model: fit.counterfactual(mdp=fit.mdp.replace({name}={shown}))."
         elif name in parameters:
             remedy = f"It is a parameter of the reward: params={{{name!r}: {shown}}}."
-        raise InvalidOption(call, f"arguments among {', '.join(known)}", repr(name), remedy=remedy)
+        raise unknown(f"{call}()", "argument", name, known, remedy)
 
 
 def doubt(fit: Any, bands: Any, level: Any, options: dict[str, Any]) -> Doubt:
@@ -262,8 +262,8 @@ def _is_negative(cov: Floats) -> bool:
 
 
 _NOT_POSITIVE = words(
-    'the covariance of kind "{kind}" is not positive: a penalty outweighs the data. Quantities whose variance would be '
-    + "negative have no band; "
+    'the covariance of kind "{kind}" is not positive semidefinite: a penalty outweighs the data. Quantities whose '
+    + "variance would be negative have no band; "
     + either('`fit.with_errors("robust")`', "--errors robust")
     + " provides one."
 )
@@ -292,10 +292,13 @@ def over_draws(title: str, function: Callable[[Floats, Floats], Any], doubts: Do
     every = [result for i in sorted(found) for result in found[i]]
     good = [result for result in every if result is not None]
     if len(good) < len(every):
-        notes.append(f"{len(every) - len(good)} draws have no value and are left out.")
+        notes.append(f"{len(every) - len(good)} draws are left out, because the value function does not exist there.")
     if len(good) < 2:
         raise InvalidInput(
-            "bands", "at least two draws with a value", f"{len(good)}", remedy=f"Use {arg('bands', 'delta')}."
+            "bands",
+            "at least two draws in which the value function exists",
+            f"{len(good)}",
+            remedy=f"Use {arg('bands', 'delta')}.",
         )
     return good
 

@@ -1,4 +1,4 @@
-"""Other people's episodes → states and actions: Minari, imitation, Gymnasium loops. None of them is imported.
+"""Episodes of other libraries → states and actions: Minari, imitation, Gymnasium loops. None of them is imported.
 
 What counts is what an episode has: observations (one more than actions) and actions, under the names of Minari
 (`observations`, `actions`, `terminations`) or of imitation (`obs`, `acts`, `terminal`), as attributes or as keys of a
@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from revealed.checks import Bools, Floats, Ints, as_list, is_index, require_count
+from revealed.checks import Bools, Floats, Ints, as_list, is_index, is_mapping, require_count, require_floats
 from revealed.errors import InvalidDemonstrations, InvalidInput
 from revealed.labels import holds_numbers, places_by_text, plain, require_declared, spell
 from revealed.mdp import MDP, require_mdp
@@ -25,6 +25,7 @@ from revealed.step_forms import (
     PAIRS,
     STEP,
     Step,
+    as_flags,
     as_flat,
     as_step,
     form_of,
@@ -35,6 +36,7 @@ from revealed.step_forms import (
     same,
     was_cut,
 )
+from revealed.voices import shown
 
 FLAT = ("dones", "terminals", "timeouts", "next_observations", "next_obs")  # of arrays that may hold several episodes
 FORMS = f"Minari episodes, imitation trajectories or transitions, dicts of both kinds, or lists of steps {STEP}"
@@ -95,7 +97,7 @@ def read_episodes(
     model = _as_model(mdp)
     episodes, notes = as_episodes(given)
     if not episodes:
-        raise InvalidDemonstrations("episodes", f"at least one of {FORMS}", repr(given)[:60])
+        raise InvalidDemonstrations("episodes", f"at least one of {FORMS}", shown(given))
     S = _size("n_states", n_states, getattr(model, "n_states", None), given, "observation_space")
     A = _size("n_actions", n_actions, getattr(model, "n_actions", None), given, "action_space")
     hidden = model is not None and bool(model.terminal[-1])  # an end that a model appended is never observed
@@ -103,7 +105,7 @@ def read_episodes(
     actions = _Coder("actions", "action_of", action_of, A, getattr(model, "action_labels", None))
     coded = []
     for i, episode in enumerate(episodes):
-        T = _length(i, episode)
+        T = _length(i, episode.actions)
         a = actions.code(i, _by_time(episode.actions, T, T, _parts(given, "action_space"), f"episode {i}"))
         s = states.code(i, _by_time(episode.observations, T + 1, T, _parts(given, "observation_space"), f"episode {i}"))
         _require_lengths(i, s, a)
@@ -154,7 +156,7 @@ def as_episodes(given: Any) -> Found:
 def _each(i: int, item: Any) -> Found:
     read = from_dict(item)
     if _is_transitions(read):
-        return _cut(read)
+        return _cut(read, f"episode {i}")
     if _is_read(read):
         if read is not item:
             _require_one(i, read)
@@ -185,12 +187,13 @@ def _as_episode(i: int, item: Any) -> Episode:
     if isinstance(item, Episode):
         return item
     if hasattr(item, "observations"):
-        ends = [np.atleast_1d(np.asarray(getattr(item, n, False))) for n in ("terminations", "truncations")]
-        rewards = np.asarray(getattr(item, "rewards", ()), dtype=np.float64)
+        T = _length(i, item.actions)
+        ends = [as_flags(n, getattr(item, n, False), (1, T), f"episode {i}") for n in ("terminations", "truncations")]
+        rewards = _rewards(getattr(item, "rewards", ()), f"episode {i}")
         return Episode(item.observations, item.actions, rewards, ends[0], ends[1], getattr(item, "id", None))
-    ended = bool(getattr(item, "terminal", False))
+    ended = bool(as_flags("terminal", getattr(item, "terminal", False), (1,), f"episode {i}")[0])
     cut = ended and _was_cut(getattr(item, "infos", None))  # imitation's `terminal` is true of both
-    rewards = np.asarray(getattr(item, "rews", ()), dtype=np.float64)
+    rewards = _rewards(getattr(item, "rews", ()), f"episode {i}")
     return Episode(item.obs, item.acts, rewards, np.array([ended and not cut]), np.array([cut]))
 
 
@@ -201,11 +204,16 @@ def _require_one(i: int, item: Any) -> None:
         remedy = "Flat arrays need obs, acts, next_obs and dones; else pass one dict per episode."
         raise InvalidDemonstrations("episodes", "one episode", f"arrays with `{flat[0]}`", f"episode {i}", remedy)
     for name in ("terminations", "truncations"):
-        early = np.flatnonzero(np.atleast_1d(np.asarray(getattr(item, name, False)))[:-1])
+        given = getattr(item, name, False)
+        early = np.flatnonzero(as_flags(name, given, (np.size(given),), f"episode {i}")[:-1])
         if early.size:
-            where = f"episode {i}, time {int(early[0])}"
+            where = f"episode {i}, step {int(early[0])}"
             rule = "may be True only at the last step of an episode"
             raise InvalidDemonstrations.conflict(name, rule, where, "Split the episode there.")
+
+
+def _rewards(given: Any, where: str) -> Floats:
+    return require_floats("rewards", () if given is None else given, "numbers", InvalidDemonstrations, where=where)
 
 
 def _was_cut(infos: Any) -> bool:
@@ -220,7 +228,7 @@ def _from_steps(given: list[Any]) -> Found:
     steps = [as_step(k, item, form) for k, item in enumerate(given)]
     if "next_obs" in form:
         require_order(steps)
-        return _cut(as_flat(steps))
+        return _cut(as_flat(steps), "the steps")
     ends = [k + 1 for k, step in enumerate(steps) if step.terminated or step.truncated or k == len(steps) - 1]
     return [_episode_of(steps[i:j]) for i, j in pairwise([0, *ends])], ()
 
@@ -232,13 +240,18 @@ def _episode_of(steps: list[Step]) -> Episode:
     return Episode(observed, acts, np.asarray(rewards, float), np.array(terminated), np.array(truncated))
 
 
-def _cut(flat: Any) -> tuple[list[Episode], tuple[str, ...]]:
+def _cut(flat: Any, where: str) -> tuple[list[Episode], tuple[str, ...]]:
     """Flat transitions, cut at `dones` and where one does not begin where the one before it led."""
     n = len(flat.acts)
-    rows, nexts, acts = (_by_time(part, n, n) for part in (flat.obs, flat.next_obs, flat.acts))
-    dones = np.asarray(flat.dones, dtype=bool).reshape(-1)
+    parts = {name: _by_time(getattr(flat, name), n, n) for name in ("obs", "next_obs", "acts")}
+    short = next((name for name, part in parts.items() if len(part) != n), None)
+    if short is not None:
+        got = f"{len(parts[short])} of `{short}` and {n} of `acts`"
+        raise InvalidDemonstrations("episodes", "as many of `obs` and `next_obs` as of `acts`", got, where)
+    rows, nexts, acts = parts.values()
+    dones = as_flags("dones", flat.dones, (n,), where)
     infos = getattr(flat, "infos", None)
-    rewards = np.asarray(getattr(flat, "rews", np.zeros(n)), dtype=np.float64)
+    rewards = _rewards(getattr(flat, "rews", np.zeros(n)), where)
     jumps = {t for t in range(n - 1) if not dones[t] and not same(nexts[t], rows[t + 1])}
     cuts = [0, *sorted({int(t) + 1 for t in (*np.flatnonzero(dones), *jumps, n - 1)})] if n else []
     episodes = []
@@ -267,7 +280,7 @@ def _by_time(values: Any, long: int, short: int, parts: int | None = None, where
     be either is one of arrays where the data set's space has as many `parts`; else nothing tells."""
     if callable(getattr(values, "unwrap", None)):  # imitation's DictObs
         values = values.unwrap()
-    if isinstance(values, Mapping):
+    if is_mapping(values):
         each = {key: _by_time(part, long, short, None, where) for key, part in values.items()}
         n = min((len(part) for part in each.values()), default=0)
         return [{key: part[t] for key, part in each.items()} for t in range(n)]
@@ -297,10 +310,11 @@ class _Coder:
         self, what: str, option: str, function: Function | None, n: int | None, labels: Any, hidden: bool = False
     ) -> None:
         if function is not None and not callable(function):
-            raise InvalidInput(option, "a function of a single one", type(function).__name__)
+            raise InvalidInput(option, f"a function of one {what.removesuffix('s')}", type(function).__name__)
         self.what, self.option, self.function, self.n = what, option, function, n
         self.labels = places_by_text(labels or ())
         self.numbered = labels is not None and holds_numbers(labels)  # whole numbers are labels then
+        self.in_parts = any(isinstance(plain(label), tuple) for label in labels or ())
         self.order = labels
         self.widths = set() if n is None else {n, n - hidden} - {0, 1}  # of one-hot vectors
 
@@ -328,10 +342,14 @@ class _Coder:
         return int(found)
 
     def _index(self, value: Any) -> int | None:
-        if isinstance(value, Mapping):
+        if is_mapping(value):
             return self._index(next(iter(value.values()))) if len(value) == 1 else None
-        if isinstance(value, str | tuple) and spell(value) in self.labels:
+        if isinstance(value, str | tuple | bool | np.bool_) and spell(value) in self.labels:
             return self.labels[spell(value)]
+        if self.in_parts and np.ndim(value) == 1:  # a row of numbers is a label of several parts, and no one-hot vector
+            row = np.asarray(value).tolist()
+            whole = (int(x) if isinstance(x, float) and x.is_integer() else x for x in row)
+            return self.labels.get(spell(tuple(row)), self.labels.get(spell(tuple(whole))))
         plain = not isinstance(value, str | np.ma.MaskedArray)
         array = np.asarray(value) if plain else np.zeros(0)
         if array.dtype.kind not in "iuf" or array.size == 0 or not np.isfinite(array).all():
@@ -351,7 +369,7 @@ class _Coder:
     def _require_positions(self) -> None:
         """Numbers and one-hot vectors are positions, in an order of the model that was declared."""
         role = "action" if self.what == "actions" else "state"
-        require_declared(self.what, role, self.order, "numbers by position", InvalidDemonstrations)
+        require_declared(self.what, role, self.order, "numbers without labels", InvalidDemonstrations)
 
     def _refuse(self, episode: int, t: int, got: Any) -> NoReturn:
         known = "indices from 0" if self.n is None else f"indices in 0…{self.n - 1}"
@@ -359,12 +377,12 @@ class _Coder:
         remedy = f"Pass {self.option}=, a function that returns the index of one of them."
         if self.function is not None:
             known, remedy = f"{known} from {self.option}", ""
-        where = f"episode {episode}, time {t}"
+        where = f"episode {episode}, step {t}"
         raise InvalidDemonstrations(self.what, known, _short(got), where, remedy or None)
 
 
 def _short(value: Any) -> str:
-    text = repr(plain(value) if not isinstance(value, np.ndarray) else value.tolist())
+    text = shown(plain(value) if not isinstance(value, np.ndarray) else value.tolist())
     return text if len(text) <= 60 else text[:59] + "…"
 
 
@@ -395,11 +413,11 @@ def _most(size: int | None, pairs: list[tuple[Ints, Ints]], after: list[Any], wh
     return max(seen) + 1
 
 
-def _length(i: int, episode: Episode) -> int:
+def _length(i: int, actions: Any) -> int:
     try:
-        return len(episode)
+        return len(actions)
     except TypeError as error:
-        raise InvalidDemonstrations("actions", "a sequence", repr(episode.actions)[:60], f"episode {i}") from error
+        raise InvalidDemonstrations("actions", "a sequence", shown(actions), f"episode {i}") from error
 
 
 def _require_lengths(i: int, states: Ints, actions: Ints) -> None:
@@ -426,13 +444,13 @@ def _last(i: int, ended: bool, states: Ints, actions: Ints, model: MDP | None, a
     if appended and model.n_states - 1 in ends:
         return model.n_states - 1
     act = in_words("action", model.action_labels, a)
-    raise InvalidDemonstrations(
-        "episodes",
-        "terminated episodes to end in a terminal state",
-        f"{state_in_words(model, seen)}, which is not terminal in the MDP, after {act} in {state_in_words(model, s)}",
-        f"episode {i}, time {T}",
+    raise InvalidDemonstrations.impossible(
+        f"an episode terminated in {state_in_words(model, seen)}, which is not terminal in the MDP (after {act} in "
+        f"{state_in_words(model, s)})",
+        f"episode {i}, step {T}",
         "Take the model from MDP.from_gymnasium, mark the state terminal, or pass n_states= and n_actions= instead of "
         "mdp.",
+        "episodes",
     )
 
 

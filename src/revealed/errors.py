@@ -102,7 +102,7 @@ class InvalidInput(RevealedError, ValueError):
         argument, expected, got, offender, remedy = texts
         name = argument if speak(argument) != argument else named(argument)
         if self.form == "value":
-            return describe(name, expected, str(got), offender, remedy)
+            return describe(name, expected, _in_words(got), offender, remedy)
         return _ended(f"`{name}` {expected}" if self.form == "conflict" else expected, offender, remedy)
 
     @property
@@ -119,6 +119,13 @@ class InvalidInput(RevealedError, ValueError):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _made_again, (type(self), self.form, self._fields)
+
+
+def _in_words(got: Any) -> str:
+    try:
+        return str(got)
+    except Exception:  # a whole number with more digits than Python writes, an object that cannot be shown
+        return type(got).__name__
 
 
 def _finished(field: Any) -> Any:
@@ -174,7 +181,8 @@ class ValueDoesNotExist(RevealedError):
     """At γ = 1 the soft value is infinite: the agent would rather go on for ever than end.
 
     Remedy: more negative rewards (`start=`, or start NFXP from a CCP fit), a discount below 1, or, where a policy
-    never reaches a terminal state, a first step that gives every exit some probability (`first_step="smoothed"`).
+    never reaches a terminal state, a first step that takes every action that ends with positive probability
+    (`first_step="smoothed"`).
     """
 
 

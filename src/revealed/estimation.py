@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from revealed.chain import Chain
-from revealed.checks import require_count, require_flag, require_floats, require_option, require_positive, shown
+from revealed.checks import require_count, require_flag, require_floats, require_option, require_positive
 from revealed.coverage import coverage_notes
 from revealed.curvature import can_use_hessian
-from revealed.demonstrations import Demonstrations
+from revealed.demonstrations import Demonstrations, require_demonstrations
 from revealed.diagnosis import (
     Status,
     describe_directions,
@@ -37,7 +37,7 @@ from revealed.first_step import estimate_with_notes, require_first_step
 from revealed.fit import Fit
 from revealed.linear_solvers import SOLVERS, Work
 from revealed.logit_rows import weighted_log
-from revealed.matching import impossible_moves, match_labels, name_alike, require_fit
+from revealed.matching import match_labels, name_alike, require_estimable
 from revealed.mdp import MDP, Floats, require_mdp
 from revealed.objective import Case, Evaluation, Objective, require_known
 from revealed.optimize import OPTIMIZERS, Iterate, Search, Settings, Trace, is_near, maximise
@@ -45,7 +45,7 @@ from revealed.pi_tilde import GivenPolicy, OwnPolicy
 from revealed.positions import by_parameter, labelled
 from revealed.progress import Progress
 from revealed.rewards.base import Reward, align_reward, lift_reward, reward_table, start_of
-from revealed.voices import Written, arg, either, named, words
+from revealed.voices import Written, arg, either, named, shown, words
 
 AT_REST, SETTLED = 1e-9, 1e-7  # changes of choice probabilities: at which NPL stops, and which count as settled
 HELD = 1e-6  # nats, in the whole log likelihood: a penalty that costs less holds nothing
@@ -88,7 +88,7 @@ class Options:
         if self.progress is not None:
             require_flag("progress", self.progress)
         if self.callback is not None and not callable(self.callback):
-            raise InvalidOption("callback", "a function of one iterate", repr(self.callback)[:60])
+            raise InvalidOption("callback", "a function of one iterate", shown(self.callback))
 
 
 class Run:
@@ -103,7 +103,7 @@ class Run:
         mdp = name_alike(mdp, demos)
         self.method, self.options, self.mdp = method, self._settle(options, reward, demos), mdp
         self.demos = demos.lift(mdp)
-        require_fit(mdp, self.demos)
+        self.impossible = require_estimable(mdp, self.demos)
         reward = _named(align_reward(reward, mdp), mdp)
         self.reward = lift_reward(reward, mdp)
         self.reward_model = reward
@@ -119,6 +119,7 @@ class Run:
         self._expert: Any = None
         self._expert_notes: tuple[str, ...] = ()
         self.way_out: Floats | None = None  # along which weights run away
+        self.ran_away: bool | None = None  # whether they do, where a saved fit tells
         self.value: Floats | None = None  # of a similar problem, where one is known
 
     def _settle(self, options: Options, reward: Any, demos: Demonstrations) -> Options:
@@ -194,7 +195,21 @@ class Run:
 
     def has_ended(self, best: Evaluation, slack: float) -> bool:
         """Whether a search may end here, its tolerances taken so many times as wide."""
-        return is_near(best, self._settings().resolved(self.objective), slack)
+        return is_near(best, self.rule, slack)
+
+    @property
+    def rule(self) -> Settings:
+        """How this objective is searched."""
+        return self._settings().resolved(self.objective)
+
+    def rehearse(self) -> None:
+        """Make ready for a search that nobody watches."""
+        self._rho, self.trace = self.rho(), Trace(Progress(self.method, False), self.work)
+
+    def hardly_moves(self, best: Evaluation) -> bool:
+        """Whether a maximum of the likelihood is as near as it has to be for an NPL that has settled (theory E4)."""
+        step = np.linalg.lstsq(best.information, best.gradient, rcond=None)[0]
+        return float(step @ best.gradient) * best.objective.total <= (2.0 * HARDLY) ** 2
 
     def _settings(self) -> Settings:
         o = self.options
@@ -216,7 +231,7 @@ class Run:
             self.trace = Trace(bar, self.work, self.options.callback)
             found = search(self)
             try:
-                best, status = self._diagnose(found)
+                best, status = self.diagnose(found)
                 self.require_known(best)
             except (SolverFailed, ValueDoesNotExist) as problem:
                 best, status = found.best, Status("inner_solve_failed", problem.message)
@@ -256,6 +271,8 @@ class Run:
 
     def has_no_maximum(self, best: Evaluation) -> bool:
         """Whether weights run away and no penalty stops them, or one that is too small to have done so yet."""
+        if self.ran_away is not None:
+            return self.ran_away
         if self.options.l2 == 0.0:
             return self.runs_away(best)
         held = self.is_held(best)
@@ -305,29 +322,30 @@ class Run:
         window = self.moves[-CIRCLE:]
         return len(window) == CIRCLE and min(window[1:]) > 0.99 * window[0] and window[-1] > 1e-6
 
-    def _diagnose(self, found: Search) -> tuple[Evaluation, Status]:
+    def diagnose(self, found: Search) -> tuple[Evaluation, Status]:
         """The truth about a search (theory I1, I2): what makes an estimate meaningless, then what qualifies it."""
-        told = impossible_moves(self.mdp, self.demos), getattr(self.reward_model, "left_out", "")
+        told = self.impossible, getattr(self.reward_model, "left_out", "")
         notes = [_NO_CHOICE] if nobody_chose(found.best) else []
         notes += [note for note in (*told, *getattr(self.reward_model, "notes", ())) if note]
         notes += [_OWN_PENALTY.format(l2=self.options.l2)] if self.usual_l2 else []
         notes += [*self.expert_notes, *self._transition_notes(), *self.demos.notes]
         notes += coverage_notes(self)
         if found.departures:
-            notes.append(_LEFT)
+            notes.append(LEFT)
         if found.interrupted:
             message = found.reason + "; the best point so far is kept."
             return found.best, Status("iteration_limit", message, tuple(notes), interrupted=True)
         if self.has_no_maximum(found.best):
             return found.best, Status("separated", self._separated(found.best), tuple(notes))
         if self.options.l2 > 0.0 and not self.usual_l2 and self.runs_away(found.best):
-            notes.append(_HELD.format(which=self._which(found.best), l2=self.options.l2))
+            notes.append(HELD_BY.format(which=self._which(found.best), l2=self.options.l2))
         best, hidden = self._without_invisible(found, notes)
         code, message = self._verdict(found, hidden, notes)
         return best, Status(code, message, tuple(notes))
 
     def _separated(self, best: Evaluation) -> str:
-        text = _SEPARATED if self.options.l2 == 0.0 else _NOT_HELD.format(l2=self.options.l2)
+        l2 = self.options.l2
+        text = _SEPARATED if l2 == 0.0 else _NOT_HELD.format(l2=l2) + words(f" ({_larger(l2, 1e-3)}), {_LESS}")
         return text.format(which=self._which(best)) + ("" if self.moves_with_theta else _PSEUDO)
 
     def _which(self, best: Evaluation) -> str:
@@ -344,7 +362,7 @@ class Run:
         """The estimate less what choices cannot see of a linear reward, and that in words; empty where they see all."""
         if not can_use_hessian(self.objective):
             if self.options.l2 == 0.0:
-                notes += unseen_in_words(found)
+                notes += self.unseen(found)
             return found.best, ""
         if not found.reached:
             return found.best, ""
@@ -358,12 +376,16 @@ class Run:
         notes.append(_NEARLY.format(words=words))  # choices do see it, if hardly
         return found.best, ""
 
+    def unseen(self, found: Search) -> list[str]:
+        """Notes on what choices cannot see of a reward without features."""
+        return unseen_in_words(found)
+
     def _verdict(self, found: Search, hidden: str, notes: list[str]) -> tuple[str, str]:
         """Code and message for a search that has not run away."""
         if found.failed:
-            return "inner_solve_failed", found.reason + _TRY_LU
+            return "inner_solve_failed", found.reason + words(f". Try {_LU}{_larger(self.options.l2, 1e-4)}.")
         if not found.reached:
-            return "iteration_limit", found.reason + ". " + self._quicker() + _GO_ON
+            return "iteration_limit", found.reason + ". " + self._quicker()
         if self.cycling:
             return "cycling", _CYCLING.format(move=self.moves[-1])
         if self.moves and not self.settled and not self.asked_updates:
@@ -379,11 +401,15 @@ class Run:
         return "converged", found.reason + self._settled_words() + "."
 
     def _quicker(self) -> str:
-        """What takes fewer steps than Adam, where that was at work."""
+        """What lets the search arrive: fewer steps than Adam takes, a looser rule, more of a penalty than there is."""
+        l2, tol = self.options.l2, self._settings().resolved(self.objective).tol or 0.0
         kinks = not getattr(self.reward, "smooth", True)
-        if self.options.optimizer != "adam" and not (kinks and self.options.optimizer == "auto"):
-            return ""
-        return _SMOOTHER if kinks else _QUICKER
+        adam = self.options.optimizer == "adam" or (kinks and self.options.optimizer == "auto")
+        quicker = ("Adam is slow: " if adam else "") + (_SMOOTHER if kinks else _QUICKER if adam else "")
+        if kinks:
+            both = f"{_larger(l2, 0.02)} and {arg('tol', max(10.0 * tol, 0.01))}"
+            return words(f"{quicker[:1].upper()}{quicker[1:]}With kinks (ReLU) set {both} together.")
+        return words(f"{quicker}Raise {named('max_iter')}, loosen {named('tol')}, or set {_larger(l2, 1e-4)}.")
 
     @property
     def moves_with_theta(self) -> bool:
@@ -437,8 +463,7 @@ def _require_types(mdp: Any, demos: Any) -> None:
     if isinstance(mdp, Demonstrations) and isinstance(demos, MDP):
         raise InvalidInput("mdp", "an rv.MDP", "Demonstrations", remedy="They are swapped: fit(mdp, demonstrations).")
     require_mdp(mdp)
-    if not isinstance(demos, Demonstrations):
-        raise InvalidInput("demonstrations", "rv.Demonstrations", type(demos).__name__)
+    require_demonstrations("demonstrations", demos)
 
 
 def _as_start(start: Any, reward: Reward) -> Floats:
@@ -451,8 +476,12 @@ def _as_start(start: Any, reward: Reward) -> Floats:
     return theta
 
 
-_TRY_LU = words(". Try " + either('solver="lu", or ', "") + arg("l2", 1e-4) + ".")
-_GO_ON = words(f"Raise {named('max_iter')}, loosen {named('tol')}, or set {arg('l2', 1e-4)}.")
+def _larger(l2: float, least: float) -> str:
+    """A penalty to try, larger than the one in use."""
+    return arg("l2", float(f"{max(10.0 * l2, least):.1g}"))
+
+
+_LU = either('solver="lu", or ', "")
 _SEPARATED = words(
     "the likelihood has no maximum: it keeps rising as some weights grow{which}, because all observed choices that "
     f"depend on them go the same way. Add a penalty ({arg('l2', 1e-3)}), more data, or fewer features."
@@ -460,21 +489,20 @@ _SEPARATED = words(
 _OWN_L2 = arg("l2", Written("{l2:.3g}"))
 _NOT_HELD = words(
     "the likelihood has no maximum: it keeps rising as some weights grow{{which}}, and the penalty "
-    f"{_OWN_L2} is too small to bound them. Use a larger one ({arg('l2', 1e-3)}), more data, or fewer features."
+    f"{_OWN_L2} is too small to bound them. Use a larger one"
 )
-_HELD = words(
+_LESS = "more data, or fewer features."
+HELD_BY = words(
     "without the penalty the likelihood has no maximum: some weights{which} are held by "
     f"{_OWN_L2} alone. They and their standard errors reflect the penalty more than the data."
 )
-_LEFT = "the search passed a stationary point that is not a maximum; the estimate is the maximum beyond it."
+LEFT = "the search passed a stationary point that is not a maximum; the estimate is the maximum beyond it."
 _NO_CHOICE = words(
     "there was nothing to choose: every state with decisions offers a single action, so they say nothing about the "
     f"reward. {either('Is `feasible` right, and were', 'Were')} other actions seen ({arg('unseen')})?"
 )
-_SMOOTHER = words(
-    f"Adam is slow: a smooth network ({arg('activation', 'tanh')}) with {arg('optimizer', 'lbfgs')} takes fewer steps. "
-)
-_QUICKER = words(f"Adam is slow: {arg('optimizer', 'auto')} takes fewer steps. ")
+_SMOOTHER = f"a smooth network ({arg('activation', 'tanh')}) with {arg('optimizer', 'lbfgs')} takes fewer steps. "
+_QUICKER = f"{arg('optimizer', 'auto')} takes fewer steps. "
 _OWN_PENALTY = words(
     f"the penalty is the network's default, {arg('l2', Written('{l2:.3g}'))} for this number of decisions; set "
     f"{arg('l2')} to change it, 0 for none."

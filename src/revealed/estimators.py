@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import replace
-from difflib import get_close_matches
 from typing import Any, ClassVar, Self
 
 from revealed.checks import require_count
@@ -20,9 +19,11 @@ from revealed.errors import InvalidOption
 from revealed.estimation import Options, Run
 from revealed.gates import floats_of
 from revealed.goal_estimation import run_for
+from revealed.labels import unknown
 from revealed.mdp import MDP, Floats, require_mdp
 from revealed.optimize import Search
 from revealed.rewards.base import Reward, has_features, is_linear, require_reward
+from revealed.voices import arg
 
 MOST_UPDATES, FEW_UPDATES = 100, 10  # of NPL, unless told: with features, and where each maximisation is long
 NEAR = 1e-7  # tolerance of a refit by Newton: its last step, once the rule is met, squares the error
@@ -37,11 +38,18 @@ class Estimator:
     """A reward and options; `fit(mdp, demonstrations)` estimates. Use one of the four methods."""
 
     method: ClassVar[str]
+    _own: ClassVar[tuple[str, ...]] = ()  # what it takes besides `Options`
 
     def __init__(self, reward: Reward, **options: Any) -> None:
-        _require_known(options)
+        _require_known(type(self).__name__, options, self._own)
         require_reward(reward)
         self.reward, self.options = reward, Options(**options)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in Options.__dataclass_fields__:
+            own = type(self).__name__
+            raise AttributeError(f"an option is set as in {own}(reward, {name}=...), or later with_options({name}=...)")
+        super().__setattr__(name, value)
 
     def fit(self, mdp: MDP, demonstrations: Demonstrations) -> Any:
         """Estimate the reward from the decisions observed on `mdp`; returns a `Fit`, or a `GoalFit` if trips have
@@ -51,6 +59,10 @@ class Estimator:
 
     def refit(self, mdp: MDP, demonstrations: Demonstrations, start: Floats, value: Floats | None = None) -> Any:
         """The same estimate on other data, quietly, from a θ that is near it and the value there, if it is known."""
+        return self._again(mdp, demonstrations, start, value).fit(self._search)
+
+    def _again(self, mdp: MDP, demonstrations: Demonstrations, start: Floats, value: Floats | None = None) -> Run:
+        """A refit before it begins."""
         require_mdp(mdp)
         value = None if value is None else floats_of("value", value, (mdp.n_states,))
         newton = self.options.optimizer in ("auto", "newton") and is_linear(self.reward)
@@ -58,11 +70,11 @@ class Estimator:
         options = replace(self.options, start=start, tol=tol, progress=False, callback=None)
         run = run_for(self.method, self.reward, options, mdp, demonstrations)
         run.value, run.again = value, True
-        return run.fit(self._search)
+        return run
 
     def with_options(self, **options: Any) -> Self:
         """The same estimator with some options changed."""
-        _require_known(options)
+        _require_known("with_options()", options)
         other = copy(self)
         other.options = replace(self.options, **options)
         return other
@@ -76,13 +88,40 @@ class Estimator:
         return f"{type(self).__name__}({self.reward!r}" + "".join(f", {k}={v!r}" for k, v in given.items()) + ")"
 
 
-def _require_known(options: dict[str, Any]) -> None:
+def _require_known(owner: str, options: dict[str, Any], own: tuple[str, ...] = ()) -> None:
     known = Options.__dataclass_fields__
     for name in options:
         if name not in known:
-            near = get_close_matches(name, known, 1)
-            meant = f"Did you mean {near[0]}?" if near else None
-            raise InvalidOption(name, f"options among {', '.join(known)}", "an unknown one", remedy=meant)
+            raise unknown(owner, "option", name, (*known, *own), _meant(name))
+
+
+def _meant(name: str) -> str | None:
+    """The option that is called otherwise elsewhere, or where what is not an option belongs."""
+    word = name.casefold().replace("_", "")
+    meant = next((option for option, others in _ELSEWHERE.items() if word in others.split()), None)
+    return _NO_OPTION.get(meant, f"Did you mean {meant}?") if meant else None
+
+
+_ELSEWHERE = {
+    "learning_rate": "lr eta stepsize alpha",
+    "max_iter": "epochs nepochs niter niters maxiter maxiters maxiterations iterations numiter numiterations steps",
+    "l2": "reg regularization regularisation regularizer penalty ridge lambda lam lamb weightdecay",
+    "tol": "tolerance eps epsilon gtol ftol xtol rtol atol",
+    "progress": "verbose verbosity disp display quiet showprogress progressbar",
+    "start": "init initial theta theta0 x0 params params0 startparams start0",
+    "optimizer": "optimiser method algorithm algo",
+    "patience": "earlystopping niternochange",
+    "discount": "discount gamma beta discountfactor",
+    "seed": "seed randomstate rng",
+    "updates": "updates k nupdates",
+    "horizon": "horizon",
+}
+_NO_OPTION = {
+    "discount": f"The discount belongs to the MDP: rv.MDP(transitions, {arg('discount', 0.95)}).",
+    "seed": f"Fits draw nothing at random; a network has its own seed: rv.NeuralReward(features, {arg('seed', 0)}).",
+    "updates": f"Updates are those of NPL: rv.NPL(reward, {arg('updates', 3)}).",
+    "horizon": "The horizon belongs to the MDP: mdp.unroll(horizon).",
+}
 
 
 class NFXP(Estimator):
@@ -140,6 +179,7 @@ class NPL(Estimator):
     """
 
     method = "NPL"
+    _own = ("updates",)
 
     def __init__(self, reward: Reward, updates: int | None = None, **options: Any) -> None:
         super().__init__(reward, **options)

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from revealed.errors import CannotWrite, InvalidInput
+from revealed.voices import shown
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -34,13 +35,13 @@ def as_path(argument: str, value: Any) -> Path:
     """A path as a user gives it: text or a Path that a file system can hold."""
     given = os.fspath(value) if isinstance(value, os.PathLike) else value
     if not isinstance(given, str) or not given:
-        raise InvalidInput(argument, "a path", repr(value)[:60])
+        raise InvalidInput(argument, "a path", shown(value))
     try:
         longest = max(map(len, os.fsencode(given).split(os.fsencode(os.sep))))
     except UnicodeEncodeError as error:
-        raise InvalidInput(argument, "a valid path", repr(given)[:60]) from error
+        raise InvalidInput(argument, "a valid path", shown(given)) from error
     if "\0" in given:
-        raise InvalidInput(argument, "a path without NUL characters", repr(given)[:60])
+        raise InvalidInput(argument, "a path without NUL characters", shown(given))
     if longest > LONGEST or len(given) > DEEPEST:
         expected = f"a path whose names have at most {LONGEST} bytes each"
         raise InvalidInput(argument, expected, f"{longest}: {given[:40]!r}…")
@@ -205,4 +206,4 @@ def render_pdf(figure: Figure) -> bytes:
 def _unwritable(path: Path, error: Exception, argument: str = "out") -> CannotWrite:
     why = error.strerror if isinstance(error, OSError) else None
     got = f"{path}, which is a file" if isinstance(error, FileExistsError) else f"{path}: {why or error}"
-    return CannotWrite(argument, "a folder that can be written", repr(got) if "\0" in got else got)
+    return CannotWrite(argument, "a folder that can be written", shown(got) if "\0" in got else got)

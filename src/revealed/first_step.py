@@ -29,7 +29,7 @@ from revealed.progress import Progress
 from revealed.rewards.base import Reward, as_features
 from revealed.rewards.linear import LinearReward
 from revealed.sparse_input import as_float_csr, is_sparse
-from revealed.voices import either, marked, words
+from revealed.voices import either, marked, shown, words
 
 __all__ = ["FirstStep", "Frequency", "GoalLogit", "Kernel", "Logit", "Smoothed", "estimate_policy"]
 
@@ -262,7 +262,7 @@ def require_first_step(first_step: Any) -> None:
     """A name must be one of those offered; instances and arrays are checked where the model is known."""
     if isinstance(first_step, str) and first_step not in ("auto", *_BY_NAME):
         offered = f"one of {', '.join(_BY_NAME)}, an instance, or an (S, A) array"
-        raise InvalidOption("first_step", offered, repr(first_step))
+        raise InvalidOption("first_step", offered, shown(first_step))
 
 
 def _lift_given(policy: Any, mdp: MDP) -> Any:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from revealed.agent_groups import AgentGroups
-from revealed.checks import require_flag
+from revealed.checks import frozen, require_flag
 from revealed.demonstrations import Demonstrations
 from revealed.diagnosis import Status
 from revealed.errors import RevealedError
@@ -92,14 +92,19 @@ class AnyFit(Uncertain):
         """The number of observations: decisions or, where trips have goals, trips."""
         return round(self.n_observations)
 
-    @cached_property
+    def __post_init__(self) -> None:
+        label_tables(self, self.mdp, ("reward",))
+        for name in ("theta", "units"):
+            object.__setattr__(self, name, frozen(getattr(self, name)))
+
+    @property
     def params(self) -> pd.Series:
         """θ with the names of the reward's parameters."""
         import pandas as pd
 
-        return pd.Series(self.theta, index=list(self.reward_model.names), name="coef")
+        return pd.Series(self.theta, index=list(self.reward_model.names), name="coef", copy=True)
 
-    @cached_property
+    @property
     def history(self) -> pd.DataFrame:
         """One row per iteration: update, objective, gradient_norm, step, seconds, linear_solves."""
         import pandas as pd
@@ -246,7 +251,8 @@ class Fit(AnyFit):
     pi_tilde: Floats
 
     def __post_init__(self) -> None:
-        label_tables(self, self.mdp, ("reward", "policy", "log_policy", "value", "q", "pi_tilde"))
+        super().__post_init__()
+        label_tables(self, self.mdp, ("policy", "log_policy", "value", "q", "pi_tilde"))
 
     def predict(
         self,
@@ -259,17 +265,19 @@ class Fit(AnyFit):
         """Actions for states, called as Stable-Baselines3's policies are: returns (actions, state).
 
         `obs` is a state index or an array of them, and so are the actions. Where the fit has labels, `obs` may be a
-        label or a sequence of them (tuples for labels of several columns), and the actions are labels then. Labels that
-        are whole numbers are labels, too: whole numbers are indices where no label is a number. Actions are drawn from
-        the estimated policy, differently in every call unless `seed` is given, or are its most likely ones with
+        label or a sequence of them (tuples for labels of several columns), and the actions are labels then; they are
+        labels as well where their order was sorted from the data, so that no index of an action means anything. Labels
+        that are whole numbers are labels, too: whole numbers are indices where no label is a number. Actions are drawn
+        from the estimated policy, differently in every call unless `seed` is given, or are its most likely ones with
         `deterministic=True`. `state` and `episode_start` are passed through: behaviour is Markov. Probabilities are in
         `fit.policy`, by label in `fit.table("policy").loc["park"]`.
         """
         require_flag("deterministic", deterministic)
+        rng = make_rng(seed)
         states, by_label = find_states(self.mdp, obs)
         require_going_on(self.mdp, states)
         rows = self.policy[states.reshape(-1)]
-        actions = rows.argmax(axis=1) if deterministic else draw_actions(rows, make_rng(seed))
+        actions = rows.argmax(axis=1) if deterministic else draw_actions(rows, rng)
         return named_actions(self.mdp, actions.reshape(states.shape), by_label), state
 
     def table(self, what: str = "policy") -> pd.DataFrame:

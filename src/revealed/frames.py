@@ -10,14 +10,17 @@ from __future__ import annotations
 import datetime as dt
 import json
 import os
+import re
 import tempfile
 import uuid
 from base64 import b64decode
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal
 from glob import glob, has_magic
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -27,9 +30,9 @@ import numpy.typing as npt
 from revealed.checks import Floats, as_list
 from revealed.errors import InvalidInput, MissingDependency
 from revealed.formats import require_table_file
-from revealed.labels import near, plain
-from revealed.voices import either
-from revealed.written import EXACT, Reading, quoted, text_readings, typed_reading
+from revealed.labels import PartOrders, near, plain
+from revealed.voices import either, shown
+from revealed.written import EXACT, HOLES, ISO, NUMBER, Reading, quoted, text_readings, typed_reading, unmarked
 
 Column = npt.NDArray[Any]
 MEMORY = "1GB"  # that DuckDB may use before it works on disk
@@ -37,6 +40,11 @@ SUFFIXES = ("parquet", "csv")  # that are looked for in a folder
 MOST_FILES = 100_000  # in a folder of a panel; more is a disk
 ACCEPTED = "a data frame or the path of a CSV or Parquet file"
 FRAME_REMEDY = "Drop or fill those rows."
+At = Callable[[int], str]  # where an entry of a column stands, in words
+
+
+def in_row(k: int) -> str:
+    return f"row {k}"
 
 
 @dataclass(frozen=True)
@@ -59,8 +67,7 @@ class Table:
 
     def raw(self, argument: str, name: Any) -> Column:
         """The column as it came."""
-        require_column(argument, name, self.names)
-        return self.columns[name]
+        return self.columns[require_column(argument, name, self.names)]
 
     def column(self, argument: str, name: str) -> Column:
         """The column without holes, of one plain type: whole numbers, other numbers, dates, truth values or text."""
@@ -68,7 +75,7 @@ class Table:
 
     def raw_labels(self, argument: str, name: Any) -> Column:
         """The column as labels: whole numbers, other numbers or text; None where one is missing."""
-        require_column(argument, name, self.names)
+        name = require_column(argument, name, self.names)
         if name in self.labels_of:
             return self.labels_of[name]
         return as_label_values(argument, self.columns[name], name in self.zoned, self.error)
@@ -82,12 +89,13 @@ class Table:
     def numbers(self, argument: str, name: str) -> Floats:
         """The column as finite numbers."""
         values = self.column(argument, name)
+        where = "" if argument == f"column {name!r}" else f" in column {name!r}"
         if values.dtype.kind not in "iufb":
-            raise self.error(argument, f"numbers in column {name!r}", f"{kind_of(values)} such as {values[0]!s}")
+            raise no_number(argument, name if where else None, values, self.error)
         values = values.astype(np.float64)
         bad = np.flatnonzero(~np.isfinite(values))
         if bad.size:
-            raise self.error(argument, f"finite numbers in column {name!r}", values[bad[0]], f"row {bad[0]}")
+            raise self.error(argument, f"finite numbers{where}", values[bad[0]], f"row {bad[0]}")
         return values
 
     def labels(self, argument: str, names: str | Sequence[str]) -> list[Any]:
@@ -114,11 +122,12 @@ def read_table(
         found = fetch(stored.read(names, names if labels is None else labels), argument)
         lost = next((name for name in names if name not in found), None)
         if lost is not None:  # DuckDB gives columns back whose names end at a NUL
-            raise error(argument, "column names that are text without NUL characters", repr(lost)[:40])
+            raise error(argument, "column names that are text without NUL characters", shown(lost))
         others = {name: found[labelled(name)] for name in names if labelled(name) in found}
         return Table({name: found[name] for name in names}, error, others)
     table = as_narwhals(frame, argument)
     names = list(dict.fromkeys(needed(table.collect_schema().names())))
+    table = under_names(table, names)
     if hasattr(table, "collect"):
         table = table.select(*names).collect()
     zoned = frozenset(name for name in names if getattr(table.schema[name], "time_zone", None))
@@ -171,6 +180,15 @@ def declared_order(frame: Any, *names: Any) -> list[Any] | None:
     return found[0]
 
 
+def declared_orders(frame: Any, *columns: Any) -> Any:
+    """The same of columns that share their labels, each a name or, for labels of several parts, as many names."""
+    named = [[one] if isinstance(one, str) else as_list(one) or [] for one in columns]
+    if len({len(names) for names in named}) != 1:
+        return None  # who reads them will say so
+    found = [declared_order(frame, *names) for names in zip(*named, strict=True)]
+    return PartOrders(found) if len(found) > 1 and found != [None] * len(found) else next(iter(found), None)
+
+
 def _in_order(labels: Sequence[Any] | None) -> str:
     return "no order" if labels is None else " < ".join(map(str, labels[:8])) + (" < …" if len(labels) > 8 else "")
 
@@ -184,16 +202,30 @@ def _declared_order(frame: Any, name: Any) -> list[Any] | None:
         return _order_in_files(frame, name)
     stored = relation_of(frame)
     if stored is not None:
-        kinds = dict(zip(stored.columns, stored.relation.types, strict=True))
-        order = list(kinds[name].children[0][1]) if name in kinds and kinds[name].id == "enum" else []
-        return None if order == sorted(order) else order  # DuckDB makes one of any category, also of an unordered one
-    table = as_narwhals(frame)
+        kind = dict(zip(stored.columns, stored.relation.types, strict=True)).get(column_of(name, stored.columns) or "")
+        order = list(kind.children[0][1]) if kind is not None and kind.id == "enum" else []
+        if order == sorted(order):  # DuckDB makes an Enum of any category, also of an unordered one
+            return None
+        if "PANDAS" in stored.relation.explain() and "ENUM(" not in stored.relation.sql_query().upper():
+            got = f"{name!r} with {_in_order(order)}, a category of pandas (DuckDB does not know if it is ordered)"
+            remedy = "Pass the data frame itself, or the order (states=, actions=)."
+            raise InvalidInput("frame", "labels with a declared order, or with none", got, remedy=remedy)
+        return order
+    table = under_names(as_narwhals(frame), [name])
     kind = table.collect_schema().get(name)
     if isinstance(kind, nw.Enum):
         return list(kind.categories)
     if not isinstance(kind, nw.Categorical) or not hasattr(table, "get_column"):
         return None
     return _order_in_arrow(table.get_column(name).to_native())
+
+
+def order_of(column: Any) -> list[Any] | None:
+    """The labels of a Series or a column of Arrow that declares them in an order."""
+    import narwhals as nw
+
+    series = nw.from_native(column, series_only=True, pass_through=True)
+    return _declared_order(series.alias("x").to_frame(), "x") if isinstance(series, nw.Series) else None
 
 
 def _order_in_arrow(column: Any) -> list[Any] | None:
@@ -234,6 +266,7 @@ def _order_in_parquet(file: str, name: str) -> list[Any] | None:
     except (ArrowException, OSError):  # whoever reads the file will say so
         return None
     schema = one.schema_arrow
+    name = column_of(name, schema.names) or name
     kind = schema.field(name).type if schema.names.count(name) == 1 else None
     if getattr(kind, "ordered", False):
         return _order_in_arrow(one.read_row_group(0, columns=[name]).column(name)) if one.num_row_groups else None
@@ -280,14 +313,17 @@ class Stored:
 
     @property
     def columns(self) -> list[str]:
-        return list(self.relation.columns)
+        return [unmarked(name) for name in self.relation.columns]
 
     def readings(self, names: Sequence[str]) -> dict[str, Reading]:
         """How these columns are read."""
+        known = self.columns
+        at = {name: column_of(name, known) or name for name in names}
         if self.text:
-            return text_readings(self.relation, list(dict.fromkeys(names)))
-        kinds = dict(zip(self.relation.columns, self.relation.types, strict=True))
-        return {name: typed_reading(self.relation, name, kinds[name]) for name in names}
+            found = text_readings(self.relation, list(dict.fromkeys(at.values())))
+            return {name: found[own] for name, own in at.items()}
+        kinds = dict(zip(known, self.relation.types, strict=True))
+        return {name: typed_reading(self.relation, own, kinds[own]) for name, own in at.items()}
 
     def read(self, values: Sequence[str], labels: Sequence[str] = (), apart: bool = False, keep: bool = False) -> Any:
         """The relation of these columns: values under their names; labels under `labelled` ones, where they differ from
@@ -327,11 +363,15 @@ def as_narwhals(frame: Any, argument: str = "frame") -> Any:
     import narwhals as nw
 
     try:
-        return nw.from_native(frame)
+        found = nw.from_native(frame)
+        names = found.collect_schema().names()
+        bare = {old: new for old, new in zip(names, without_blanks(names), strict=True) if old != new}
+        return found.rename(bare) if bare else found
     except TypeError as error:
         raise InvalidInput(argument, ACCEPTED, type(frame).__name__) from error
     except ValueError as error:  # columns of one name
-        raise InvalidInput(argument, "a data frame with distinct column names", str(error)) from error
+        got = " ".join(str(error).split())
+        raise InvalidInput(argument, "a data frame with distinct column names", got) from error
 
 
 def is_path(frame: Any) -> bool:
@@ -348,19 +388,28 @@ def relation_of(frame: Any, argument: str = "frame") -> Stored | None:
     if type(frame).__module__.partition(".")[0] not in ("duckdb", "_duckdb") or not hasattr(frame, "query"):
         return None
     _require_different(argument, frame.columns)
-    return Stored(frame)
+    return Stored(_under(frame, without_blanks(frame.columns)))
 
 
 def _require_different(argument: str, names: Sequence[str], where: str = "") -> None:
-    """No column has the name of another; DuckDB takes no notice of small and capital letters."""
-    met: dict[str, str] = {}
-    for name in filter(None, names):
-        other = met.get(name.lower())
-        if other is not None:
-            got = f"{name!r} twice" if other == name else f"{other!r} and {name!r}"
-            expected = "column names that differ in more than upper and lower case"
-            raise InvalidInput(argument, expected, got + where, remedy="Rename one of them.")
-        met[name.lower()] = name
+    """No column has the name of another."""
+    again = next((name for name, n in Counter(names).items() if name and n > 1), None)
+    if again is not None:
+        remedy = without_header(names) or "Rename one of them."
+        raise InvalidInput(argument, "distinct column names", f"{again!r} twice{where}", remedy=remedy)
+
+
+def without_header(names: Sequence[Any]) -> str | None:
+    """What to say of columns whose names look like values."""
+    odd = next((name for name in names if re.fullmatch(f"{NUMBER}|{ISO}", str(name).strip())), None)
+    return None if odd is None else f"Is the header line missing? The column name {str(odd)!r} looks like a value."
+
+
+def _under(relation: Any, names: Sequence[str]) -> Any:
+    """The relation with its columns called as SQL can tell these names apart."""
+    if all(quoted(name) == f'"{own}"' for name, own in zip(names, relation.columns, strict=True)):
+        return relation
+    return relation.project(", ".join(f"#{k} AS {quoted(name)}" for k, name in enumerate(names, 1)))
 
 
 def _relation_over(paths: Any, argument: str) -> Stored:
@@ -372,10 +421,11 @@ def _relation_over(paths: Any, argument: str) -> Stored:
     try:
         if kind == "parquet":
             found = connection.read_parquet(files, union_by_name=len(files) > 1)
-            found = _with_durations(connection, found, files)
         else:
             found = connection.read_csv(files, union_by_name=len(files) > 1, **_AS_TEXT)
-        _require_header(connection, files, kind, found.columns, argument)
+        names = _names_in_files(connection, files, kind, found.columns, argument)
+        found = _under(found, without_blanks(names))
+        found = found if kind == "csv" else _with_durations(connection, found, files)
         return Stored(found, kind == "csv", tuple(files))
     except duckdb.Error as error:
         raise unreadable(argument, files, error) from error
@@ -384,10 +434,11 @@ def _relation_over(paths: Any, argument: str) -> Stored:
 def _with_durations(connection: Any, found: Any, files: list[str]) -> Any:
     """Durations, which Parquet has no type for: DuckDB reads the numbers that they are stored as. They are durations
     again here, and refused like those of a frame wherever their column is used."""
-    known = {name for file in files for name in _durations_in(connection, file)} & set(found.columns)
-    if not known:
+    names = [unmarked(name) for name in found.columns]
+    known = {column_of(name, names) for file in files for name in _durations_in(connection, file)}
+    if not known & set(names):
         return found
-    cells = ((name, '"' + name.replace('"', '""') + '"') for name in found.columns)
+    cells = ((name, quoted(name)) for name in names)
     return found.project(", ".join(f"to_microseconds({x}) AS {x}" if name in known else x for name, x in cells))
 
 
@@ -409,25 +460,63 @@ def _durations_in(connection: Any, file: str) -> set[str]:
 _AS_TEXT: dict[str, Any] = {"header": True, "all_varchar": True, "quotechar": '"', "escapechar": '"'}
 
 
-def _require_header(connection: Any, files: list[str], kind: str, names: list[str], argument: str) -> None:
-    """DuckDB calls the second column `x` of a file `x_1`: where that may have happened the files' own names tell."""
-    low = {name.lower() for name in names}
-    if not any(name.lower().rpartition("_")[0] in low and name.rpartition("_")[2].isdigit() for name in names):
-        return
+def _names_in_files(connection: Any, files: list[str], kind: str, found: list[str], argument: str) -> list[str]:
+    """The names of the columns as the files have them. DuckDB trims those of CSV files, calls the second of one name,
+    also in other letters, `x_1`, and takes names of several files for one if they differ in case alone."""
+    trim = str.strip if kind == "csv" else str
+    headers = _csv_headers(connection, files) if kind == "csv" else _parquet_headers(connection, files)
+    known = {name.lower() for name in found}
+    headers = {names: file for names, file in headers.items() if all(trim(n).lower() in known for n in names if n)}
+    for names, file in headers.items():
+        _require_different(argument, names, f" in {Path(file).name}")
+    first = next(iter(headers), ())
+    if len(headers) == 1 and len(first) == len(found):
+        return [name or own for name, own in zip(first, found, strict=True)]
+    met: dict[str, tuple[str, str]] = {}
+    for names, file in headers.items() if len(headers) > 1 else ():
+        for name in filter(None, names):
+            other, where = met.setdefault(trim(name).lower(), (name, file))
+            if trim(other) != trim(name) or (file == where and other != name):
+                got = f"{other!r} in {Path(where).name} and {name!r} in {Path(file).name}"
+                expected = "files whose columns have the same names, or names that differ in more than case and blanks"
+                raise InvalidInput(argument, expected, got, remedy="Rename one of them.")
+    return [met.get(own.lower(), (own,))[0] for own in found]
+
+
+def _csv_headers(connection: Any, files: list[str]) -> dict[tuple[str, ...], str]:
+    """The different header lines of files, and the first file that has each."""
+    lines: dict[bytes, str] = {}
     for file in files:
-        if kind == "csv":
-            options = _AS_TEXT | {"header": False}
-            written = connection.read_csv(file, **options).limit(1).fetchall()[0]
-        else:
-            query = "SELECT name FROM parquet_schema(?) WHERE name IN (SELECT unnest(?))"
-            written = [name for (name,) in connection.execute(query, [file, names]).fetchall()]
-        _require_different(argument, [str(name or "") for name in written], f" in {Path(file).name}")
+        with open(file, "rb") as opened:
+            lines.setdefault(opened.readline(1 << 16), file)
+    found: dict[tuple[str, ...], str] = {}
+    for file in lines.values():
+        cells = connection.read_csv(file, **_AS_TEXT | {"header": False}).limit(1).fetchall()[0]
+        found.setdefault(tuple(str(cell or "") for cell in cells), file)
+    return found
+
+
+def _parquet_headers(connection: Any, files: list[str]) -> dict[tuple[str, ...], str]:
+    """The different lists of columns of files, and the first file that has each; parts of nested columns are none."""
+    rows = connection.execute("SELECT file_name, name, num_children FROM parquet_schema(?)", [files]).fetchall()
+    found: dict[tuple[str, ...], str] = {}
+    for file, inside in groupby(rows, key=lambda row: row[0]):
+        names, open_ = [], []  # how many columns are still to come, at each depth
+        for _, name, parts in inside:
+            if len(open_) == 1:
+                names.append(str(name))
+            open_ = [*open_[:-1], open_[-1] - 1] if open_ else open_
+            open_ += [parts] if parts else []
+            while open_ and not open_[-1]:
+                open_.pop()
+        found.setdefault(tuple(names), file)
+    return found
 
 
 def unreadable(argument: str, files: Any, error: Exception) -> InvalidInput:
     names = ", ".join(Path(f).name for f in files[:3]) + (", …" if len(files) > 3 else "")
     lines = [line for line in str(error).splitlines() if line.strip()][:3] or [type(error).__name__]
-    reason = " ".join(lines).partition("Error: ")[2] or " ".join(lines)
+    reason = re.sub("\x1e[0-9a-f]*", "", " ".join(lines).partition("Error: ")[2] or " ".join(lines))
     remedy = next((advice for sign, advice in _REMEDIES.items() if sign in str(error)), None)
     expected = "a CSV or Parquet file that can be read"
     return InvalidInput(argument, expected, f"{names}: {reason.rstrip('.')}", remedy=remedy)
@@ -501,7 +590,7 @@ def fetch(relation: Any, argument: str = "frame") -> dict[str, Column]:
         raise unreadable(
             "path" if argument == "frame" else argument, [getattr(relation, "alias", "")], error
         ) from error
-    return {name: _unmasked(values) for name, values in found.items()}
+    return {unmarked(name): _unmasked(values) for name, values in found.items()}
 
 
 def _unmasked(values: Any) -> Column:
@@ -514,13 +603,55 @@ def _unmasked(values: Any) -> Column:
     return holed
 
 
-def require_column(argument: str, name: Any, known: Sequence[str]) -> None:
-    if not isinstance(name, str) or name not in known:
-        remedy = near(name, known) if isinstance(name, str) else None
+def column_of(name: Any, known: Sequence[Any]) -> str | None:
+    """The column that a name means: the one that is called so exactly, else the only one that is but for blanks around
+    the name."""
+    if not isinstance(name, str) or name in known:
+        return name if isinstance(name, str) else None
+    padded = [other for other in known if isinstance(other, str) and other.strip() == name.strip()]
+    return padded[0] if len(padded) == 1 else None
+
+
+def without_blanks(names: Sequence[Any]) -> list[Any]:
+    """The names of columns without blanks around them, where that leaves them different."""
+    bare = [name.strip() or name if isinstance(name, str) else name for name in names]
+    times = Counter(bare)
+    return [short if times[short] == 1 else name for name, short in zip(names, bare, strict=True)]
+
+
+def under_names(table: Any, names: Sequence[Any]) -> Any:
+    """A frame of narwhals in which the columns that these names mean are called so."""
+    known = table.collect_schema().names()
+    others = {own: name for name in names if (own := column_of(name, known)) not in (None, name)}
+    return table.rename(others) if others else table
+
+
+def require_column(argument: str, name: Any, known: Sequence[str], remedy: str | None = None) -> str:
+    """The column that a name means; where there is none and no `remedy`, the nearest name is one."""
+    found = column_of(name, known)
+    if found is None:
+        remedy = remedy or (near(name, known) if isinstance(name, str) else None)
         if len(known) == 1 and any(sign in known[0] for sign in ",;|\t"):
             remedy = "It was read as one column: does every row have as many cells as the header?"
-        expected = f"the name of a column among {', '.join(map(repr, known))}"
-        raise InvalidInput(argument, expected, repr(name), remedy=remedy)
+        padded = [other for other in known if isinstance(name, str) and str(other).strip() == name.strip()]
+        if padded:
+            remedy = f"Rename one of {' and '.join(map(repr, padded))}, which differ in blanks alone."
+        expected = f"one of the columns {', '.join(map(repr, known))}"
+        raise InvalidInput(argument, expected, shown(name), remedy=remedy or without_header(known))
+    return found
+
+
+def no_number(
+    argument: str, name: Any, values: Column, error: type[InvalidInput], at: At = in_row, remedy: str | None = None
+) -> InvalidInput:
+    """The complaint about a column that has to hold numbers: the first of its cells that is none."""
+    texts = [text.strip() for text in values.tolist()] if values.dtype.kind in "UT" else []
+    ranks = [2 if re.fullmatch(NUMBER, text) else int(text in HOLES) for text in texts] or [0]
+    k = ranks.index(min(ranks))
+    if ranks[k] == 2:
+        remedy = remedy or "The numbers are written as text: turn the column into numbers."
+    got = f"{kind_of(values)} such as {values[k]!s}"
+    return error(argument, "numbers" if name is None else f"numbers in column {name!r}", got, at(k), remedy)
 
 
 def missing_in(values: Column) -> npt.NDArray[np.bool_]:
@@ -533,7 +664,11 @@ def missing_in(values: Column) -> npt.NDArray[np.bool_]:
 
 
 def as_plain(
-    argument: str, values: Column, error: type[InvalidInput] = InvalidInput, remedy: str = FRAME_REMEDY
+    argument: str,
+    values: Column,
+    error: type[InvalidInput] = InvalidInput,
+    remedy: str = FRAME_REMEDY,
+    at: At = in_row,
 ) -> Column:
     """A column without holes, of one plain type: whole numbers, other numbers, dates, truth values or text."""
     if values.size == 0:
@@ -541,8 +676,8 @@ def as_plain(
     missing = missing_in(values)
     if missing.any():
         row, n = int(np.flatnonzero(missing)[0]), int(missing.sum())
-        raise error(argument, "no missing values", f"{n} missing", f"row {row}", remedy)
-    return _of_one_kind(argument, values, error)
+        raise error(argument, "no missing values", f"{n} missing", at(row), remedy)
+    return _of_one_kind(argument, values, error, at)
 
 
 _KINDS: tuple[tuple[Any, Any], ...] = (
@@ -556,7 +691,9 @@ _KINDS: tuple[tuple[Any, Any], ...] = (
 )
 
 
-def _of_one_kind(argument: str, values: Column, error: type[InvalidInput], label: bool = False) -> Column:
+def _of_one_kind(
+    argument: str, values: Column, error: type[InvalidInput], at: At = in_row, label: bool = False
+) -> Column:
     if values.dtype != object and values.dtype.kind in "biufUTM":
         return _of_plain_type(values, label)
     if values.dtype != object:
@@ -565,12 +702,13 @@ def _of_one_kind(argument: str, values: Column, error: type[InvalidInput], label
         truth, none = kind == bool | np.bool_, bool | np.complexfloating | np.timedelta64
         if all(isinstance(v, kind) and (truth or not isinstance(v, none)) for v in values):
             try:
-                return _without_nul(argument, values, error) if kind is str else _converted(values, kind, dtype, label)
+                text = kind is str
+                return _without_nul(argument, values, error, at) if text else _converted(values, kind, dtype, label)
             except OverflowError as problem:
                 raise error(argument, "numbers of moderate size", str(problem)) from problem
     odd = next((i for i, v in enumerate(values) if type(v) is not type(values[0])), 0)
     got = f"{type(values[0]).__name__} and {type(values[odd]).__name__}" if odd else type(values[0]).__name__
-    raise error(argument, "values of one kind: numbers, dates or text", got, f"row {odd}")
+    raise error(argument, "values of one kind: numbers, dates or text", got, at(odd))
 
 
 def _of_plain_type(values: Column, label: bool) -> Column:
@@ -607,13 +745,15 @@ def _in_utc(when: Any) -> Any:
     return when.astimezone(dt.UTC).replace(tzinfo=None) if zoned else when
 
 
-def as_label_values(argument: str, values: Column, zoned: bool, error: type[InvalidInput]) -> Column:
+def as_label_values(argument: str, values: Column, zoned: bool, error: type[InvalidInput], at: At = in_row) -> Column:
     """Values as labels: whole numbers, other numbers, or text, which truth values and times become. Empty text is a
     missing label; missing ones are None."""
     missing = missing_in(values)
     if missing.all():
         return values
-    there = _of_one_kind(argument, values[~missing] if missing.any() else values, error, label=True)
+    rows = np.flatnonzero(~missing)
+    given = values[rows] if missing.any() else values
+    there = _of_one_kind(argument, given, error, lambda k: at(int(rows[k])), label=True)
     if there.dtype.kind == "b":
         there = np.where(there, "True", "False")
     elif there.dtype.kind == "M":
@@ -634,21 +774,21 @@ def dates_as_text(times: Column, zoned: bool = False) -> Column:
     return np.char.add(texts, "+00:00") if zoned else texts
 
 
-def require_exact(argument: str, values: Column, error: type[InvalidInput] = InvalidInput) -> None:
+def require_exact(argument: str, values: Column, error: type[InvalidInput] = InvalidInput, at: At = in_row) -> None:
     """Whole numbers that came as floats are still whole."""
     if values.dtype.kind != "f":
         return
     large = np.flatnonzero(np.isfinite(values) & (np.abs(values) > EXACT))
     if large.size:
         got, remedy = f"{values[large[0]]!s}", "Read the column as whole numbers or as text: floats round it."
-        raise error(argument, f"floats of at most 2^53 = {EXACT}", got, f"row {large[0]}", remedy)
+        raise error(argument, f"floats of at most 2^53 = {EXACT}", got, at(int(large[0])), remedy)
 
 
-def _without_nul(argument: str, values: Column, error: type[InvalidInput]) -> Column:
+def _without_nul(argument: str, values: Column, error: type[InvalidInput], at: At = in_row) -> Column:
     """Text as NumPy's, which would lose a NUL at the end."""
     bad = next((row for row, text in enumerate(values) if "\0" in text), None)
     if bad is not None:
-        raise error(argument, "text without NUL characters", repr(values[bad]), f"row {bad}")
+        raise error(argument, "text without NUL characters", shown(values[bad]), at(bad))
     return values.astype(np.str_)
 
 

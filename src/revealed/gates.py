@@ -1,4 +1,4 @@
-"""What doors ask of objects, sizes and arrays of a known shape; `checks` asks whether something is a number at all."""
+"""What public functions ask of objects, sizes and arrays of a known shape; `checks` asks what is a number at all."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from revealed.checks import Floats, Ints, as_floats, as_list, is_index, require_whole, shown
+from revealed.checks import Floats, Ints, as_list, is_index, require_floats, require_whole
 from revealed.errors import InvalidInput
+from revealed.voices import shown
 
 EACH = 8  # bytes of a number
 ROOM = 2_200_000_000  # bytes of address space: a small fit of a network, with JAX or PyTorch, went through with 2.1 GB
@@ -79,9 +80,10 @@ def floats_of(
     name: str, values: Any, *shapes: tuple[int | None, ...], error: type[InvalidInput] = InvalidInput
 ) -> Floats:
     """An array of numbers with one of these shapes, where None is any length; such an array is passed on as it is."""
-    array = values if _is_plain(values) else as_floats(values)
-    if array is None:
-        raise error(name, f"an array of numbers of shape {_in_words(shapes)}", type(values).__name__)
+    if _is_plain(values):
+        array = values
+    else:
+        array = require_floats(name, values, f"an array of numbers of shape {_in_words(shapes)}", error)
     if not any(_has(array.shape, shape) for shape in shapes):
         raise error(name, f"shape {_in_words(shapes)}", f"shape {array.shape}")
     return array

@@ -1,7 +1,7 @@
 """Trips against a model: their goals are states of it, and can be reached from wherever a trip was seen (theory R1).
 
 Single decisions are asked, one goal after another; no table of all states and actions is made for a goal where moves
-are sure.
+are deterministic.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from revealed.naming import in_words, state_in_words
 from revealed.tables import sparse_table
 from revealed.trajectories import Steps
 from revealed.transitions.graph import reaching, ways_to
+from revealed.voices import shown
 
 UNREACHED = "Drop the trip, correct its goal, or check that the model has all moves."
 
@@ -38,7 +39,9 @@ def require_named_goals(demos: Demonstrations, known: tuple[Any, ...]) -> None:
             f"{near(label, known) or ''} A goal is a state of the model, even if no decision is made there.".strip()
         )
         where = whose(steps, demos.ids, i)
-        raise InvalidDemonstrations("goal", f"a state of the model, one of {listed(known)}", repr(label), where, remedy)
+        raise InvalidDemonstrations(
+            "goal", f"a state of the model, one of {listed(known)}", shown(label), where, remedy
+        )
 
 
 def require_goals_within(mdp: MDP, demos: Demonstrations) -> None:
@@ -84,7 +87,7 @@ def _require_moves(mdp: MDP, demos: Demonstrations, steps: Steps) -> None:
         i = first_met(steps, odd)
         to, seen = (state_in_words(mdp, int(s)) for s in (after[i], steps.next_state[i]))
         what = f"no trip can go to {seen} from {state_in_words(mdp, steps.state[i])}: its action leads to {to}"
-        remedy = "Read the trips with the network that they are fitted on."
+        remedy = "Read the trips with the network on which you fit the model."
         raise InvalidDemonstrations.impossible(what, whose(steps, demos.ids, i), remedy, "demonstrations")
 
 

@@ -29,7 +29,7 @@ from revealed.rewards.base import of_trips
 from revealed.scenario import Side, discount_notes, sides
 from revealed.sheet import Printed, Sheet
 from revealed.trip_demand import Demand, as_demand
-from revealed.voices import either, words
+from revealed.voices import either, shown, words
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -161,7 +161,7 @@ class GoalCounterfactual(Printed):
     def _sheet(self) -> Sheet:
         table, most = self.table(), self.most_changed()
         title = f"Counterfactual: {self.words}"
-        blocks = (readable(table), readable(most[most["change"].abs() > 0.0], "visits of {}"))
+        blocks = (readable(table), readable(most[most["change"].abs() > 0.0], "visits to {}"))
         notes = [
             f"{self.pairs.size_in_words}. Welfare, in units of the shocks, decisions and "
             "features are means per trip; visits are those of all trips."
@@ -226,7 +226,7 @@ def goal_counterfactual(
 def _travellers(fit: Any, trips: Any) -> Demand:
     found = as_demand(fit.mdp, fit.demonstrations if trips is None else trips, "trips")
     if not found.total > 0.0:
-        raise InvalidInput("trips", "at least one trip", repr(found))
+        raise InvalidInput("trips", "at least one trip", shown(found))
     return found.keep(found.trips > 0.0)
 
 
@@ -235,7 +235,7 @@ def _require_same_states(mdp: Any, own: MDP) -> None:
     if mdp is None:
         return
     require_mdp(mdp)
-    remedy = "As in network.without(links).mdp, which keeps them all."
+    remedy = "For example: network.without(links).mdp, which keeps them all."
     if mdp.n_states != own.n_states:
         raise InvalidInput("mdp", f"the {own.n_states} states of the fit's model", mdp.n_states, remedy=remedy)
     if mdp.state_labels is None or own.state_labels is None or mdp.state_labels == own.state_labels:
@@ -243,11 +243,11 @@ def _require_same_states(mdp: Any, own: MDP) -> None:
     known = set(map(spell, own.state_labels))
     odd = next((label for label in mdp.state_labels if spell(label) not in known), None)
     if odd is not None:
-        raise InvalidInput("mdp", "the states of the fit's model", repr(odd), remedy=remedy)
+        raise InvalidInput("mdp", "the states of the fit's model", shown(odd), remedy=remedy)
 
 
 def _arriving(pairs: Demand, before: MDP, after: MDP, notes: list[str]) -> Demand:
-    """The pairs that have a way in both worlds; the others are told in `notes`."""
+    """The pairs that have a route in both worlds; the others are listed in `notes`."""
     then = pairs.arriving(after)
     now = then if after is before else pairs.arriving(before)
     told = {"can no longer arrive": now & ~then, "can arrive only after the change": ~now & then}
@@ -256,7 +256,7 @@ def _arriving(pairs: Demand, before: MDP, after: MDP, notes: list[str]) -> Deman
             notes.append(_left_out(pairs, lost, how))
     if not (now & then).any():
         what = f"none of {len(pairs)} pairs of origin and goal has a route both before and after the change"
-        raise InvalidInput.impossible(what, pairs.words(0), argument="trips")
+        raise InvalidInput.impossible(what, pairs.where(0), argument="trips")
     return pairs.keep(now & then)
 
 

@@ -21,9 +21,10 @@ from revealed.goal_values import GoalValues, Toward, value_toward
 from revealed.naming import is_label, label_array
 from revealed.objective import Objective, PlainPart
 from revealed.paths import Moves
-from revealed.positions import label_tables, labelled
+from revealed.positions import labelled
 from revealed.rewards.base import cases_by, of_trips, reward_table
 from revealed.route_cases import RouteCases
+from revealed.voices import shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -53,9 +54,6 @@ class GoalFit(AnyFit):
 
     stored: StoredPolicies | None = field(default=None)  # π̃ of an NPL that has not settled
 
-    def __post_init__(self) -> None:
-        label_tables(self, self.mdp, ("reward",))
-
     def __getattr__(self, name: str) -> Any:
         if name in _FOR_EACH:
             remedy = f"Use fit.{_FOR_EACH[name]}(goal)."
@@ -80,6 +78,10 @@ class GoalFit(AnyFit):
     def _state(self, state: Any, argument: str = "goal") -> int:
         """The index of a state that is given by its label, or by its index where there are none."""
         return self.mdp.state_named(state, argument)
+
+    def _origin(self, origin: Any) -> int:
+        """The same of where a trip began; −1 where that is not said."""
+        return -1 if origin is None else self._state(origin, "origin")
 
     @property
     def n_trips(self) -> int:
@@ -108,7 +110,7 @@ class GoalFit(AnyFit):
         """Indices of states that are given by their labels, or by their indices where there are none."""
         listed = [given] if is_label(given, self.mdp.state_labels) else as_list(given)
         if not listed:
-            raise InvalidInput(argument, "a sequence of states, one per trip", repr(given)[:60])
+            raise InvalidInput(argument, "a sequence of states, one per trip", shown(given))
         return [self._state(state, argument) for state in listed]
 
     @cached_property
@@ -126,25 +128,25 @@ class GoalFit(AnyFit):
 
     def reward_for(self, goal: Any, origin: Any = None) -> Floats:
         """(S, A): the rewards of trips to `goal`: `reward`, unless rewards depend on the trip."""
-        return self.case_table(self._state(goal), -1 if origin is None else self._state(origin, "origin"))
+        return self.case_table(self._state(goal), self._origin(origin))
 
     def toward(self, goal: Any, origin: Any = None) -> Toward:
         """The soft optimum at the estimate for trips to `goal`; `origin` matters only if the reward depends on where a
         trip began."""
-        g = self._state(goal)
+        g, o = self._state(goal), self._origin(origin)
         if not of_trips(self.reward_model):
             return self._values.toward(g)
         if cases_by(self.reward_model) == "pair" and origin is None:
             raise InvalidInput.conflict("origin", "is required: the reward depends on where the trip begins")
-        o = -1 if origin is None else self._state(origin, "origin")
         return GoalValues(self.mdp, self.case_table(g, o), self.options["solver"]).toward(g)
 
     @cached_property
     def _values(self) -> GoalValues:
         return GoalValues(self.mdp, self.reward, self.options["solver"])
 
-    def _own(self, goal: Any) -> PlainPart | None:
+    def _own(self, goal: Any, origin: Any) -> PlainPart | None:
         """The goal's part of the objective, where behaviour was estimated under a given π̃; else None."""
+        self._origin(origin)  # which matters only to rewards of trips, but is a state if it is given
         if not self._pseudo or cases_by(self.reward_model) != "goal":
             return None
         case = np.flatnonzero(self.cases.rows.goal == self._state(goal))
@@ -152,7 +154,7 @@ class GoalFit(AnyFit):
 
     def log_policy_for(self, goal: Any, origin: Any = None) -> Floats:
         """(S, A): log choice probabilities on the way to `goal`; −∞ for what does not lead there."""
-        own = self._own(goal)
+        own = self._own(goal, origin)
         return labelled(self.toward(goal, origin).log_policy if own is None else own.log_policy, self.mdp)
 
     def policy_for(self, goal: Any, origin: Any = None) -> Floats:
@@ -161,13 +163,13 @@ class GoalFit(AnyFit):
 
     def value_for(self, goal: Any, origin: Any = None) -> Floats:
         """(S,): the soft value of being on the way to `goal`: 0 there, −∞ where it is out of reach."""
-        own = self._own(goal)
+        own = self._own(goal, origin)
         found = self.toward(goal, origin).value if own is None else value_toward(own.case.mdp, self.mdp, own.value)
         return labelled(found, self.mdp)
 
     def q_for(self, goal: Any, origin: Any = None) -> Floats:
         """(S, A): the soft values of actions on the way to `goal`."""
-        own = self._own(goal)
+        own = self._own(goal, origin)
         return labelled(self.toward(goal, origin).q if own is None else own.q, self.mdp)
 
     @cached_property

@@ -22,7 +22,7 @@ def by_trip(mdp: MDP, demos: Demonstrations, cases_of: Callable[[GoalRows], Any]
     demos = match_labels(demos, mdp)
     if demos.goals is None:
         raise InvalidDemonstrations(
-            "demonstrations", "trips with goals", "none", remedy=f"Pass {arg('goal')} where they are read."
+            "demonstrations", "trips with goals", "none", remedy=f"Pass {arg('goal')} when you read them."
         )
     require_fit(mdp, demos)
     steps = demos.steps

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from revealed.checks import Ints
+from revealed.checks import Ints, frozen
 from revealed.errors import InvalidDemonstrations
 from revealed.labels import listed
 from revealed.naming import Labels, by_name, in_words, label_array
@@ -34,12 +34,12 @@ class Trips:
     @cached_property
     def trajectory(self) -> Ints:
         """(n_steps,): the number of the trajectory that each of the `steps` belongs to, from 0."""
-        return np.cumsum(self._require_steps("Trajectories are known").first) - 1
+        return frozen(np.cumsum(self._require_steps("trajectory").first) - 1)
 
     @property
     def origins(self) -> Ints:
         """(n_trajectories,): the state in which each trajectory starts."""
-        steps = self._require_steps("Trajectories are known")
+        steps = self._require_steps("origins")
         return steps.state[steps.first]
 
     @property
@@ -57,7 +57,7 @@ class Trips:
     @property
     def goal_states(self) -> Ints | None:
         """(G,): the goals of all trajectories, sorted, as indices of states; None where they have none."""
-        return None if self._by_goal is None else self._by_goal[0]
+        return None if self._by_goal is None else frozen(self._by_goal[0])
 
     @cached_property
     def _by_goal(self) -> tuple[Ints, list[Ints]] | None:
@@ -71,7 +71,7 @@ class Trips:
 
     def _steps_toward(self, goal: Any) -> Steps:
         """The steps on the way to one goal, without goals."""
-        steps = self._require_steps("Goals are known")
+        steps = self._require_steps("toward")
         if self._by_goal is None:
             remedy = f"Pass {arg('goal')} when building the demonstrations."
             raise InvalidDemonstrations("goal", "trips with goals", "trajectories without", remedy=remedy)
@@ -84,10 +84,10 @@ class Trips:
             raise InvalidDemonstrations("goal", f"a goal of these trips, one of {known}", got)
         return steps[which[k]].without_goals()
 
-    def _require_steps(self, what: str) -> Steps:
+    def _require_steps(self, caller: str) -> Steps:
         if self.steps is None:
-            remedy = f"{what} only if the times are known."
-            raise InvalidDemonstrations("demonstrations", "trajectories", "plain counts", remedy=remedy)
+            what = f"`{caller}` requires trajectories: plain counts do not tell agents, times and decisions apart"
+            raise InvalidDemonstrations.impossible(what, argument="demonstrations")
         return self.steps
 
 

@@ -19,6 +19,7 @@ import scipy.sparse as sp
 from revealed.checks import TRUTH, Bools, Floats, as_floats, as_number, is_count, is_index, require_flag
 from revealed.errors import InvalidInput
 from revealed.gymnasium_trial import Step, try_out
+from revealed.voices import shown
 
 FORM = "P[s][a] = [(probability, next state, reward, terminated), ...]"
 BUILD = "Build rv.MDP(transitions, discount, ...) from what you know of the dynamics."
@@ -96,7 +97,7 @@ def find_terminal(outcomes: Outcomes, can_start: Bools) -> Bools:
 
     What enters a state from a terminal state does not count against it, since nobody ever moves on from there; this is
     settled from the states that are terminal beyond doubt onwards, so two states that only lead to each other are not.
-    The rows of an absorbing state (sure self-loops with reward 0) do not enter it; one that nobody else enters is
+    The rows of an absorbing state (certain self-loops with reward 0) do not enter it; one that nobody else enters is
     terminal if all its own outcomes say so, as a hole amid holes in FrozenLake does.
     """
     o, n_states = outcomes, can_start.size
@@ -150,7 +151,7 @@ def _assemble(
     )
 
 
-# ------------------------------------------------------------------------------------------ what is refused at the door
+# ------------------------------------------------------------------------------------------ what is refused beforehand
 
 
 def _unwrap(env: Any) -> Any:
@@ -249,7 +250,7 @@ def _read_outcomes(P: Any, n_states: int, n_actions: int) -> Outcomes:
         for a in range(n_actions):
             outcomes = _entry(actions, a)
             if not _is_listing(outcomes):
-                got = "nothing" if outcomes is None else repr(outcomes)
+                got = "nothing" if outcomes is None else shown(outcomes)
                 raise InvalidInput("env", f"a list of outcomes as in {FORM}", got, f"state {s}, action {a}")
             for outcome in outcomes:
                 parts = _as_outcome(outcome, n_states, s, a)
@@ -267,19 +268,19 @@ def _as_outcome(outcome: Any, n_states: int, s: int, a: int) -> tuple[float, int
     if not _is_listing(outcome) or len(outcome) != 4:
         array = isinstance(outcome, float | np.floating)
         remedy = "A transition array (S, A, S) goes to rv.MDP(P, discount) itself." if array else None
-        raise InvalidInput("env", f"outcomes of four parts as in {FORM}", repr(outcome), where, remedy)
+        raise InvalidInput("env", f"outcomes of four parts as in {FORM}", shown(outcome), where, remedy)
     p, reward = as_number(outcome[0]), as_number(outcome[2])
     next_state, terminated = outcome[1], outcome[3]
     if not 0.0 <= p < np.inf:
-        raise InvalidInput("env", "probabilities >= 0 in P", repr(outcome[0]), where)
+        raise InvalidInput("env", "probabilities >= 0 in P", shown(outcome[0]), where)
     if p == 0.0:
         return None
     if not is_index(next_state) or not 0 <= next_state < n_states:
-        raise InvalidInput("env", f"next states 0 to {n_states - 1} in P, whole numbers", repr(next_state), where)
+        raise InvalidInput("env", f"next states 0 to {n_states - 1} in P, whole numbers", shown(next_state), where)
     if not np.isfinite(reward):
-        raise InvalidInput("env", "finite rewards in P", repr(outcome[2]), where)
+        raise InvalidInput("env", "finite rewards in P", shown(outcome[2]), where)
     if not isinstance(terminated, bool | np.bool_) and not (is_index(terminated) and terminated in (0, 1)):
-        raise InvalidInput("env", "True or False for terminated in P", repr(terminated), where)
+        raise InvalidInput("env", "True or False for terminated in P", shown(terminated), where)
     return p, int(next_state), reward, bool(terminated)
 
 
@@ -298,7 +299,7 @@ def _read_masks(base: Any, n_states: int, n_actions: int) -> Bools | None:
         listed = isinstance(answer, list | tuple)
         row = as_floats([int(x) if isinstance(x, TRUTH) else x for x in answer] if listed else answer)
         if row is None or row.shape != (n_actions,) or not np.isin(row, (0.0, 1.0)).all():
-            raise _bad_mask(repr(answer), n_actions, s)
+            raise _bad_mask(shown(answer), n_actions, s)
         mask[s] = row == 1.0
     return mask
 

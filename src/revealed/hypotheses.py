@@ -8,21 +8,30 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from revealed.checks import as_number, remedy_for, require_count, require_flag, require_floats, require_option, shown
+from revealed.checks import (
+    as_number,
+    is_mapping,
+    remedy_for,
+    require_count,
+    require_flag,
+    require_floats,
+    require_option,
+)
 from revealed.eigen import symmetric_eigen
 from revealed.errors import InvalidInput
 from revealed.inference import MOST_PARAMETERS, require_estimated
+from revealed.labels import listed, locate
 from revealed.matching import decisions_on
 from revealed.mdp import Floats
+from revealed.naming import rows_of
 from revealed.nesting import find_nesting
-from revealed.positions import in_order
+from revealed.positions import in_order, parameter_named
 from revealed.sheet import Printed, Sheet, number_column, probability, ratio
-from revealed.voices import arg
+from revealed.voices import arg, shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -73,7 +82,7 @@ def likelihood_ratio_test(restricted: Any, full: Any, df: int | None = None, joi
     found = [find_nesting(restricted, one, joint) for one in fulls]
     _require_nested(restricted, fulls, [one.lacking for one in found])
     if df is None and more == 0:
-        raise _not_larger(more, "Pass df=, as for a discount.")
+        raise _not_larger(more, "If the restriction is not on parameters (a discount, say), pass df=.")
     df = more if df is None else df
     require_count("df", df)
     statistic = 2.0 * (sum(_llf(fit, joint) for fit in fulls) - _llf(restricted, joint))
@@ -86,7 +95,7 @@ def likelihood_ratio_test(restricted: Any, full: Any, df: int | None = None, joi
 
 
 def _not_larger(more: int, remedy: str) -> InvalidInput:
-    many = f"{-more} fewer" if more else "as many"
+    many = f"{-more} fewer" if more else "the same number"
     return InvalidInput.conflict(
         "full", f"must have more parameters than the restricted model, not {many}", remedy=remedy
     )
@@ -218,8 +227,8 @@ def _by_unit(fit: Any, first: Any) -> tuple[Floats, Floats, str]:
 def wald_test(fit: Any, hypothesis: Any) -> TestResult:
     """Wald test of linear restrictions, with the covariance of the fit's own errors.
 
-    `hypothesis` is a dict from names to numbers, or to another name that it should equal (`{"a": 0, "b": "c"}`), or
-    (R, q) for Rθ = q.
+    `hypothesis` is a dict or Series from names to numbers, or to another name that it should equal
+    (`{"a": 0, "b": "c"}`), or (R, q) for Rθ = q.
     """
     R, q = _restrictions(list(fit.reward_model.names), hypothesis)
     gap = R @ fit.theta - q
@@ -285,9 +294,12 @@ def difference_test(
     both, i, j = np.intersect1d(one.index, two.index, return_indices=True)
     if both.size < first.theta.size + 2:
         got = f"{both.size} of {reps}"
-        raise InvalidInput("reps", f"more than {first.theta.size + 1} replications in which both end well", got)
-    gap = first.theta - second.theta
-    V = np.atleast_2d(np.cov(one.theta[i] - two.theta[j], rowvar=False))
+        raise InvalidInput(
+            "reps", f"more than {first.theta.size + 1} replications in which both estimators converge", got
+        )
+    own = locate(first.reward_model.names, second.reward_model.names)
+    gap = first.theta - second.theta[own]
+    V = np.atleast_2d(np.cov(one.theta[i] - two.theta[j][:, own], rowvar=False))
     statistic, rank = quadratic_form(gap, V)
     if rank == 0:
         raise InvalidInput.impossible("both estimators give the same estimates in every resample", argument="second")
@@ -323,8 +335,10 @@ def _require_fit(name: str, fit: Any) -> None:
 def _require_two_estimators(first: Any, second: Any) -> None:
     _require_fit("first", first)
     _require_fit("second", second)
-    if first.theta.shape != second.theta.shape or first.reward_model.names != second.reward_model.names:
-        raise InvalidInput("second", f"the {len(first.theta)} parameters of the first", f"{len(second.theta)} others")
+    own, others = (list(map(str, fit.reward_model.names)) for fit in (first, second))
+    if sorted(own) != sorted(others):
+        expected = f"a fit with the same {len(own)} parameters as `first` ({listed(own)})"
+        raise InvalidInput("second", expected, f"{len(others)} different ones ({listed(others)})")
     if not _same_counts(first.demonstrations.by_agent, _decisions_of(second, first).by_agent):
         raise InvalidInput("second", "a fit to the same agents and decisions", "a fit to other data")
     if first.group_key != second.group_key:
@@ -384,8 +398,9 @@ def _require_same_data(restricted: Any, fulls: Sequence[Any]) -> None:
     else:
         same = abs(sum(fit.n_decisions for fit in fulls) - restricted.n_decisions) == 0
     if not same:
-        got = f"{sum(fit.n_decisions for fit in fulls)} decisions against {restricted.n_decisions}, or other ones"
-        raise InvalidInput("full", "fits to the same decisions, in total, as the restricted one", got)
+        n, of = sum(fit.n_decisions for fit in fulls), restricted.n_decisions
+        got = f"{n} decisions; the restricted model has {of}" if n != of else f"{n} different decisions"
+        raise InvalidInput("full", "fits to the same decisions, in total, as the restricted model", got)
 
 
 def _goals_add_up(whole: Any, parts: Sequence[Any]) -> bool:
@@ -409,7 +424,7 @@ def _llf(fit: Any, joint: bool) -> float:
 
 
 def _restrictions(names: list[str], hypothesis: Any) -> tuple[Floats, Floats]:
-    if isinstance(hypothesis, dict):
+    if is_mapping(hypothesis) or rows_of(hypothesis) is not None:
         return _named(names, hypothesis)
     expected = f'a dict as {{"{names[0]}": 0.0}}, or (R, q) with {len(names)} columns'
     if not isinstance(hypothesis, tuple) or len(hypothesis) != 2:
@@ -421,21 +436,17 @@ def _restrictions(names: list[str], hypothesis: Any) -> tuple[Floats, Floats]:
     return R, q
 
 
-def _named(names: list[str], hypothesis: dict[Any, Any]) -> tuple[Floats, Floats]:
+def _named(names: list[str], hypothesis: Any) -> tuple[Floats, Floats]:
     R, q = np.zeros((len(hypothesis), len(names))), np.zeros(len(hypothesis))
     for i, (name, target) in enumerate(hypothesis.items()):
         for one, sign in ((name, 1.0), (target, -1.0)) if isinstance(target, str) else ((name, 1.0),):
-            if one not in names:
-                near = get_close_matches(str(one), names, 1)
-                meant = f"Did you mean {near[0]}?" if near else None
-                raise InvalidInput("hypothesis", f"names among {', '.join(names[:8])}", repr(one), remedy=meant)
-            R[i, names.index(one)] += sign
+            R[i, parameter_named("hypothesis", one, names)] += sign
         if not isinstance(target, str):
             q[i] = as_number(target)
             if not np.isfinite(q[i]):
                 remedy = remedy_for(target)
                 raise InvalidInput("hypothesis", "numbers or names", shown(target), str(name), remedy)
-    if not hypothesis:
+    if not len(hypothesis):
         raise InvalidInput("hypothesis", "at least one restriction", "none")
     return R, q
 

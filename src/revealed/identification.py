@@ -71,5 +71,5 @@ def _in_words(vector: Floats, names: list[str], exactly: bool) -> str:
     part = [name for name, v in zip(names, vector, strict=True) if abs(v) > TAKES_PART]
     part = part or [names[int(np.argmax(np.abs(vector)))]]
     listed = ", ".join(f"`{name}`" for name in part[:-1]) + (" and " if len(part) > 1 else "") + f"`{part[-1]}`"
-    how = "move together" if exactly else "nearly move together"
-    return f"features {listed} {how}: the data identify a combination of them, not each"
+    how = "are collinear" if exactly else "are nearly collinear"
+    return f"features {listed} {how}: the data identify a combination of them, not each one"

@@ -110,8 +110,8 @@ class Evidence:
             )
             raise InvalidOption.impossible(what, None, _BOOTSTRAP, "kind")
         if not self.even and kind != "cluster":
-            expected = '"cluster" or "bootstrap" where visits are discounted'
-            raise InvalidOption("kind", expected, repr(kind), remedy=f"Use {arg('kind', 'cluster')}.")
+            what = f"`{arg('kind', kind)}` cannot be used with discounted visits"
+            raise InvalidOption.impossible(what, None, f"Use {arg('kind', 'cluster')}.", "kind")
         if kind == "cluster" and self.weights.shape[0] < 2:
             few = "plain counts have none" if self.ids == (0,) else "there is one"
             what = f"clustered errors need at least two agents, and {few}"
@@ -345,12 +345,12 @@ def no_formula(kind: str, found: EstimatedTransitions, reward: Any, n_pairs: int
     """Why joint errors of a kind have no formula here; empty where they have one."""
     L = found.psi.size
     if L == 0:
-        return "transitions that have no parameters, as smoothed ones"
+        return "transitions without parameters, such as smoothed ones"
     if kind != "opg":
         plain = hasattr(reward, "jacobian") and not getattr(reward, "tabular", False)
         return "" if plain else "a reward without a Jacobian"
     most = min(MOST_PARAMETERS, MOST_NUMBERS // n_pairs)
-    return "" if most >= L else f"{L} parameters of the transitions (of kind opg at most {most})"
+    return "" if most >= L else f"{L} transition parameters (at most {most} with {arg('kind', 'opg')})"
 
 
 def too_wide(mdp: Any) -> bool:
@@ -394,7 +394,7 @@ def invert(matrix: Floats, blind: Floats | None = None) -> tuple[Floats, Bools]:
 
     Everything is judged with parameters scaled to unit information, whatever their units. Directions that choices
     cannot see (`blind`, independent rows; theory I1) are left out, and so are those without information; parameters
-    that take part in the latter are lost. All are where the matrix is not positive: the point is no maximum.
+    that take part in the latter are lost. All are where the matrix is not positive: the point is not a maximum.
     """
     n = len(matrix)
     d = np.sqrt(np.maximum(np.diag(matrix), 0.0))

@@ -32,6 +32,16 @@ SLOW = 0.02  # least share of itself that a state loses in a step, above which n
 Apply = Callable[[Floats], Floats]
 
 
+STUCK = (
+    "I − γT^π has a zero on its diagonal: under this policy a state returns to itself with certainty at discount 1, so "
+    "the process never ends there. Mark it terminal, or use a discount below 1."
+)
+SINGULAR = (
+    "I − γT^π is singular: from some states this policy never reaches a terminal state. Use a policy that takes every "
+    "action leading to a terminal state with positive probability, or a discount below 1."
+)
+
+
 class KrylovSolver:
     """BiCGSTAB with a coarse chain where moves are local; GMRES where it stalls. `products` counts those with A;
     `near` may hand over the solver of a nearby policy, whose coarse chain is then used again; `longest` is how many
@@ -49,7 +59,7 @@ class KrylovSolver:
         self._lent: Coarse | None = None if near is None else near.__dict__.get("coarse")
         self._diagonal: Floats = A.diagonal()
         if not np.all(self._diagonal > 0.0):
-            raise SolverFailed("I − γT^π has a zero on its diagonal: a state that never moves on never ends.")
+            raise SolverFailed(STUCK)
 
     @cached_property
     def At(self) -> sp.csr_array:
@@ -195,7 +205,7 @@ class Coarse:
                 small, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True}
             )
         except RuntimeError as error:
-            raise SolverFailed("I − γT^π is singular: under this policy some states never end.") from error
+            raise SolverFailed(SINGULAR) from error
 
     def preconditioner(self, A: sp.csr_array, diagonal: Floats, transpose: bool) -> Apply:
         """r ↦ about A⁻¹r: a damped step, what the coarse chain makes of the rest, a damped step again."""

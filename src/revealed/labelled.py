@@ -8,9 +8,10 @@ import numpy as np
 
 from revealed.checks import Ints, require_array, require_option
 from revealed.errors import InvalidInput
-from revealed.labels import holds_numbers, require_declared, spell
+from revealed.labels import holds_numbers, is_derived, require_declared, spell
 from revealed.mdp import MDP, Floats
 from revealed.naming import Labels, action_index, is_label, label_array, places, state_in_words, state_index
+from revealed.voices import shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -58,14 +59,14 @@ def find_states(mdp: MDP, obs: Any) -> tuple[Ints, bool]:
         return _indices(mdp, array), False
     wanted = list(obs) if tuples else list(array.reshape(-1))
     if not wanted or any(one is None for one in wanted):
-        raise InvalidInput("obs", "state indices or labels", repr(obs)[:60])
+        raise InvalidInput("obs", "state indices or labels", shown(obs))
     found = places("obs", wanted, labels, mdp.n_states)
     return found.reshape(len(wanted) if tuples else array.shape), True
 
 
 def _is_one(obs: Any, labels: Labels) -> bool:
     """Whether this is one label, or one that was misspelt: where all labels are tuples, a tuple as long as they are
-    whose parts are no labels themselves."""
+    whose parts are not labels themselves."""
     if is_label(obs, labels) or labels is None or not isinstance(obs, tuple):
         return is_label(obs, labels)
     alike = all(isinstance(label, tuple) and len(label) == len(obs) for label in labels)
@@ -94,7 +95,9 @@ def require_going_on(mdp: MDP, states: Ints) -> None:
 
 
 def named_actions(mdp: MDP, actions: Ints, by_label: bool) -> Any:
-    """Actions as they are handed out: an index or label for one state, else an array of the same shape."""
+    """Actions as they are handed out: an index or label for one state, else an array of the same shape. An index says
+    nothing where nobody declared the order of the actions."""
+    by_label = by_label or is_derived(mdp.action_labels)
     out = label_array(mdp.action_labels, actions) if by_label else actions
     if actions.ndim:
         return out

@@ -1,23 +1,26 @@
 """Labels of states and actions: kept as they came, matched by their text, named in errors with what was near.
 
 The order of labels is *declared* if the user gave it, and *derived* if it was sorted from the data. Positions (rows of
-an array, say) mean something in a declared order only: `require_declared` is where that is decided, for every door.
+an array, say) mean something in a declared order only: `require_declared` is where that is decided, for all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
+from unicodedata import normalize
 
 import numpy as np
 
-from revealed.checks import Ints
-from revealed.errors import InvalidInput
+from revealed.checks import Ints, as_list
+from revealed.errors import InvalidInput, InvalidOption
+from revealed.voices import shown
 
 SHOWN = 8
 FEW = 4  # in a title
 DEEPEST = 8  # tuples within tuples: a label that contains itself has no end
+EXACT = 2**53  # up to here a float tells whole numbers apart
 MOST_INDEX = 10**8  # states or actions that are numbered, not named: beyond, it is a name such as a postcode
 
 
@@ -39,6 +42,16 @@ class Order(tuple[Any, ...]):
         return made
 
 
+class PartOrders(tuple[Any, ...]):
+    """Of labels of several parts the declared order of each part; None where a part has none, and is sorted."""
+
+    def sort(self, labels: Sequence[Any]) -> Ints:
+        """The places of the labels in their order."""
+        parts = list(zip(*labels, strict=True))
+        orders = (sorted_labels(part) if own is None else own for part, own in zip(parts, self, strict=True))
+        return np.lexsort([locate(part, order) for part, order in zip(parts, orders, strict=True)][::-1])
+
+
 def are_positions(labels: Sequence[Any]) -> bool:
     """Whether labels are their own places: 0, 1, 2, … in this order, False and True, or a single one."""
     n = len(labels)
@@ -54,10 +67,34 @@ def is_derived(labels: Sequence[Any] | None) -> bool:
 
 def columns_of(labels: Sequence[Any] | None) -> tuple[str, ...]:
     """The columns that the parts of labels stood in, where that is known."""
-    return getattr(labels, "columns", ())
+    return labels.columns if isinstance(labels, Order) else ()
 
 
-def with_columns(labels: tuple[Any, ...] | None, columns: Sequence[Any]) -> tuple[Any, ...] | None:
+def index_columns(index: Any) -> tuple[str, ...]:
+    """The names of the levels of an index of pandas, where it has several and all of them have names."""
+    names: tuple[Any, ...] = tuple(getattr(index, "names", None) or ()) if hasattr(index, "levels") else ()
+    return names if len(names) > 1 and all(isinstance(name, str) for name in names) else ()
+
+
+def in_parts_of(labels: Any, others: Any) -> Any:
+    """Labels with their parts in the order of those of `others`, where the columns of both are known and are the same
+    but for their order; else as they are."""
+    own, wanted = columns_of(labels), columns_of(others)
+    if own == wanted or len(set(own)) < 2 or sorted(own) != sorted(wanted):
+        return labels
+    nested = any(_is_nested(label) for label in others[:1])
+    order = [own.index(name) for name in wanted]
+    flat: list[Any] = [(label[0], *label[1]) if _is_nested(label) else label for label in labels]
+    turned = (tuple(label[k] for k in order) for label in flat)
+    return Order(((one[0], one[1:]) for one in turned) if nested else turned, is_derived(labels), wanted)
+
+
+def _is_nested(label: Any) -> bool:
+    """Whether this is a label of a horizon, whose state has a label of several parts."""
+    return isinstance(label, tuple) and len(label) == 2 and isinstance(label[1], tuple)
+
+
+def with_columns(labels: Any, columns: Sequence[Any]) -> Any:
     """The labels, knowing the columns that their parts stood in."""
     if labels is None or len(columns) < 2:
         return labels
@@ -80,10 +117,10 @@ def require_declared(
     shown = ", ".join(f"{k} = {spell(label)}" for k, label in enumerate(labels[:SHOWN])) + _more(labels)
     raise error.conflict(
         argument,
-        f"requires labels of {role}s, because their order was sorted from {where}, not declared: {got} would mean "
-        f"{shown}",
-        remedy=f"Declare the order of the {role}s where the data are read, {role}s=[{_quoted(labels)}] in the order "
-        f"that you mean, or {instead}.",
+        f"requires {role} labels: {got} would depend on the order of the {role}s, which was not declared but comes "
+        f"from sorting {where} ({shown})",
+        remedy=f"Declare the order when you read the data, {role}s=[{_quoted(labels)}] in the order that you mean, or "
+        f"{instead}.",
     )
 
 
@@ -96,8 +133,9 @@ def _quoted(labels: Sequence[Any]) -> str:
 
 
 def holds_numbers(labels: Sequence[Any]) -> bool:
-    """Whether some label is a number, or text that reads as one: whole numbers are then labels, never positions."""
-    return any(_is_number(plain(label)) for label in labels)
+    """Whether some label is a number, or text that reads as one: whole numbers are then labels, never positions. 1 and
+    0 are no positions either where True comes before False."""
+    return any(_is_number(plain(label)) for label in labels) or [spell(label) for label in labels] == ["True", "False"]
 
 
 def _is_number(label: Any) -> bool:
@@ -122,8 +160,27 @@ def is_missing(value: Any) -> bool:
     """Whether it is None, NaN, NaT or pandas' NA, which is neither the same as itself nor another."""
     try:
         return value is None or not bool(value == value)
-    except TypeError:
+    except (TypeError, ValueError, ArithmeticError):  # NA, an array, a signalling NaN of Decimal
         return True
+
+
+def holds_missing(label: Any) -> bool:
+    """Whether a label, or a part of it, is missing: it would match nothing, not even itself."""
+    return any(map(holds_missing, label)) if isinstance(label, tuple) else is_missing(label)
+
+
+def sequence_of(labels: Any) -> list[Any] | None:
+    """Labels as they were given, the letters of a text; None where that is no order: a set, a dict, a table."""
+    unordered = isinstance(labels, bytes | set | frozenset | Mapping)
+    return None if unordered or getattr(labels, "ndim", 1) != 1 else as_list(labels)
+
+
+def distinct_labels(given: Any) -> list[Any] | None:
+    """The same, at least one; None also where some are missing or cannot be told apart."""
+    listed = sequence_of(given)
+    if not listed or any(map(holds_missing, listed)) or len(set(map(spell, listed))) < len(listed):
+        return None
+    return listed
 
 
 def spell(label: Any) -> str:
@@ -133,17 +190,21 @@ def spell(label: Any) -> str:
 
 def _spelled(value: Any) -> str:
     if not isinstance(value, tuple):
-        return _text(value)
+        return text_of(value)
     parts = [_spelled(part) for part in value]
     return (
         f"({', '.join(repr(part) if ', ' in part else part for part in parts)})"  # ("a, b", "c") is not ("a", "b, c")
     )
 
 
-def _text(value: Any) -> str:
-    if hasattr(value, "toarray"):  # a sparse matrix is no label, and to print one whose parts do not fit may crash
+def text_of(value: Any) -> str:
+    """`str(value)`, also of what cannot be written."""
+    if hasattr(value, "toarray"):  # a sparse matrix is not a label, and to print one whose parts do not fit may crash
         return object.__repr__(value)
-    return str(value)
+    try:
+        return str(value)
+    except (ValueError, RecursionError):  # a whole number with more digits than Python writes, lists without end
+        return hex(value) if isinstance(value, int) else object.__repr__(value)
 
 
 def listed(known: Sequence[Any]) -> str:
@@ -164,14 +225,39 @@ def how_many(n: int, what: str) -> str:
 
 def near(label: Any, known: Sequence[Any]) -> str | None:
     """A remedy that names the known label that looks most like this one; None where none does. Whole numbers that look
-    alike mean nothing: 140 is no slip of 104."""
-    wanted = spell(label)
-    texts = [text for text in map(spell, known) if not (wanted.isdecimal() and text.isdecimal())]
+    alike mean nothing: 140 is not a slip of 104."""
+    label, wanted = plain(label), spell(label)
+    texts = [spell(one) for one in known if _may_be_a_slip(label, plain(one))]
     folded = {text.casefold(): text for text in texts}  # Airport is airport in other letters
     close = get_close_matches(wanted, texts, 1) or [
         folded[text] for text in get_close_matches(wanted.casefold(), folded, 1)
     ]
     return f"Did you mean {close[0]}?" if close else None
+
+
+def _may_be_a_slip(label: Any, other: Any) -> bool:
+    """Whether one may have been typed for the other: not where whole numbers differ, or the number of parts."""
+    if isinstance(label, tuple) and isinstance(other, tuple):
+        return len(label) == len(other) and all(map(_may_be_a_slip, label, other))
+    one, two = spell(label), spell(other)
+    return one == two or not (one.isdecimal() and two.isdecimal())
+
+
+def unknown(owner: str, kind: str, name: str, known: Sequence[str], remedy: str | None = None) -> InvalidOption:
+    """ "NPL has no option `upates`, only weighting, l2, updates. Did you mean updates?" Or with another remedy."""
+    what = f"{owner} has no {kind} `{name}`, only {', '.join(known)}"
+    return InvalidOption.impossible(what, None, remedy or near(name, known), name)
+
+
+def folded(label: Any) -> str:
+    """The text of a label less its case, blanks and Unicode form, which are easily mistyped."""
+    return "".join(normalize("NFKC", spell(label)).casefold().split())
+
+
+def twin(label: Any, known: Iterable[Any]) -> Any:
+    """The first known label that differs from this one only so; None where none does."""
+    text, own = folded(label), spell(label)
+    return next((plain(other) for other in known if folded(other) == text and spell(other) != own), None)
 
 
 def places_by_text(labels: Iterable[Any]) -> dict[str, int]:
@@ -180,9 +266,20 @@ def places_by_text(labels: Iterable[Any]) -> dict[str, int]:
 
 
 def locate(wanted: Iterable[Any], known: Iterable[Any]) -> Ints:
-    """The place of each wanted label among those known; −1 for those that are not."""
+    """The place of each wanted label among those known; −1 for those that are not. Parts of labels are matched by the
+    names of their columns."""
     place = places_by_text(known)
-    return np.array([place.get(spell(label), -1) for label in wanted], dtype=np.intp)
+    wanted = in_parts_of(wanted, known)
+    found = ((label, place.get(spell(label), -1)) for label in wanted)
+    return np.array([place.get(_other_text(label), -1) if k < 0 else k for label, k in found], dtype=np.intp)
+
+
+def _other_text(label: Any) -> str:
+    """How a number that equals this one is written, 1.0 for 1 and 1 for 1.0; what is no whole number as it is."""
+    value = plain(label)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < EXACT:
+        return spell(label)
+    return str(float(value) if isinstance(value, int) else int(value)) if value == int(value) else spell(label)
 
 
 def sorted_labels(labels: Iterable[Any]) -> tuple[Any, ...]:
@@ -207,5 +304,5 @@ def find(
     if lost.size:
         label = wanted[int(lost[0])]
         where = f"{what} {int(lost[0])}" if len(wanted) > 1 else None
-        raise error(argument, f"one of {listed(known)}", repr(plain(label)), where, near(label, known))
+        raise error(argument, f"one of {listed(known)}", shown(plain(label)), where, near(label, known))
     return codes

@@ -16,7 +16,7 @@ import scipy.sparse.linalg as spla
 
 from revealed.checks import Floats, require_option
 from revealed.errors import SolverFailed
-from revealed.krylov import EPS, KrylovSolver
+from revealed.krylov import EPS, SINGULAR, KrylovSolver
 from revealed.transitions import Structure
 from revealed.voices import either
 
@@ -29,7 +29,7 @@ MOST_REFINED, LOOSE = 20, 100.0  # times at most (two or three do), and multiple
 SAMPLE = 1023  # entries among which a typical one is looked for
 NEVER_ENDS = (
     "at discount 1 this policy is expected to go on for ever (I − T^π is singular to float64 precision). Use a policy "
-    "that gives every exit some probability, or a discount below 1."
+    "that takes every action leading to a terminal state with positive probability, or a discount below 1."
 )
 
 
@@ -71,7 +71,7 @@ class LUSolver:
         try:
             self._lu: Any = spla.splu(transposed, order, diag_pivot_thresh=0.0, panel_size=4, options=options)
         except RuntimeError as error:  # SuperLU: "Factor is exactly singular"
-            raise SolverFailed("I − γT^π is singular: under this policy some states never end.") from error
+            raise SolverFailed(SINGULAR) from error
 
     def solve(self, b: Floats) -> Floats:
         return self._lu.solve(b, trans="T")

@@ -19,6 +19,7 @@ from revealed.diagnosis import CODES, Status
 from revealed.fit import AnyFit, Fit
 from revealed.goal_fit import GoalFit
 from revealed.inference import KINDS
+from revealed.labels import is_missing
 from revealed.mdp import MDP
 from revealed.model_checks import (
     ROW_SUM_TOLERANCE,
@@ -159,6 +160,8 @@ def _data_shapes(demos: Demonstrations) -> dict[str, Shape]:
 def _require_columns(fit: AnyFit) -> None:
     """A value for every agent in the columns that were kept, and a group for each where errors are clustered."""
     demos, groups = fit.demonstrations, fit.groups
+    if len(set(demos.ids)) < demos.n_agents or any(map(is_missing, demos.ids)):
+        raise ValueError("the ids of agents are not distinct")
     for name, values in demos.columns.items():
         _require_shape(f"demonstrations.{name}", values, (demos.n_agents,))
     if groups is None:
@@ -234,7 +237,7 @@ def _require_same_table(name: str, found: Any, told: Any) -> None:
 
 
 def _require_bootstrap(found: Bootstrap, names: tuple[str, ...]) -> None:
-    """The replications that are used are those that ended well, and the others are counted."""
+    """The replications that are used are those that converged, and the others are counted."""
     for table in (found.theta, found.psi):
         if not isinstance(table, np.ndarray) or table.dtype != np.float64 or table.ndim != 2:
             raise TypeError("the bootstrap replications are not numbers")
@@ -326,6 +329,8 @@ def _require_probabilities(fit: Fit) -> None:
     for name in TABLES:
         _require_shape(name, getattr(fit, name), (S, A))
     _require_shape("value", fit.value, (S,))
+    if any(getattr(fit, name).dtype != np.float64 for name in (*TABLES, "value")):
+        raise TypeError("the fit's tables are not float64")
     acting = (~fit.mdp.terminal).astype(np.float64)
     for name in ("policy", "pi_tilde"):
         table = getattr(fit, name)
@@ -341,7 +346,7 @@ def _require_goals(fit: GoalFit) -> None:
     if fit.demonstrations.goals is None:
         raise ValueError("the trips have no goals")
     if (fit.stored is not None) is not (fit.method == "NPL" and not fit.settled and fit.updates > 1):
-        raise ValueError("policies are stored of an NPL that has not settled, and only of one")
+        raise ValueError("policies must be stored exactly where NPL has not converged")
     if fit.stored is not None:
         if len(fit.stored.log) != fit.cases.rows.n_cases:
             raise ValueError(f"{len(fit.stored.log)} policies are stored for {fit.cases.rows.n_cases} goals")

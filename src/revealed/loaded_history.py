@@ -19,7 +19,7 @@ POLISHED = 10.0  # log-odds: Newton's last step, after the last row, gains less 
 
 
 def require_history(fit: AnyFit) -> None:
-    """A row for each iteration and each start of a search, in order, the last one at the end of the fit."""
+    """A row for each iteration and each start of a search, in order."""
     if not isinstance(fit.rows, list) or not all(isinstance(row, dict) and set(row) == COLUMNS for row in fit.rows):
         raise ValueError("the history is not a table of iterations")
     for row in fit.rows:
@@ -32,8 +32,6 @@ def require_history(fit: AnyFit) -> None:
     for name in ("update", "seconds", "linear_solves"):
         if any(two[name] < one[name] for one, two in pairwise(fit.rows)):
             raise ValueError(f"{name} decreases in the history")
-    if fit.rows:
-        _require_last(fit, fit.rows[-1])
 
 
 def _require_numbers(row: dict[str, Any]) -> None:
@@ -43,12 +41,15 @@ def _require_numbers(row: dict[str, Any]) -> None:
     rest = [row[name] for name in COLUMNS.difference(whole)]
     if not all(isinstance(value, float | int) and not isinstance(value, bool) for value in rest):
         raise ValueError("the history holds values that are not numbers")
-    if np.isnan(rest).any() or min(row["gradient_norm"], row["step"], row["seconds"]) < 0.0:
+    if not np.isfinite(rest).all() or min(row["gradient_norm"], row["step"], row["seconds"]) < 0.0:
         raise ValueError("the history holds values that are not numbers")
 
 
-def _require_last(fit: AnyFit, last: dict[str, Any]) -> None:
+def require_last(fit: AnyFit) -> None:
     """The last row is the end of the search, but for Newton's last step."""
+    if not fit.rows:
+        return
+    last = fit.rows[-1]
     if last["update"] != fit.updates:
         raise ValueError(f"the history has {last['update']} updates, the fit {fit.updates}")
     if last["seconds"] > fit.seconds:

@@ -23,7 +23,7 @@ def require_kinds(cls: type, fields: Mapping[str, Any]) -> None:
     for name, value in fields.items():
         hint = _hint(cls, name)
         if not is_of_kind(value, hint):
-            raise TypeError(f"{cls.__name__}.{name} is of another kind: {type(value).__name__}")
+            raise TypeError(f"{cls.__name__}.{name} has the wrong type: {type(value).__name__}")
 
 
 def is_of_kind(value: Any, hint: Any) -> bool:

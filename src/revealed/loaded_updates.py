@@ -17,8 +17,6 @@ from revealed.fit import AnyFit, Fit
 from revealed.goal_fit import GoalFit
 from revealed.mdp import Floats
 from revealed.objective import Evaluation
-from revealed.optimize import Trace
-from revealed.progress import Progress
 
 PLAINLY = 5.0  # times a tolerance: what is beyond is not the rounding or the curvature of another update
 ROUNDED = 1e-7  # change of a choice probability that rounding may have made
@@ -79,7 +77,7 @@ def _require_number(fit: AnyFit, asked: bool) -> None:
 def _require_settled(fit: AnyFit, run: Run, point: Evaluation, asked: bool) -> None:
     """π̃ hardly moves or, unless a number of updates was asked for, the estimates hardly do."""
     if fit.status.code == "cycling":
-        raise ValueError("its status is cycling, but its updates do not circle")
+        raise ValueError("its status is cycling, but its updates do not cycle")
     if isinstance(fit, GoalFit):  # whose π̃ is not kept: its likelihood was looked at
         return
     moved = last_move(fit, run, point, None) or 0.0
@@ -93,7 +91,7 @@ def _require_circle(fit: AnyFit, run: Run, point: Evaluation, moved: float | Non
     """π̃ does not come to rest within the updates over which a circle is told."""
     moves = () if moved is None or moved < CIRCLING / PLAINLY else _more(run, point, CIRCLE - 1)[1]
     if fit.updates < CIRCLE or moved is None or (len(moves) == CIRCLE - 1 and moves[-1] <= AT_REST * moved):
-        raise ValueError("its status is cycling, but its updates do not circle")
+        raise ValueError("its status is cycling, but its updates do not cycle")
 
 
 def _steps_left(run: Run, point: Evaluation) -> float:
@@ -111,7 +109,7 @@ def _steps_left(run: Run, point: Evaluation) -> float:
 
 def _more(run: Run, point: Evaluation, n: int) -> tuple[list[Floats], list[float]]:
     """Steps of θ and moves of π̃ in `n` more updates; fewer where a search does not come to its end."""
-    run.trace = Trace(Progress(run.method, False), run.work)
+    run.rehearse()
     theta, (policy, log_policy) = point.theta, run.improved(point)
     steps: list[Floats] = []
     moves: list[float] = []

@@ -29,10 +29,11 @@ from revealed.fit import AnyFit, Fit
 from revealed.goal_fit import GoalFit
 from revealed.labels import Order
 from revealed.loaded_checks import require_consistent, require_model
-from revealed.loaded_history import require_history
+from revealed.loaded_history import require_history, require_last
 from revealed.loaded_kinds import require_kinds
+from revealed.loaded_words import bootstrap_retold
 from revealed.mdp import MDP
-from revealed.recomputed import require_recomputed, table_gap
+from revealed.recomputed import require_recomputed, require_replications, table_gap
 from revealed.rewards.base import Reward, align_reward, lift_reward, require_reward, reward_table
 from revealed.saving import ESTIMATORS, FILE, KNOWN, MADE_AGAIN, UNSAID
 from revealed.sparse_input import Fault, csr_from_parts
@@ -121,10 +122,13 @@ class _Decoder:
         require_consistent(fit)
         require_kinds(type(fit), parts)
         _require_table(fit)
-        require_recomputed(fit)
         require_history(fit)
+        status = require_recomputed(fit)
+        require_last(fit)
+        require_replications(fit)
         whole = reward_table(lift_reward(fit.reward_model, fit.mdp), fit.theta, fit.mdp)
-        return replace(fit, reward=whole)  # older files have zeros for what the model does not offer
+        kept = {key: bootstrap_retold(fit, found) for key, found in fit.kept.items()}
+        return replace(fit, reward=whole, status=status, kept=kept)  # older files have zeros where nothing is offered
 
     def _saved_names(self, node: dict[str, Any]) -> list[str]:
         return node["names"] if "$reward" in node else [str(name) for name in self.decode(node).names]

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from revealed.checks import Ints
-from revealed.demonstrations import Demonstrations
+from revealed.demonstrations import Demonstrations, numbered_from_one, were_seen
 from revealed.errors import InvalidDemonstrations, InvalidInput
 from revealed.goal_checks import require_goals_within, require_named_goals, require_ways
 from revealed.goal_steps import first_met, whose
@@ -18,7 +18,17 @@ from revealed.mdp import MDP
 from revealed.naming import in_words, pair_in_words, state_in_words
 from revealed.positions import same_labels
 from revealed.tables import sparse_table
-from revealed.voices import either
+from revealed.voices import either, named, words
+
+MANY, FEW = 0.1, 10  # share of the observed moves, and number, from which impossible ones say that the model is another
+CAUSES = (
+    "Check that "
+    + either(
+        "the rows of the transitions are in the order s*A + a, that states and actions are",
+        "--transitions belong to this panel, that labels of states and actions mean the same in both or are",
+    )
+    + f" in the order of the data, and that `{named('next_state')}` is the state that a decision led to."
+)
 
 
 def match_labels(demos: Demonstrations, mdp: MDP) -> Demonstrations:
@@ -136,10 +146,10 @@ def _in_order_of(order: Ints, model: MDP) -> Ints:
 def _unclear_action(model: MDP, pair: int) -> InvalidDemonstrations:
     s, a = divmod(pair, model.n_actions)
     rule = (
-        "have the states in another order than the model and no action labels, and where an action led does not tell "
-        "which of the model's actions it is"
+        "list the states in a different order from the model and have no action labels; the observed next state does "
+        "not determine which of the model's actions was taken"
     )
-    remedy = "List the states where the data are read, in the model's order, or give the actions labels in both."
+    remedy = "List the states in the model's order when you read the data, or give the actions labels in both."
     return InvalidDemonstrations.conflict("demonstrations", rule, pair_in_words(model, s, a), remedy)
 
 
@@ -171,12 +181,7 @@ def _names(role: str, numbered: Demonstrations | MDP, others: Any) -> bool:
 
 def _numbers_matched(role: str, demos: Demonstrations, known: Any) -> Ints:
     """Where the whole numbers of a column stand among the labels; those that no row has stand nowhere."""
-    seen = demos.counts.sum(axis=1 if role == "state" else 0) > 0.0
-    if role == "state":
-        seen = seen | (demos.starts > 0.0)
-        seen[demos.transition_counts.tocoo().coords[1]] = True
-        if demos.goal_states is not None:
-            seen[demos.goal_states] = True
+    seen = were_seen(demos, role)
     met = np.flatnonzero(seen)
     place = np.zeros(seen.size, dtype=np.intp)
     place[met] = find(role, met.tolist(), known, what=role, error=InvalidDemonstrations)
@@ -185,11 +190,9 @@ def _numbers_matched(role: str, demos: Demonstrations, known: Any) -> Ints:
 
 def _require_declared(role: str, own: Any, model: Any) -> None:
     """Positions on one side need an order on the other that somebody declared."""
-    by_position = f"an MDP with {role}s by position (0, 1, 2, …)"
     instead = f"give the model labels, {role}_labels=[...] in its order"
-    require_declared("mdp", role, own, by_position, InvalidDemonstrations, instead=instead)
-    by_position = f"decisions with {role}s by position (0, 1, 2, …)"
-    require_declared("demonstrations", role, model, by_position, InvalidDemonstrations)
+    require_declared("mdp", role, own, f"an MDP without {role} labels", InvalidDemonstrations, instead=instead)
+    require_declared("demonstrations", role, model, f"decisions without {role} labels", InvalidDemonstrations)
 
 
 def decisions_on(demos: Demonstrations, mdp: MDP) -> Demonstrations:
@@ -211,49 +214,84 @@ def name_alike(mdp: MDP, named: Demonstrations | MDP) -> MDP:
 
 
 def require_fit(mdp: MDP, demos: Demonstrations) -> None:
-    """The decisions are decisions of this MDP: same sizes, no infeasible action, none in a terminal state.
+    """The decisions are decisions of this MDP, and trips with goals can reach them from wherever they were seen, and do
+    not turn to where they cannot."""
+    require_decisions(mdp, demos)
+    if demos.goals is not None:
+        require_ways(name_alike(mdp, demos), demos)
 
-    Trips with goals can reach them from wherever they were seen, and do not turn to where they cannot.
-    """
+
+def require_estimable(mdp: MDP, demos: Demonstrations) -> str | None:
+    """The same of a model to be estimated, whose moves are those that were seen; what to note of some that are not."""
+    require_decisions(mdp, demos)
+    told = impossible_moves(mdp, demos)
+    require_fit(mdp, demos)
+    return told
+
+
+def require_decisions(mdp: MDP, demos: Demonstrations) -> None:
+    """Same sizes, no infeasible action, no decision in a terminal state."""
     require_goals_within(mdp, demos)
     if demos.counts.shape != mdp.feasible.shape:
         raise InvalidDemonstrations(
             "demonstrations",
             f"{mdp.n_states} states and {mdp.n_actions} actions, as the MDP has",
             f"{demos.n_states} and {demos.n_actions}",
-            remedy="Indices start at 0. Where the data do not show everything, "
+            remedy=(numbered_from_one("state", demos) or numbered_from_one("action", demos) or "Indices start at 0.")
+            + " Where the data do not show everything, "
             + either("pass n_states= and n_actions=.", "list all of them in --features or --transitions."),
         )
     wrong = (demos.counts > 0) & ~mdp.feasible
     if wrong.any():
         mdp = name_alike(mdp, demos)
         s, a = (int(i) for i in np.argwhere(wrong)[0])
+        n = demos.counts[wrong].sum()
+        many = "decision" if n == 1.0 else "decisions"
         raise InvalidDemonstrations(
             "demonstrations",
             "feasible actions in non-terminal states",
-            f"{demos.counts[wrong].sum():g} decisions " + ("in terminal states" if mdp.terminal[s] else "infeasible"),
+            f"{n:g} {many} in terminal states" if mdp.terminal[s] else f"{n:g} infeasible {many}",
             pair_in_words(mdp, s, a) + _who(demos, s, a),
             "Drop those decisions, or change "
             + either("the MDP's feasible= or terminal=.", "--transitions or --terminal."),
         )
-    if demos.goals is not None:
-        require_ways(name_alike(mdp, demos), demos)
 
 
 def impossible_moves(mdp: MDP, demos: Demonstrations) -> str | None:
-    """What to say of moves that were seen although T gives them no chance; None where there are none."""
-    possible = mdp.transitions.matrix.copy()
-    possible.data = np.ones_like(possible.data)
+    """What to say of moves that were seen although T gives them no chance; None where there are none. A model that
+    contradicts a good part of the moves is not the one of the data, and is refused."""
     seen = demos.transition_counts
-    wrong = sp.coo_array(seen - seen.multiply(possible))
-    wrong.eliminate_zeros()
+    wrong = _without_chance(seen, mdp.transitions.matrix)
     if wrong.nnz == 0:
         return None
     mdp = name_alike(mdp, demos)
+    n, total = float(wrong.sum()), float(seen.sum())
     s, a = divmod(int(wrong.coords[0][0]), mdp.n_actions)
-    after = state_in_words(mdp, wrong.coords[1][0])
-    first = f"from {state_in_words(mdp, s)} by {in_words('action', mdp.action_labels, a)} to {after}"
-    return f"{wrong.sum():g} observed moves are impossible under the MDP's transitions (first {first})."
+    act, after = in_words("action", mdp.action_labels, a), state_in_words(mdp, wrong.coords[1][0])
+    what = f"{n:.12g} of {total:.12g} observed moves are impossible under the MDP's transitions"
+    estimated = (mdp.base or mdp).estimated is not None  # where a zero says that a move was not seen there
+    if n < MANY * total or max(n, wrong.nnz) < FEW or estimated:
+        return words(f"{what} (first from {state_in_words(mdp, s)} by {act} to {after}). {CAUSES}")
+    first = f"{state_in_words(mdp, s)}, {act}, next {after}"
+    raise InvalidDemonstrations.impossible(what, first, _stacked(mdp, seen) or CAUSES, "demonstrations")
+
+
+def _without_chance(seen: sp.csr_array, transitions: Any) -> sp.coo_array:
+    """The moves that were seen, less those that T allows."""
+    possible = transitions.copy()
+    possible.data = (possible.data != 0.0).astype(np.float64)
+    wrong = sp.coo_array(seen - seen.multiply(possible))
+    wrong.eliminate_zeros()
+    return wrong
+
+
+def _stacked(mdp: MDP, seen: sp.csr_array) -> str | None:
+    """The remedy where the moves are possible once the rows are read as a*S + s."""
+    S, A = mdp.n_states, mdp.n_actions
+    rows = np.arange(S * A).reshape(A, S).T.reshape(-1)
+    if _without_chance(seen, mdp.transitions.matrix[rows]).nnz:
+        return None
+    return "All of them are possible if the rows of the transitions are stacked as a*S + s: stack them as s*A + a."
 
 
 def _who(demos: Demonstrations, s: int, a: int) -> str:

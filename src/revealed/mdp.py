@@ -1,6 +1,6 @@
 """The model (theory M1): states, actions, sparse transitions, discount, start, feasible actions, terminal states.
 
-An `MDP` is validated at the door and frozen after, so that everything behind it can trust it: rows sum to one, rows
+An `MDP` is validated when it is made and frozen after, so that everything behind it can trust it: rows sum to one, rows
 of terminal states and infeasible pairs are empty, every other state has an action. The discount belongs to the MDP;
 `replace(discount=...)` makes another. Finite horizons are not a second code path: `unroll` gives a larger MDP whose
 states are (time, state) pairs (theory F1).
@@ -16,26 +16,25 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from revealed.checks import Bools, Floats, is_count, pass_instead, require_array, shape_of
+from revealed.checks import Bools, Floats, frozen, is_count, pass_instead, require_array, shape_of
 from revealed.errors import InvalidInput
 from revealed.gates import require_memory, require_place
-from revealed.labels import locate, places_by_text, require_declared, spell
+from revealed.labels import listed, locate, places_by_text, require_declared, sequence_of, spell, unknown
 from revealed.model_checks import (
     as_discount,
     as_distribution,
     as_labels,
     as_mask,
     clean_rows,
-    frozen,
     own_labels,
     require_an_action,
     require_seen,
 )
-from revealed.naming import Names, by_name, state_in_words, unrolled_labels, weights_by_name
+from revealed.naming import Labels, Names, by_name, state_in_words, unrolled_labels, weights_by_name
 from revealed.placed import Placed
-from revealed.positions import AXES, in_order, labelled, names_in, picked, reordering
+from revealed.positions import AXES, in_order, labelled, names_in, picked, reordering, same_labels
 from revealed.transitions import CsrTransitions, EstimatedTransitions, Structure, as_csr, can_reach, ways_to
-from revealed.voices import either
+from revealed.voices import either, shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -89,7 +88,7 @@ class MDP(Placed):
     ) -> None:
         if not isinstance(transitions, EstimatedTransitions):
             for role, labels in (("state", state_labels), ("action", action_labels)):
-                require_declared("transitions", role, labels, "a matrix by position")
+                require_declared("transitions", role, labels, "a matrix without labels")
         self._build(transitions, discount, initial, feasible, terminal, state_labels, action_labels)
 
     def _build(
@@ -118,7 +117,7 @@ class MDP(Placed):
         feasible = offered & ~terminal[:, None]
         require_an_action(feasible, terminal, names)
         if estimated is not None and estimated.rule == "error":
-            require_seen(estimated.unknown, feasible, names)
+            require_seen(estimated.unknown, feasible, names, matrix)
         original = matrix if feasible.all() else matrix.copy()
         matrix = clean_rows(matrix, feasible, names)
         self._set(estimated=estimated, base=None, base_state=None, **vars(names))
@@ -201,10 +200,8 @@ class MDP(Placed):
     def __setstate__(self, fields: dict[str, Any]) -> None:
         """Copies and pickles are as frozen as the original."""
         self._set(**fields)
-        matrix = self.transitions.matrix
-        for array in (self.initial, self.feasible, self.terminal, self.base_state, matrix.data, matrix.indices):
-            if array is not None:
-                frozen(array)
+        for array in (self.initial, self.feasible, self.terminal, self.base_state, self.transitions.matrix):
+            frozen(array)
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"an MDP is frozen; use mdp.replace({name}=...) to make another")
@@ -268,17 +265,17 @@ class MDP(Placed):
         out = np.zeros(self.feasible.shape, dtype=np.intp)
         pair = np.flatnonzero(self.feasible)
         out.reshape(-1)[pair] = self.transitions.matrix.indices[self.transitions.matrix.indptr[pair]]
-        return out
+        return frozen(out)
 
     @cached_property
     def cannot_end(self) -> Bools:
         """(S,) bool: states from which no terminal state can be reached, whatever is done."""
-        return ~can_reach(self.moves, self.terminal)
+        return frozen(~can_reach(self.moves, self.terminal))
 
     @cached_property
     def log_feasible(self) -> Floats:
         """(S, A): 0 where an action is feasible, −∞ where not; added to Q before every log-sum-exp."""
-        return np.where(self.feasible, 0.0, -np.inf)
+        return frozen(np.where(self.feasible, 0.0, -np.inf))
 
     @cached_property
     def masked(self) -> bool:
@@ -300,8 +297,8 @@ class MDP(Placed):
         return labelled(self.feasible / np.maximum(self.feasible.sum(axis=1, keepdims=True), 1), self)
 
     def start(self, initial: Any = None) -> Floats:
-        """(S,) where trajectories begin: `initial` if given, else the MDP's own start distribution, else evenly over
-        the states that are not terminal (of the first layer, on a horizon)."""
+        """(S,) where trajectories begin: `initial` if given, else the MDP's own start distribution, else uniformly
+        over the states that are not terminal (of the first layer, on a horizon)."""
         if initial is not None:
             found = as_distribution("initial", self._from_the_first(initial), self.n_states, self.state_labels)
             return labelled(found, self)
@@ -320,27 +317,38 @@ class MDP(Placed):
         return initial if named is initial else np.append(named, np.zeros(self.n_states - named.size))
 
     def with_labels(self, state_labels: Any = None, action_labels: Any = None) -> MDP:
-        """The same model with labels where it has none yet; on a horizon those of the states before unrolling."""
+        """The same model with labels where it has none yet; on a horizon those of the states before unrolling. Labels
+        that it has are not changed: others are an error."""
         if self.base is not None and self.horizon is not None:
             base = self.base.with_labels(state_labels, action_labels)
             names: dict[str, Any] = {"base": base, "state_labels": unrolled_labels(base.state_labels, self.horizon + 1)}
             names["action_labels"] = base.action_labels
         else:
-            new = as_labels("state_labels", state_labels, self.n_states)
-            names = {"state_labels": new if self.state_labels is None else self.state_labels}
-            new = as_labels("action_labels", action_labels, self.n_actions)
-            names["action_labels"] = new if self.action_labels is None else self.action_labels
+            names = {"state_labels": self._labels_or("state_labels", state_labels, self.n_states)}
+            names["action_labels"] = self._labels_or("action_labels", action_labels, self.n_actions)
         return self._but("_places", **names)
+
+    def _labels_or(self, name: str, given: Any, n: int) -> Labels:
+        """Its own labels, or those that are given where it has none."""
+        own, new = getattr(self, name), as_labels(name, given, n)
+        if own is None:
+            return new
+        if not same_labels(own, new):
+            rule = f"cannot be changed here: the model has labels ({listed(own)}), not ({listed(new or ())})"
+            remedy = f"Use mdp.replace({name}=[...]) to rename them."
+            raise InvalidInput.conflict(name, rule, None, remedy)
+        return own
 
     def replace(self, **changes: Any) -> MDP:
         """Another MDP with some of the constructor's arguments changed, as in `mdp.replace(discount=0.99)`."""
         for name in changes:
             if name not in ARGUMENTS:
-                raise InvalidInput("replace", f"arguments among {', '.join(ARGUMENTS)}", name)
+                raise unknown("MDP.replace()", "argument", name, ARGUMENTS)
         if set(changes) <= {"discount"}:
             return self._with_discount(as_discount(changes.get("discount", self.discount)))
         arguments: dict[str, Any] = {name: getattr(self, name) for name in ARGUMENTS} | self._original
-        names = Names(*(changes.get(name, getattr(self, name)) for name in ("state_labels", "action_labels")))
+        labels = [changes.get(name, getattr(self, name)) for name in ("state_labels", "action_labels")]
+        names = Names(*(one if isinstance(one, tuple) else tuple(sequence_of(one) or ()) or None for one in labels))
         for name in ("initial", "feasible", "terminal"):
             arguments[name] = None if arguments[name] is None else labelled(arguments[name], names)
         if self.estimated is not None and self.base is None:
@@ -365,7 +373,7 @@ class MDP(Placed):
         lifted; the estimators do so by themselves. Its labels are pairs (time, label).
         """
         if not is_count(horizon):
-            raise InvalidInput("horizon", "a whole number of decisions, at least 1", repr(horizon))
+            raise InvalidInput("horizon", "a whole number of decisions, at least 1", shown(horizon))
         if self.base is not None:
             raise InvalidInput.impossible(
                 "an unrolled MDP cannot be unrolled again",
@@ -375,7 +383,7 @@ class MDP(Placed):
         layers = int(horizon) + 1
         require_memory("horizon", horizon, layers * (4 * self.transitions.matrix.nnz + self.n_states * self.n_actions))
         matrix = sp.csr_array(sp.kron(sp.eye_array(layers, k=1), self.transitions.matrix, format="csr"))
-        frozen(matrix.data)
+        frozen(matrix)
         last = np.repeat(np.arange(layers) == horizon, self.n_states)
         terminal = np.tile(self.terminal, layers) | last
         initial = None if self.initial is None else np.concatenate([self.initial, np.zeros(horizon * self.n_states)])
@@ -489,8 +497,7 @@ class MDP(Placed):
 def _permuted(matrix: sp.csr_array, rows: npt.NDArray[np.intp], columns: npt.NDArray[np.intp]) -> sp.csr_array:
     moved = sp.csr_array(matrix[rows][:, columns])
     moved.sort_indices()
-    frozen(moved.data)
-    return moved
+    return frozen(moved)
 
 
 def _made(**fields: Any) -> MDP:

@@ -19,14 +19,14 @@ from typing import Any
 
 import numpy as np
 
-from revealed.alignment import same_model, same_turns
+from revealed.alignment import own_turns, same_model
 from revealed.bellman import solve
 from revealed.chain import Chain, as_policy
-from revealed.checks import as_floats, pass_instead, require_floats, require_option
-from revealed.demonstrations import Demonstrations
+from revealed.checks import as_floats, is_mapping, pass_instead, require_floats, require_option
+from revealed.demonstrations import Demonstrations, require_demonstrations
 from revealed.errors import InvalidDemonstrations, InvalidDistribution, InvalidInput
 from revealed.fit import AnyFit
-from revealed.gates import require_instance, require_list
+from revealed.gates import require_list
 from revealed.goal_fit import GoalFit
 from revealed.goal_values import GoalValues
 from revealed.hard_bellman import HardOptimum, solve_hard
@@ -39,7 +39,7 @@ from revealed.rewards.base import of_trips
 from revealed.sheet import MISSING, Printed, Sheet
 from revealed.starts import Starts, starts_of
 from revealed.trip_demand import Demand, demand_of
-from revealed.voices import arg
+from revealed.voices import arg, shown
 
 __all__ = [
     "Scores", "Truth", "entropy", "epic", "evaluate", "evd", "excess_nll", "expected_return", "nll", "policy_value",
@@ -57,7 +57,8 @@ class Scores(dict[str, float], Printed):
     def __init__(
         self, scores: dict[str, float], starts: str, initial: Floats | None = None, notes: Sequence[str] = ()
     ) -> None:
-        require_instance("scores", scores, dict, "a dict from names to numbers")
+        if not is_mapping(scores):
+            raise InvalidInput("scores", "a dict from names to numbers", shown(scores))
         notes = require_list("notes", notes, "a list of strings")
         super().__init__(scores)
         self.starts, self.initial, self.notes = starts, initial, tuple(notes)
@@ -89,8 +90,8 @@ class Judged:
 class Truth:
     """A model, its true reward and, where known, its expert: what fits are judged against.
 
-    Returns are taken from `initial`, else from the MDP's start distribution, else from where the data started that a
-    fit is judged with, else evenly over the states that are not terminal. What does not depend on the fit is computed
+    Returns are taken from `initial`, else from the MDP's start distribution, else from where the demonstrations used in
+    the evaluation started, else uniformly over the non-terminal states. What does not depend on the fit is computed
     once, however many are judged.
     """
 
@@ -121,15 +122,15 @@ class Truth:
         return Chain(self.mdp, self.mdp.uniform_policy(), check=False)
 
     def evd(self, reward: Any, initial: Any = None) -> float:
-        return self._loss(solve_hard(self.mdp, expected_reward(self.mdp, reward)).policy, initial)
+        return self._loss(solve_hard(self.mdp, expected_reward(self.mdp, reward)).policy, initial, reward)
 
     def stochastic_evd(self, policy: Any, initial: Any = None) -> float:
-        return self._loss(policy_of(self.mdp, policy), initial)
+        return self._loss(policy_of(self.mdp, policy), initial, policy)
 
-    def _loss(self, policy: Floats, initial: Any) -> float:
+    def _loss(self, policy: Floats, initial: Any, judged: Any) -> float:
         """The optimum less the return, as what is lost at every decision (theory D3): a sum of terms ≥ 0, in which the
         level of values has no part."""
-        start = self.mdp.start(self.initial if initial is None else initial)
+        start = _start_of(self.mdp, self.initial if initial is None else initial, None, judged)
         visits = Chain(self.mdp, policy, check=False).backward(start)
         taken = np.where(policy > 0.0, policy * np.where(policy > 0.0, self._optimum.shortfall, 0.0), 0.0)
         return float(np.maximum(visits, 0.0) @ taken.sum(axis=1))
@@ -191,9 +192,12 @@ class Truth:
         if self.expert is not None:
             raise InvalidInput.conflict("expert", "cannot be given for trips with goals: each goal has its own expert")
         own = _trips_on(self.mdp, fit)
-        trips, notes = _with_goals(_own_decisions(fit) if demos is None else demos), [] if own is fit else [_SOLVED]
+        trips, notes = (
+            _with_goals(_own_decisions(fit) if demos is None else demos),
+            [] if isinstance(own, GoalFit) or own.same else [_SOLVED],
+        )
         scores: dict[str, float] = dict.fromkeys(METRICS, 0.0)
-        here = own is fit or same_turns(self.mdp, fit.mdp)
+        here = isinstance(own, GoalFit) or own.same
         if demos is None and not here:  # of these trips only where they go between is known here
             scores["nll"] = np.nan
             notes.append(_NO_DEMOS)
@@ -214,12 +218,12 @@ class Truth:
         return Scores(scores, "where the trips set out", notes=notes)
 
     def _pairs(self, trips: Demonstrations, notes: list[str]) -> Demand:
-        """How many trips go from where to where; pairs without a way in this model are told in `notes`."""
+        """How many trips go from where to where; pairs without a route in this model are listed in `notes`."""
         pairs = demand_of(self.mdp, trips)
         arriving = pairs.arriving(self.mdp)
         if not arriving.any():
             what = f"none of {len(pairs)} pairs of origin and goal has a route in the model"
-            raise InvalidDemonstrations.impossible(what, f"from {pairs.words(0)}", argument="demos")
+            raise InvalidDemonstrations.impossible(what, pairs.where(0), argument="demos")
         if not arriving.all():
             notes.append(f"{pairs.keep(~arriving).size_in_words} cannot arrive in this model and are left out.")
         return pairs.keep(arriving)
@@ -237,18 +241,25 @@ class Truth:
 
 
 class _Trips:
-    """A reward (S, A) on a model toward each goal: what a fit of trips says about another model than its own."""
+    """A reward (S, A) on a model toward each goal: what a fit of trips says about another model than its own. On its
+    own network in another order (`same`) the fit's behaviour, which is solved anew elsewhere."""
 
-    def __init__(self, mdp: MDP, reward: Floats) -> None:
-        self.reward, self._mdp, self._values = reward, mdp, GoalValues(mdp, reward)
+    def __init__(self, mdp: MDP, fit: GoalFit) -> None:
+        self.reward, self._mdp, self._fit = fit.reward_on(mdp), mdp, fit
+        self._turns = own_turns(mdp, fit.mdp)
+        self.same = self._turns is not None
+        self._values = GoalValues(mdp, self.reward)
 
     def reward_for(self, goal: Any, origin: Any = None) -> Floats:
         return self.reward
 
     def behaviour(self, goal: Any) -> Any:
         """`policy` and `log_policy` (S, A) on the way to a goal."""
-        toward = self._values.toward(self._mdp.state_named(goal, "goal"))
-        policy, log_policy = (labelled(table, self._mdp) for table in (toward.policy, toward.log_policy))
+        if self._turns is None:
+            log_policy = self._values.toward(self._mdp.state_named(goal, "goal")).log_policy
+        else:
+            log_policy = np.append(self._fit.log_policy_for(goal), -np.inf)[self._turns]
+        policy, log_policy = (labelled(table, self._mdp) for table in (np.exp(log_policy), log_policy))
         return SimpleNamespace(policy=policy, log_policy=log_policy)
 
     def policy_for(self, goal: Any, origin: Any = None) -> Floats:
@@ -257,7 +268,7 @@ class _Trips:
 
 def _trips_on(mdp: MDP, fit: GoalFit) -> GoalFit | _Trips:
     """The fit itself on its own model, in any order of its labels; elsewhere its reward, solved anew."""
-    return fit if same_model(mdp, fit.mdp) else _Trips(mdp, fit.reward_on(mdp))
+    return fit if same_model(mdp, fit.mdp) else _Trips(mdp, fit)
 
 
 def _judged(mdp: MDP, fit: Any, policy: Any, reward: Any) -> Judged:
@@ -266,7 +277,7 @@ def _judged(mdp: MDP, fit: Any, policy: Any, reward: Any) -> Judged:
         _require_alone(policy, reward)
         return _judged_fit(mdp, fit)
     if policy is None and reward is None:
-        raise InvalidInput("fit", "a fit, a solution, or one of policy= and reward=", "None")
+        raise InvalidInput.conflict("fit", "is required, or `policy` or `reward` in its place")
     table = None if reward is None else expected_reward(mdp, reward)
     if policy is None:
         solved = solve(mdp, table)
@@ -324,8 +335,8 @@ def evaluate(
     mdp, true_reward : what it is judged against.
     demos : decisions for `nll`; by default those of the fit, on its own model. Without any, `nll` is NaN.
     coverage : weights of the distances, as in `epic`.
-    initial : where agents start; by default where the model says, else where the data started, else evenly over the
-        states that are not terminal. `.starts` of the result says which.
+    initial : where agents start; by default where the model says, else where the data started, else uniformly over
+        the non-terminal states. `.starts` of the result says which.
     policy, reward : instead of a fit, an (S, A) array or data frame each. A policy is taken as it is, and without a
         reward `evd`, `epic` and `starc` are NaN; a reward alone is solved for its policy.
 
@@ -411,8 +422,8 @@ def _policy_for(policy: Any) -> Callable[[Any], Any]:
 def _with_goals(demos: Any) -> Demonstrations:
     _require_demonstrations(demos)
     if demos.goals is None:
-        remedy = f"Pass {arg('goal')} where they are read."
-        raise InvalidDemonstrations("demos", "trips with goals, as those of the fit", "none", remedy=remedy)
+        remedy = f"Pass {arg('goal')} when you read the demonstrations."
+        raise InvalidDemonstrations("demos", "trips with goals, like those of the fit", "none", remedy=remedy)
     return demos
 
 
@@ -429,8 +440,12 @@ def _within(mdp: MDP, coverage: Any) -> Any:
 
 
 def population_nll(mdp: MDP, expert: Any, policy: Any, initial: Any = None) -> float:
-    """The expected NLL per decision of `policy` under the true expert and its discounted visits (theory D2)."""
-    return _cross_entropy(decision_weights(mdp, expert, initial), _log_policy_of(mdp, policy))
+    """The expected NLL per decision of `policy` under the true expert and its discounted visits (theory D2).
+
+    Agents start, here and in `excess_nll`, as `initial` says, else as the MDP does, else where the data of a fit
+    started, if `policy` is a fit, else evenly.
+    """
+    return _cross_entropy(decision_weights(mdp, expert, initial, policy), _log_policy_of(mdp, policy))
 
 
 def entropy(mdp: MDP, expert: Any, initial: Any = None) -> float:
@@ -440,7 +455,7 @@ def entropy(mdp: MDP, expert: Any, initial: Any = None) -> float:
 
 def excess_nll(mdp: MDP, expert: Any, policy: Any, initial: Any = None) -> float:
     """`population_nll` less the expert's `entropy` (theory D2): zero for the expert's own policy, else positive."""
-    weights = decision_weights(mdp, expert, initial)
+    weights = decision_weights(mdp, expert, initial, policy)
     return _divergence(weights, policy_of(mdp, expert, "expert"), _log_policy_of(mdp, policy))
 
 
@@ -457,11 +472,12 @@ def _divergence(weights: Floats, expert: Floats, log_policy: Floats) -> float:
     return float(np.sum(weights[acts] * (np.expm1(gap) - gap)) + elsewhere.sum())
 
 
-def decision_weights(mdp: MDP, expert: Any, initial: Any) -> Floats:
-    """(S, A) the share of the expert's discounted decisions that fall on each pair."""
+def decision_weights(mdp: MDP, expert: Any, initial: Any, judged: Any = None) -> Floats:
+    """(S, A) the share of the expert's discounted decisions that fall on each pair. What is `judged`, if it is a fit,
+    says where its data started."""
     require_mdp(mdp)
     policy = policy_of(mdp, expert, "expert")
-    visits = Chain(mdp, policy, check=False).occupancy(mdp.start(initial))[:, None] * policy
+    visits = Chain(mdp, policy, check=False).occupancy(_start_of(mdp, initial, None, judged, expert))[:, None] * policy
     if not visits.any():
         raise InvalidDistribution("initial", "some weight on non-terminal states", "terminal states only")
     return visits / visits.sum()
@@ -491,8 +507,7 @@ def _here(mdp: MDP, behaviour: Any, part: str, name: str) -> Any:
 
 
 def _require_demonstrations(demos: Any) -> None:
-    if not isinstance(demos, Demonstrations):
-        raise InvalidInput("demos", "Demonstrations", type(demos).__name__)
+    require_demonstrations("demos", demos)
 
 
 def _log_policy(policy: Any, named: MDP | Demonstrations) -> Floats:
@@ -532,13 +547,16 @@ def expected_return(
     mdp: MDP, reward: Any, policy: Any, initial: Any = None, demos: Demonstrations | None = None
 ) -> float:
     """`policy_value` averaged over where agents start: as `initial` says, else as the MDP does, else where `demos`
-    started, else evenly over the states that are not terminal."""
+    started, or the data of a fit that is passed, else uniformly over the non-terminal states."""
     value = policy_value(mdp, reward, policy)
-    return float(_start_of(mdp, initial, demos) @ value)
+    return float(_start_of(mdp, initial, demos, policy, reward) @ value)
 
 
-def _start_of(mdp: MDP, initial: Any, demos: Any) -> Floats:
-    """(S,): by the one rule for starts."""
+def _start_of(mdp: MDP, initial: Any, demos: Any, *judged: Any) -> Floats:
+    """(S,): by the one rule for starts. Without `demos` they are those of the first fit that is judged."""
+    fit = next((one for one in judged if isinstance(one, AnyFit)), None)
+    if demos is None and fit is not None:
+        return starts_of(mdp, initial, fit.demonstrations, fit.mdp).weights
     if demos is not None:
         _require_demonstrations(demos)
         demos = match_labels(demos, mdp).lift(mdp)
@@ -557,12 +575,13 @@ def evd(mdp: MDP, true_reward: Any, reward: Any, initial: Any = None, demos: Dem
     `reward`, an array or a fit. Ties in the optimal policies are split evenly, so that the figure does not depend on
     index order.
 
-    Agents start as `initial` says, else as the MDP does, else where `demos` started, else evenly. Where `demos` are
-    trips with goals it is the mean over them: each from where it set out to its goal.
+    Agents start as `initial` says, else as the MDP does, else where `demos` started, or the data of a fit that is
+    passed, else uniformly. Where `demos` are trips with goals it is the mean over them: each from where it set out to
+    its goal.
     """
     truth = Truth(mdp, true_reward, initial=initial)
     if demos is None or _plain(demos):
-        return truth.evd(reward, _start_of(mdp, initial, demos))
+        return truth.evd(reward, _start_of(mdp, initial, demos, reward))
     table = expected_reward(mdp, reward)
     parts = truth._toward_each(demand_of(mdp, demos))
     return sum(share * own.evd(labelled(np.where(own.mdp.feasible, table, 0.0), own.mdp)) for share, _, _, own in parts)
@@ -578,7 +597,7 @@ def stochastic_evd(
     """
     truth = Truth(mdp, true_reward, initial=initial)
     if demos is None or _plain(demos):
-        return truth.stochastic_evd(policy, _start_of(mdp, initial, demos))
+        return truth.stochastic_evd(policy, _start_of(mdp, initial, demos, policy))
     policy_for, parts = _policy_for(policy), truth._toward_each(demand_of(mdp, demos))
     return sum(share * own.stochastic_evd(policy_for(goal)) for share, goal, _, own in parts)
 

@@ -1,5 +1,5 @@
-"""What a model must be, asked at the door of `MDP`: probabilities, masks, labels, a discount. Complaints name the first
-offender by its labels."""
+"""What a model must be, asked when an `MDP` is made: probabilities, masks, labels, a discount. Complaints name the
+first offender by its labels."""
 
 from __future__ import annotations
 
@@ -7,16 +7,48 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 
-from revealed.checks import TRUTH, Bools, Floats, Ints, as_list, as_number, is_number, remedy_for, require_floats, shown
+from revealed.checks import (
+    TRUTH,
+    Bools,
+    Floats,
+    Ints,
+    as_list,
+    as_number,
+    frozen,
+    is_number,
+    remedy_for,
+    require_floats,
+)
 from revealed.errors import InvalidDiscount, InvalidDistribution, InvalidInput, InvalidMask, InvalidTransitions
 from revealed.gates import is_hashable
-from revealed.labels import Order, columns_of, find, how_many, is_derived, spell
-from revealed.naming import A_KERNEL, LED, Names, in_words, never_left, pair_in_words, state_in_words, weights_by_name
+from revealed.labels import (
+    Order,
+    columns_of,
+    find,
+    holds_missing,
+    how_many,
+    index_columns,
+    is_derived,
+    plain,
+    sequence_of,
+    spell,
+    with_columns,
+)
+from revealed.naming import (
+    A_KERNEL,
+    LED,
+    Names,
+    from_one,
+    in_words,
+    never_left,
+    pair_in_words,
+    state_in_words,
+    weights_by_name,
+)
 from revealed.positions import in_order
-from revealed.voices import arg, either
+from revealed.voices import arg, either, shown
 
 ROW_SUM_TOLERANCE = 1e-8
 
@@ -55,15 +87,13 @@ def clean_rows(matrix: sp.csr_array, feasible: Bools, names: Names) -> sp.csr_ar
     sums[np.abs(sums - 1.0) <= rounding] = 1.0  # such rows stay as they are to the last bit
     matrix.data /= sums[rows]
     matrix.sort_indices()
-    for array in (matrix.data, matrix.indices, matrix.indptr):
-        array.flags.writeable = False
-    return matrix
+    return frozen(matrix)
 
 
 def as_discount(discount: Any) -> float:
     gamma = as_number(discount)
     if not 0.0 <= gamma <= 1.0:
-        remedy = remedy_for(discount) or f"As in {arg('discount', 0.95)}."
+        remedy = remedy_for(discount) or f"For example: {arg('discount', 0.95)}."
         raise InvalidDiscount("discount", "a number in [0, 1]", shown(discount), remedy=remedy)
     return gamma
 
@@ -129,20 +159,35 @@ def as_distribution(name: str, values: Any, n: int, labels: tuple[Any, ...] | No
     return frozen(p / p.sum())
 
 
-def require_seen(unseen: Ints, feasible: Bools, names: Names) -> None:
-    """Transitions that were estimated know nothing of pairs that were never seen."""
+def require_seen(unseen: Ints, feasible: Bools, names: Names, matrix: Any) -> None:
+    """Transitions that were estimated, `matrix` (S*A, S), know nothing of pairs that were never seen."""
     lost = unseen[feasible.reshape(-1)[unseen]]
     n_actions = feasible.shape[1]
     if lost.size:
         states = np.unique(lost // n_actions)
         never = states[np.bincount(unseen // n_actions, minlength=len(feasible))[states] == n_actions]
-        raise InvalidTransitions(
-            "transitions",
-            "every feasible pair to be seen with its next state in the demonstrations",
-            f"{lost.size} pairs that were not",
-            pair_in_words(names, *divmod(int(lost[0]), n_actions)),
-            _UNSEEN if never.size == 0 else f"{never_left(names, never)} {_NEVER_LEFT}",
+        pairs = (
+            "1 feasible state-action pair that was"
+            if lost.size == 1
+            else f"{lost.size} feasible state-action pairs that were"
         )
+        raise InvalidTransitions.conflict(
+            "transitions",
+            f"cannot be estimated for {pairs} never observed with a next state",
+            pair_in_words(names, *divmod(int(lost[0]), n_actions)),
+            _UNSEEN
+            if never.size == 0
+            else f"{_numbered(unseen, names, matrix)}{never_left(names, never)} {_NEVER_LEFT}",
+        )
+
+
+def _numbered(unseen: Ints, names: Names, matrix: Any) -> str:
+    """The remedy where states seem to be numbered from 1: 0 is neither left nor entered, all others are."""
+    n_states = matrix.shape[1]
+    met = np.bincount(unseen // (matrix.shape[0] // n_states), minlength=n_states) * n_states < matrix.shape[0]
+    met[matrix.indices[matrix.data > 0.0]] = True
+    told = from_one("state", names.state_labels, met)
+    return f"{told} Otherwise: " if told else ""
 
 
 _SHARED = either(", or share outcomes between pairs (landing=)", "")
@@ -164,24 +209,37 @@ def own_labels(name: str, given: Any, own: tuple[Any, ...] | None) -> Any:
         return own if given is None else given
     if list(map(spell, as_list(given) or ())) == list(map(spell, own)):
         return own if is_derived(given) else Order(given, columns=columns_of(own))
-    raise InvalidInput(name, "the labels of the demonstrations that the transitions come from", repr(given)[:60])
+    raise InvalidInput(name, "the labels of the demonstrations that the transitions come from", shown(given))
 
 
 def as_labels(name: str, labels: Sequence[Any] | None, n: int) -> tuple[Any, ...] | None:
     """Labels that differ, one for each; those of an `Order` stay one."""
     if labels is None:
         return None
-    listed = as_list(labels)
+    listed = sequence_of(labels)
     if listed is None or len(listed) != n:
-        raise InvalidInput(name, f"a sequence of {n} labels", repr(labels) if listed is None else f"{len(listed)}")
+        raise InvalidInput(name, f"a sequence of {n} labels", shown(labels) if listed is None else f"{len(listed)}")
     if not all(is_hashable(x) for x in listed):
-        raise InvalidInput(name, "labels that are names or numbers", repr(listed[:3]))
-    if len(set(listed)) != n:
-        twice = next(x for i, x in enumerate(listed) if x in listed[:i])
-        raise InvalidInput(name, "distinct labels", f"{twice!r} twice")
-    return labels if isinstance(labels, Order) else tuple(listed)
+        raise InvalidInput(name, "labels that are names or numbers", shown(listed[:3]))
+    _require_distinct(name, listed, listed)
+    if not _are_of_one_kind(listed):
+        lost = next((i for i, x in enumerate(listed) if holds_missing(x)), None)
+        if lost is not None:
+            raise InvalidInput(name, "labels without missing values", shown(plain(listed[lost])), f"position {lost}")
+        _require_distinct(name, listed, list(map(spell, listed)))
+    return labels if isinstance(labels, Order) else with_columns(tuple(listed), index_columns(labels))
 
 
-def frozen(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    array.flags.writeable = False
-    return array
+def _require_distinct(name: str, labels: list[Any], keys: list[Any]) -> None:
+    """Labels are looked up as they are, and matched by their text: neither may stand for two."""
+    if len(set(keys)) != len(keys):
+        at = next(i for i, key in enumerate(keys) if key in keys[:i])
+        one, other = (shown(plain(labels[i])) for i in (keys.index(keys[at]), at))
+        got = f"{one} twice" if one == other else f"{one} and {other}, which count as the same"
+        raise InvalidInput(name, "distinct labels", got, f"position {at}")
+
+
+def _are_of_one_kind(labels: list[Any]) -> bool:
+    """Whether all are text, or all whole numbers, or tuples of such: what differs then differs in its text, too."""
+    kinds = {tuple(map(type, label)) if type(label) is tuple else (type(label),) for label in labels}
+    return len(kinds) == 1 and {str, int}.issuperset(*kinds)

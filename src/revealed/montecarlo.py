@@ -17,7 +17,7 @@ import numpy as np
 
 from revealed import __version__
 from revealed.bootstrap import EACH_REPLICATION
-from revealed.checks import as_list, is_index, require_count, require_flag, require_option, require_share, shown
+from revealed.checks import as_list, is_index, is_mapping, require_count, require_flag, require_option, require_share
 from revealed.demonstrations import Demonstrations
 from revealed.environments.city import City
 from revealed.environments.world import World
@@ -32,7 +32,7 @@ from revealed.montecarlo_table import MonteCarlo
 from revealed.parallel import each, one_thread, workers
 from revealed.progress import Progress
 from revealed.uncertainty import BOOTSTRAP
-from revealed.voices import arg
+from revealed.voices import arg, shown
 
 USABLE = ("converged", "unidentified")  # the latter is a point among equals: what to compare is the user's business
 NO_WEIGHTS = (
@@ -261,15 +261,16 @@ def _words(error: Exception) -> str:
 
 def _named(methods: Any) -> dict[str, Any]:
     """Name -> method, with no bars of their own."""
-    several = as_list(methods) if not isinstance(methods, str) else None
-    given = (
-        dict(methods) if isinstance(methods, Mapping) else dict(enumerate([methods] if several is None else several))
-    )
+    if is_mapping(methods):
+        given = dict(methods)
+    else:
+        several = None if isinstance(methods, str) else as_list(methods)
+        given = dict(enumerate([methods] if several is None else several))
     for key, method in given.items():
         _require_estimator(key, method)
     if not given:
         raise InvalidInput("methods", "at least one estimator", "none")
-    names = [str(key) if isinstance(methods, Mapping) else name_of(method) for key, method in given.items()]
+    names = [str(key) if is_mapping(methods) else name_of(method) for key, method in given.items()]
     if len(set(names)) < len(names):
         remedy = "Pass a dict that names them."
         raise InvalidInput("methods", "methods that differ in their options", ", ".join(names), remedy=remedy)
@@ -341,7 +342,7 @@ def _check_numbers(replications: Any, n: Any, length: Any, seed: Any, level: Any
         if value is not None:
             require_count(name, value)
     if not is_index(seed) or seed < 0:
-        raise InvalidInput("seed", "a whole number >= 0, so that the study can be repeated", repr(seed))
+        raise InvalidInput("seed", "a whole number >= 0, so that the study can be repeated", shown(seed))
     require_share("level", level, InvalidInput)
 
 

@@ -119,8 +119,8 @@ class MonteCarlo(Printed):
         joint = " that count the estimated transitions" if about["joint"] else ""
         interval = f"intervals of {100.0 * about['level']:g} % from {errors}{joint}"
         notes = [
-            f"se: the mean standard error; cover: how many of the {interval} hold the truth, ± the Monte Carlo error "
-            "of that; sec: the median seconds of a fit."
+            f"se: the mean standard error; cover: the share of the {interval} that contain the true value, ± its "
+            "Monte Carlo error; sec: the median seconds of a fit."
         ]
         for (method, status), row in self.failures.iterrows():  # pyright: ignore[reportGeneralTypeIssues]
             notes.append(f"{method}: {row['count']} left out, {status}: {row['reason']}")

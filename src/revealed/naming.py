@@ -8,17 +8,30 @@ order of the labels was declared.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from revealed.checks import Ints, as_number, is_index, shape_of
+from revealed.checks import Bools, Ints, as_list, as_number, is_index, is_mapping, shape_of
 from revealed.errors import InvalidDistribution, InvalidInput
-from revealed.labels import Order, columns_of, find, holds_numbers, is_derived, listed, plain, require_declared, spell
-from revealed.voices import arg, either
+from revealed.labels import (
+    FEW,
+    Order,
+    columns_of,
+    find,
+    holds_numbers,
+    in_parts_of,
+    index_columns,
+    is_derived,
+    listed,
+    locate,
+    plain,
+    require_declared,
+)
+from revealed.voices import Written, arg, either, shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -55,15 +68,28 @@ def pair_in_words(named: Any, s: int, a: int) -> str:
     return f"{state_in_words(named, s)}, {in_words('action', named.action_labels, a)}"
 
 
+def from_one(role: str, labels: Labels, seen: Bools) -> str:
+    """The remedy where states or actions look numbered from 1: all of them were seen but 0. Empty where they do not."""
+    n = seen.size - 1
+    if labels is not None or n < 2 or seen[0] or not seen[1:].all():
+        return ""
+    listing = arg(f"{role}s", list(range(1, n + 1)) if n <= FEW else Written(f"range(1, {n + 1})"))
+    return f"If {role}s are numbered from 1, {either(f'pass {listing}', 'list them in --features or --transitions')}."
+
+
 def never_left(named: Any, states: Sequence[int] | Ints) -> str:
     """A sentence on states of which T cannot be estimated from what followed them."""
     more = f" ({len(states)} such states)" if len(states) > 1 else ""
-    return f"No agent was seen to leave {state_in_words(named, int(states[0]))}{more}, so smoothing cannot fill it."
+    state = state_in_words(named, int(states[0]))
+    return f"No transition out of {state} was observed{more}, so smoothing has nothing to use."
 
 
 def unrolled_labels(labels: Labels, layers: int) -> Labels:
     """(time, label) for each state of a horizon, in the order of its states (theory F1)."""
-    return None if labels is None else Order(product(range(layers), labels), is_derived(labels))
+    if labels is None:
+        return None
+    columns = ("time", *level_names("state", labels))
+    return Order(product(range(layers), labels), is_derived(labels), columns)
 
 
 def places(
@@ -107,7 +133,7 @@ def _labels_for(
 ) -> tuple[Any, ...]:
     if labels is None:
         odd = next(one for one in wanted if not is_index(one))
-        raise error(argument, f"indices in 0…{n - 1}, since there are no labels", repr(plain(odd)))
+        raise error(argument, f"indices in 0…{n - 1}, since there are no labels", shown(plain(odd)))
     return labels
 
 
@@ -120,10 +146,11 @@ def by_name(argument: str, given: Any, labels: Labels, n: int, error: type[Inval
 
 
 def is_label(value: Any, labels: Labels) -> bool:
-    """Whether this is one label: a text, or a tuple that is written like one of them."""
-    if labels is None:
+    """Whether this is one label: a text, or a tuple, float or truth value that is one of them."""
+    if labels is None or isinstance(value, str):
         return isinstance(value, str)
-    return isinstance(value, str) or (isinstance(value, tuple) and spell(value) in map(spell, labels))
+    one = isinstance(value, tuple | bool | np.bool_ | float | np.floating)
+    return one and bool(locate([value], labels)[0] >= 0)
 
 
 def weights_by_name(argument: str, given: Any, labels: Labels, n: int) -> Any:
@@ -133,7 +160,7 @@ def weights_by_name(argument: str, given: Any, labels: Labels, n: int) -> Any:
     named = _as_named(argument, given, labels, n)
     if named is None:
         if not isinstance(given, set | frozenset | type(None)):
-            require_declared(argument, "state", labels, "numbers by position", InvalidDistribution)
+            require_declared(argument, "state", labels, "numbers without labels", InvalidDistribution)
         return given
     weights = np.zeros(n)
     index = places(argument, list(named), labels, n, InvalidDistribution)
@@ -143,7 +170,7 @@ def weights_by_name(argument: str, given: Any, labels: Labels, n: int) -> Any:
 
 def _as_named(argument: str, given: Any, labels: Labels, n: int) -> dict[Any, Any] | None:
     """Weights by name; None for what has no names, such as an array, or a Series in the states' own order."""
-    if isinstance(given, Mapping):
+    if is_mapping(given):
         return dict(given)
     own = getattr(given, "state_labels", None)
     if isinstance(own, tuple) and shape_of(given) == (len(own),):  # an array of a fit or solution
@@ -151,7 +178,7 @@ def _as_named(argument: str, given: Any, labels: Labels, n: int) -> dict[Any, An
     index = rows_of(given)
     if index is None or np.ndim(given) != 1:
         return None
-    keys = [plain(key) for key in index]
+    keys = index_keys(index, labels)
     if len(keys) == n and are_row_numbers(keys, labels):
         return None
     twice = next((key for i, key in enumerate(keys) if key in keys[:i]), None) if len(set(keys)) < len(keys) else None
@@ -170,15 +197,14 @@ def are_row_numbers(keys: Sequence[Any], labels: Labels) -> bool:
     """Whether the index of a frame, 0, 1, 2, …, says nothing but the order of its rows: none of these is a label."""
     if not all(type(key) is int and key == k for k, key in enumerate(keys)):
         return False
-    known = () if labels is None else set(map(spell, labels))
-    return not any(spell(key) in known for key in keys)
+    return labels is None or bool((locate(keys, labels) < 0).all())
 
 
 def _number(argument: str, key: Any, value: Any) -> float:
     number = as_number(value)
     if np.isnan(number):
         expected = "a number for every state named"
-        raise InvalidDistribution(argument, expected, repr(value)[:60], f"{plain(key)!r}")
+        raise InvalidDistribution(argument, expected, shown(value), f"{plain(key)!r}")
     return number
 
 
@@ -201,12 +227,36 @@ def levels_index(role: str, labels: Labels, n: int) -> pd.Index:
     as the columns that they stood in (where that is known) or by number."""
     import pandas as pd
 
-    widths = {len(label) if isinstance(label, tuple) else 0 for label in labels or ()}
-    if labels is None or len(widths) != 1 or min(widths) < 2:
+    names = level_names(role, labels)
+    if labels is None or len(names) == 1:
         return label_index(role, labels, n)
-    columns = columns_of(labels)
-    names = columns if len(columns) == min(widths) else [f"{role}_{k}" for k in range(min(widths))]
     return pd.MultiIndex.from_arrays(list(zip(*labels, strict=True)), names=list(names))
+
+
+def level_names(role: str, labels: Labels) -> tuple[str, ...]:
+    """What the levels of an index of these labels are called: one, or one for each part of labels that are tuples of as
+    many parts."""
+    widths = {len(label) if isinstance(label, tuple) else 0 for label in labels or ()}
+    if len(widths) != 1 or min(widths) < 2:
+        return (role,)
+    columns = columns_of(labels)
+    return columns if len(columns) == min(widths) else tuple(f"{role}_{k}" for k in range(min(widths)))
+
+
+def index_keys(index: Any, known: Labels, role: str = "state") -> tuple[Any, ...]:
+    """The entries of an index of pandas as labels. Levels with names are matched by them with the columns of known
+    labels; on a horizon these are the time and the parts of a label, as tables show them."""
+    keys = tuple(plain(key) for key in as_list(index) or ())
+    columns = index_columns(index)
+    if known is None or not known:
+        return Order(keys, columns=columns) if columns else keys
+    nested = isinstance(known[0], tuple) and len(known[0]) == 2 and isinstance(known[0][1], tuple)
+    names = columns_of(known) if nested else level_names(role, known)
+    if columns and len(names) > 1:
+        keys = tuple(in_parts_of(Order(keys, columns=columns), Order((), columns=names)))
+    if nested and all(isinstance(key, tuple) and len(key) == 1 + len(known[0][1]) for key in keys):
+        keys = tuple((key[0], key[1:]) for key in keys)
+    return keys
 
 
 def joint_index(parts: Sequence[tuple[str | None, Any]]) -> pd.MultiIndex:

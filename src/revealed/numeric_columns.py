@@ -15,8 +15,8 @@ import numpy as np
 
 from revealed.checks import Floats, Ints
 from revealed.errors import InvalidInput
-from revealed.frames import FRAME_REMEDY, as_narwhals, read_table, relation_of, require_column
-from revealed.written import quoted
+from revealed.frames import FRAME_REMEDY, as_narwhals, no_number, read_table, relation_of, require_column, under_names
+from revealed.written import number_last, quoted, unmarked
 
 SAMPLE, SPLITTERS = 65_536, 1_023  # a bucket between two splitters then holds about a thousandth of the rows
 NUMERIC = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "FLOAT", "DOUBLE", "DECIMAL", "BOOLEAN")
@@ -43,7 +43,7 @@ def numeric_columns(frame: Any, names: Sequence[str]) -> list[NumericColumn]:
         require_column("column", name, known)
     if stored is not None:
         return [StoredColumn(stored.read([name], keep=True), name) for name in names]
-    table = read_table(as_narwhals(frame).select(*names))
+    table = read_table(under_names(as_narwhals(frame), names).select(*names))
     return [MemoryColumn(table.numbers(_argument(name), name)) for name in names]
 
 
@@ -79,7 +79,7 @@ class StoredColumn:
     """A column of a DuckDB relation; only summaries of it enter memory."""
 
     def __init__(self, relation: Any, name: str) -> None:
-        kind = str(relation.types[list(relation.columns).index(name)])
+        kind = str(relation.types[list(map(unmarked, relation.columns)).index(name)])
         self._name, self._relation = name, relation.project(f"{sql_number(name)} AS v")
         if not kind.removeprefix("U").startswith(NUMERIC) or kind.endswith("]"):
             self._refuse_type(relation, kind)
@@ -152,14 +152,18 @@ class StoredColumn:
             raise InvalidInput(argument, "no missing values", f"{missing} missing", f"row {row}", FRAME_REMEDY)
         if infinite:
             row, value = self._first("isinf(v)")
-            raise InvalidInput(argument, f"finite numbers in column {self._name!r}", value, f"row {row}")
+            raise InvalidInput(argument, "finite numbers", value, f"row {row}")
 
     def _refuse_type(self, relation: Any, kind: str) -> None:
         """Not numbers. Say what came, by a first value where there is one."""
-        first = relation.project(f"{quoted(self._name)} AS v").filter("v IS NOT NULL").limit(1).fetchall()
-        what = {"VARCHAR": "text", "DATE": "dates"}.get(kind, "dates" if kind.startswith("TIMESTAMP") else kind)
-        got = f"{what} such as {first[0][0]!s}" if first else "missing values only"
-        raise InvalidInput(_argument(self._name), f"numbers in column {self._name!r}", got)
+        cells = relation.project(f"row_number() OVER () - 1 AS r, {quoted(self._name)} AS v").filter("v IS NOT NULL")
+        first = cells.order(f"{number_last('v')}, r" if kind == "VARCHAR" else "r").limit(1).fetchall()
+        argument = _argument(self._name)
+        if first and kind == "VARCHAR":
+            raise no_number(argument, None, np.array([first[0][1]]), InvalidInput, lambda _: f"row {first[0][0]}")
+        what = "dates" if kind.startswith(("TIMESTAMP", "DATE")) else kind
+        got = f"{what} such as {first[0][1]!s}" if first else "missing values only"
+        raise InvalidInput(argument, "numbers", got, f"row {first[0][0]}" if first else None)
 
     def _first(self, wrong: str) -> tuple[int, float]:
         numbered = self._relation.project("row_number() OVER () - 1 AS place, v").filter(wrong)

@@ -2,9 +2,9 @@
 
 The rule (theory O5): the 2-norm of the gradient of g/Σρ − (l2/2)‖θ‖², each parameter in units of log-odds, is at most
 `tol` for `patience` iterations in a row. L-BFGS and Adam search in these units, too, so that rescaling a feature
-changes nothing. Where the rule is met the point is looked at once more: a stationary point that is no maximum is left
-uphill, and a gradient that is small only in the units of the start is no reason to stop. A θ at which the value does
-not exist is a rejected trial, never an exception; only a start at such a θ is an error.
+changes nothing. Where the rule is met the point is looked at once more: a stationary point that is not a maximum is
+left uphill, and a gradient that is small only in the units of the start is not a reason to stop. A θ at which the value
+does not exist is a rejected trial, never an exception; only a start at such a θ is an error.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from revealed.rewards.base import reward_table
 from revealed.voices import either, words
 
 OPTIMIZERS = ("auto", "newton", "lbfgs", "adam")
-MOST_DEPARTURES, MOST_ROUNDS = 5, 5  # from stationary points that are no maximum; in new units
+MOST_DEPARTURES, MOST_ROUNDS = 5, 5  # from stationary points that are not maxima; in new units
 SLACK = 100.0  # times `tol`: the gradient in the units of the last point
 STATIONARY = 1e-2  # gradient norm up to which curvature decides whether a point is a maximum
 ROUNDED = 1e-6  # gradient norm above which rounding is no excuse for stopping

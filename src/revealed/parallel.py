@@ -22,8 +22,9 @@ from threading import Lock, Thread
 from typing import Any
 from uuid import uuid4
 
-from revealed.checks import require_count, shown
+from revealed.checks import require_count
 from revealed.errors import InvalidInput, WorkersLost
+from revealed.voices import shown
 
 MOST_LOSSES = 3  # workers lost in a row, with no piece finished in between, after which we give up
 MOST_JOBS = 10_000  # workers that somebody may mean
@@ -131,13 +132,13 @@ def _finished(
             for k in range(0, len(pieces), AT_ONCE * together):
                 yield from pool(delayed(piece)() for piece in pieces[k : k + AT_ONCE * together])
         return
-    with deaf_children():
+    with ignored_interrupts():
         found = pool(delayed(piece)() for piece in pieces)
     yield from found
 
 
 @contextmanager
-def deaf_children() -> Iterator[None]:
+def ignored_interrupts() -> Iterator[None]:
     """Processes that are started here never hear of Ctrl-C, which a terminal sends to all of a group: it is for this
     process, which ends them, while they would print a traceback each. What is pressed meanwhile comes afterwards."""
     if not hasattr(signal, "pthread_sigmask"):  # Windows

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from revealed.checks import Floats, as_number, is_count, require_flag, require_floats, shown
+from revealed.checks import Floats, as_number, is_count, require_flag, require_floats
 from revealed.errors import InvalidInput, InvalidOption
-from revealed.gates import require_list
+from revealed.gates import require_list, require_memory
+from revealed.voices import shown
 
 
 def require_axes(ax: Any, name: str = "ax") -> None:
@@ -16,7 +17,7 @@ def require_axes(ax: Any, name: str = "ax") -> None:
     from matplotlib.axes import Axes
 
     if not isinstance(ax, Axes):
-        remedy = "As in matplotlib.figure.Figure().subplots()."
+        remedy = "For example: matplotlib.figure.Figure().subplots()."
         raise InvalidInput(name, "matplotlib axes", type(ax).__name__, remedy=remedy)
     if ax.get_figure(root=True) is None:
         raise InvalidInput(name, "axes on a figure", "axes without a figure")
@@ -82,6 +83,7 @@ def as_shape(shape: Any) -> tuple[int, int]:
     for n in (rows, columns):
         if not is_count(n):
             raise InvalidInput("shape", "two whole numbers, (rows, columns), at least 1 each", shown(shape))
+    require_memory("shape", shape, rows * columns)
     return int(rows), int(columns)
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from revealed.checks import as_floats, as_list, as_number, shown
+from revealed.checks import as_floats, as_list, as_number, is_mapping
 from revealed.errors import InvalidInput
 from revealed.gates import require_list, require_text
 from revealed.labels import locate, require_declared, spell
@@ -20,6 +20,7 @@ from revealed.mdp import Floats
 from revealed.naming import Names
 from revealed.plot_checks import as_heights, as_shape, require_axes, require_pair, require_style
 from revealed.positions import in_order, labelled, names_in
+from revealed.voices import shown
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -71,7 +72,7 @@ def plot_grid(
     """A heat map of one value per state, light where high and dark where low, with red arrows for a policy.
 
     `values` (S,) and `policy` (S, A) have state = row · columns + column. An arrow points where the next move leads on
-    average, and is as long as the policy is decided: nearly a cell for a sure move, a dot where the agent stays or
+    average, and is as long as the policy is decided: nearly a cell for a certain move, a dot where the agent stays or
     every direction is alike. `actions` names the policy's columns where they are not up, down, left, right, stay in
     this order. `vmin` and `vmax` fix the colours, `log` makes them logarithmic (for visits), `label` names the colour
     bar, `fontsize` is that of the labels in points. Cells without a value (NaN) are blue.
@@ -320,7 +321,7 @@ def plot_estimates(ax: Axes, draws: Mapping[str, Any], truth: float, title: str 
     """Estimates of one parameter by several methods, one line each: median, half of them, nine in ten; the truth."""
     require_axes(ax)
     require_style(title=title, fontsize=fontsize, truth=truth)
-    if truth is None or not isinstance(draws, Mapping):
+    if truth is None or not is_mapping(draws):
         raise InvalidInput("draws, truth", "a dict from methods to their estimates, and a number", shown(draws))
     told = {str(name): as_floats(values) for name, values in draws.items()}
     for row, (name, values) in enumerate(told.items()):

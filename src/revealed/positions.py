@@ -1,25 +1,26 @@
 """Labels against positions: what a user hands over, in the order of a model.
 
-One rule for every door. Where both sides have labels they are matched by label. Where one side has only positions (a
-plain array) they refer to the order of the model, if it was declared; positions cannot refer to an order that was
+One rule for every function. Where both sides have labels they are matched by label. Where one side has only positions
+(a plain array) they refer to the order of the model, if it was declared; positions cannot refer to an order that was
 sorted from data, and an error shows it. The arrays that fits, solutions and demonstrations hand out are each a
 `LabelledArray`: they know their states and actions, as the frames of `fit.table` do.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from revealed.checks import Ints, as_list, shape_of
+from revealed.checks import Ints, frozen, is_mapping, shape_of
 from revealed.errors import InvalidInput
 from revealed.labels import (
     Order,
     columns_of,
     find,
+    in_parts_of,
     is_derived,
     listed,
     locate,
@@ -29,7 +30,8 @@ from revealed.labels import (
     require_declared,
     spell,
 )
-from revealed.naming import Labels, Names, are_row_numbers, rows_of
+from revealed.naming import Labels, Names, are_row_numbers, index_keys, rows_of
+from revealed.voices import shown
 
 AXES = ("state", "action")
 
@@ -37,8 +39,8 @@ AXES = ("state", "action")
 class LabelledArray(np.ndarray[Any, Any]):
     """An array that knows what its states and actions are called: `state_labels`, `action_labels`.
 
-    Copies know it too, and so do results entry by entry: `2 * fit.reward`, `fit.reward - other.reward`. To combine two
-    whose labels differ is an error. Parts, sums and whatever else has another form are plain arrays.
+    Copies know it too, and so do elementwise results: `2 * fit.reward`, `fit.reward - other.reward`. Combining two
+    whose labels differ is an error. Slices, sums and whatever else has another form are plain arrays.
     """
 
     state_labels: Labels
@@ -159,7 +161,7 @@ def _require_same_names(one: LabelledArray, other: Any) -> None:
         if one.shape[axis] == other.shape[axis] > 1 and not same_labels(ours, theirs):
             raise InvalidInput.conflict(
                 f"{AXES[axis]}_labels",
-                f"must be the same where arrays are combined entry by entry: {listed(ours or ())} and "
+                f"must be the same where arrays are combined elementwise: {listed(ours or ())} and "
                 f"{listed(theirs or ())}",
                 remedy="Combine frames, which are matched by label (fit.table(...)), or plain arrays (np.asarray) if "
                 "positions are meant.",
@@ -167,17 +169,22 @@ def _require_same_names(one: LabelledArray, other: Any) -> None:
 
 
 def label_tables(holder: Any, named: Any, tables: Sequence[str]) -> Any:
-    """The same object, frozen or not, whose tables know the labels of `named`."""
+    """The same object, frozen or not, whose tables know the labels of `named` and cannot be written to."""
     for name in tables:
-        object.__setattr__(holder, name, labelled(getattr(holder, name), named))
+        table = getattr(holder, name)
+        view = table[...] if isinstance(table, np.ndarray) else table
+        object.__setattr__(holder, name, None if view is None else frozen(labelled(view, named)))
     return holder
 
 
 def reordering(labels: Labels, wanted: Labels) -> Ints | None:
     """Where each of the wanted labels stands among `labels`, if these are the same but for their order; else None."""
-    if labels is None or wanted is None or len(labels) != len(wanted) or labels == wanted:
+    if labels is None or wanted is None or len(labels) != len(wanted):
         return None
-    index = locate(wanted, labels)
+    turned: tuple[Any, ...] = in_parts_of(wanted, labels)
+    if labels == turned:
+        return None
+    index = locate(turned, labels)
     return None if (index < 0).any() or np.array_equal(index, np.arange(len(index))) else index
 
 
@@ -190,9 +197,12 @@ def picked(labels: Labels, index: Ints) -> Labels:
 
 def same_labels(one: Labels, other: Labels) -> bool:
     """Whether positions mean the same: labels are the same, in the same order, or one side has none."""
-    if one is None or other is None or one is other or one == other:
+    if one is None or other is None or one is other:
         return True
-    return len(one) == len(other) and all(spell(a) == spell(b) for a, b in zip(one, other, strict=True))
+    there: tuple[Any, ...] = in_parts_of(other, one)
+    return one == there or (
+        len(one) == len(there) and all(spell(a) == spell(b) for a, b in zip(one, there, strict=True))
+    )
 
 
 def in_order(
@@ -201,12 +211,14 @@ def in_order(
     argument: str,
     axes: Sequence[str] = AXES,
     error: type[InvalidInput] = InvalidInput,
+    part: bool = False,
 ) -> Any:
     """A table in the order of `named`, a model or demonstrations: what has labels (an array of a fit or solution, a
     Series or DataFrame) is matched by them; what has none is returned as it is, where positions mean something.
 
     `axes` are the roles of the axes, as far as there are so many. On a horizon labels may be those of its states, which
-    are (time, state), or of the states before unrolling; the table is then one of the base.
+    are (time, state), or of the states before unrolling; the table is then one of the base. With `part` an array of a
+    fit may know more states and actions than `named` has.
     """
     own = _labels_in(named, value, argument, axes, error)
     if own is None:
@@ -221,17 +233,18 @@ def in_order(
         if labels is None or wanted is None:
             _require_positions(named, array.shape, argument, (role,), error, axis)
             if labels is not None:
-                require_declared(argument, role, labels, "a model by position", error)
+                require_declared(argument, role, labels, "a model without labels", error)
         elif not same_labels(labels, wanted):
             if role == "state" and array.ndim > axis + 1 and array.shape[axis + 1] > 1:
                 _require_same_turns(named, own, argument, error)
-            array = _taken(named, array, axis, role, labels, wanted, argument, error)
+            extra = part and isinstance(value, LabelledArray)
+            array = _taken(named, array, axis, role, labels, wanted, argument, error, extra)
     return array
 
 
 def by_parameter(argument: str, given: Any, names: Sequence[str], error: type[InvalidInput] = InvalidInput) -> Any:
     """Numbers that are called by names, in a dict or Series, in the order of the parameters; others as they are."""
-    index = list(given) if isinstance(given, Mapping) else rows_of(given)
+    index = list(given) if is_mapping(given) else rows_of(given)
     if index is None or hasattr(given, "columns"):
         return given
     keys = [spell(key) for key in index]
@@ -241,16 +254,27 @@ def by_parameter(argument: str, given: Any, names: Sequence[str], error: type[In
         odd = next((key for key in keys if key not in set(map(spell, names))), None)
         remedy = None if odd is None else near(odd, names)
         raise error(argument, f"a number for each of {listed(names)}", f"numbers for {listed(keys)}", remedy=remedy)
-    numbers = list(given.values()) if isinstance(given, Mapping) else given.to_numpy()
+    numbers = list(given.values()) if is_mapping(given) else given.to_numpy()
     return np.asarray(numbers)[locate(names, keys)]
+
+
+def parameter_named(argument: str, name: Any, names: Sequence[str], error: type[InvalidInput] = InvalidInput) -> int:
+    """The place of a parameter; an unknown name is an error that shows the nearest. Where parameters are called as
+    states are, 20 is the one called "20"."""
+    place = -1 if shape_of(name) else int(locate([name], names)[0])
+    if place < 0:
+        raise error(argument, f"one of {listed(names)}", shown(plain(name)), remedy=near(name, names))
+    return place
 
 
 def by_position(value: Any) -> bool:
     """Whether what was handed over (a table, a start, a reward model) knows states by position alone."""
     if hasattr(value, "n_params"):
         return getattr(value, "state_labels", None) is None and not getattr(value, "by_label", False)
-    if isinstance(value, Mapping | str | tuple) or (
-        isinstance(value, LabelledArray) and value.state_labels is not None
+    if (
+        is_mapping(value)
+        or isinstance(value, str | tuple)
+        or (isinstance(value, LabelledArray) and value.state_labels is not None)
     ):
         return False
     index = rows_of(value)
@@ -273,7 +297,7 @@ def _require_same_turns(named: Any, own: Sequence[Labels], argument: str, error:
     turns at the end of a link are: by the order of the states."""
     nameless = getattr(named, "action_labels", None) is None or own[-1] is None
     if nameless and getattr(named, "certain", False):
-        rule = "has the states in another order and no action labels, so that actions cannot be matched in each state"
+        rule = "lists the states in a different order and has no action labels, so actions cannot be matched"
         remedy = "Pass the fit or the reward itself (rv.solve(mdp, fit)), or give action labels."
         raise error.conflict(argument, rule, remedy=remedy)
 
@@ -287,13 +311,16 @@ def _taken(
     wanted: Sequence[Any],
     argument: str,
     error: type[InvalidInput],
+    part: bool,
 ) -> npt.NDArray[Any]:
-    """The array with an axis in the wanted order; states that end may be missing, and are NaN then."""
+    """The array with an axis in the wanted order; states that end may be missing, and are NaN then. Others may be left
+    out where it is a `part`."""
     place = places_by_text(labels)
     if len(place) < len(labels):
         twice = next(label for k, label in enumerate(labels) if place[spell(label)] != k)
         raise error(argument, f"each {role} once", f"{plain(twice)!r} twice")
-    find(argument, labels, wanted, what=f"{role}", error=error)  # an unknown one is an error
+    if not part:
+        find(argument, labels, wanted, what=f"{role}", error=error)  # an unknown one is an error
     index = locate(wanted, labels)
     lost = index < 0
     terminal = getattr(named, "terminal", None)
@@ -323,21 +350,14 @@ def _labels_in(
     if index is None:
         return None
     sides = [index, value.columns] if hasattr(value, "columns") else [index]
-    found = [keys_of(side, _wanted(named, role, None)) for side, role in zip(sides, axes, strict=False)]
+    found = [keys_of(side, _wanted(named, role, None), role) for side, role in zip(sides, axes, strict=False)]
     return None if all(labels is None for labels in found) else found
 
 
-def keys_of(index: Any, known: Labels) -> Labels:
+def keys_of(index: Any, known: Labels, role: str = "state") -> Labels:
     """The labels of an index of pandas; None where it is 0, 1, 2, … and says nothing but the order of the rows."""
-    keys = tuple(plain(key) for key in as_list(index) or ())
-    if known and _nested(known[0]) and all(isinstance(key, tuple) and len(key) == 1 + len(known[0][1]) for key in keys):
-        keys = tuple((key[0], key[1:]) for key in keys)  # time and the parts of a label, as tables show them
+    keys = index_keys(index, known, role)
     return None if are_row_numbers(keys, known) else keys
-
-
-def _nested(label: Any) -> bool:
-    """Whether this is a label of a horizon, whose state has a label of several parts."""
-    return isinstance(label, tuple) and len(label) == 2 and isinstance(label[1], tuple)
 
 
 def _require_positions(
@@ -351,4 +371,4 @@ def _require_positions(
     for role, size in zip(axes, shape[first:], strict=False):
         labels = getattr(named, f"{role}_labels")
         if is_derived(labels) and size > 1:
-            require_declared(argument, role, labels, "an array by position", error)
+            require_declared(argument, role, labels, "an array without labels", error)

@@ -20,7 +20,7 @@ from revealed.description import Description, said_in
 from revealed.errors import InvalidDemonstrations, InvalidInput, InvalidOption, InvalidReward
 from revealed.estimators import CCP, MCEIRL, NFXP, NPL, Estimator
 from revealed.frames import Table, read_names, read_table, require_column
-from revealed.labels import find
+from revealed.labels import find, near
 from revealed.mdp import MDP
 from revealed.naming import Names
 from revealed.positions import labelled
@@ -29,7 +29,7 @@ from revealed.rewards.linear import LinearReward
 from revealed.rewards.tabular import TabularReward
 from revealed.road_recipe import read_network, read_road_trips, road_reward, with_arrivals
 from revealed.routes.network import RoadNetwork
-from revealed.sense import require_effect, require_sense, without_effect
+from revealed.sense import chosen, require_effect, require_sense, without_effect
 from revealed.typed import (
     as_labels,
     landing_columns,
@@ -42,7 +42,7 @@ from revealed.typed import (
     texts_of,
     typed_terminal,
 )
-from revealed.voices import arg, marked, named
+from revealed.voices import arg, marked, named, shown
 
 if TYPE_CHECKING:
     from revealed.bins import Bins
@@ -88,7 +88,7 @@ class Recipe(Description):
     def __post_init__(self) -> None:
         super().__post_init__()
         require_sense(self)
-        require_effect(self, vars(self), None)  # what only some methods use is asked for by `fit`
+        require_effect(self, chosen(self), None)  # what only some methods use is asked for by `fit`
 
     @classmethod
     def from_flags(cls, given: Mapping[str, Any], config: str | os.PathLike[str] | None = None) -> Self:
@@ -96,7 +96,7 @@ class Recipe(Description):
         what a file says to no effect is left out."""
         found, said = Description.from_flags(given, config), said_in(given)
         method = None if "method" not in given else found.method
-        require_sense(found)
+        require_sense(found, said)
         require_effect(found, said, method)
         idle = without_effect(found, method)
         recipe = cls(**{name: value for name, value in vars(found).items() if name not in idle})
@@ -144,7 +144,7 @@ class Recipe(Description):
         return read_names(self.source, "panel")
 
     def _require_columns(self) -> None:
-        """The panel has the columns that were named; asked before a features file is, whose complaint would mislead."""
+        """The panel has the columns that were named; asked before another file is, whose complaint would mislead."""
         for role in ("id", "time", "state", "action", "next_state", "goal", "weight", "episode", "cluster"):
             for name in texts_of(getattr(self, role)):
                 require_column(role, name, self._panel_names)
@@ -160,7 +160,10 @@ class Recipe(Description):
         for name in wanted:
             if name not in self.state:
                 expected = f"a state column ({', '.join(self.state)}) and its bins"
-                raise InvalidOption("bins", expected, repr(name), remedy=f"Add it as {arg('state')}.")
+                remedy = (
+                    near(name, self.state) or f"If it is part of the state, too: {arg('state', [*self.state, name])}."
+                )
+                raise InvalidOption("bins", expected, shown(name), remedy=remedy)
         for name in self.state:
             if name not in wanted:
                 remedy = f"Whole numbers can be binned, too: {arg('bins', f'{name}=edges:0,1,2')}."
@@ -178,7 +181,7 @@ class Recipe(Description):
         if self.on_roads:
             return read_road_trips(self, self.road_network, self.source)
         known: dict[str, Any] = {}
-        if self.features is not None:
+        if self.features is not None or self.transitions:
             self._require_columns()
         if self.binned is None:
             known["states"] = self._listed_states
@@ -230,6 +233,8 @@ class Recipe(Description):
     def _keys(self) -> tuple[str, ...]:
         """The columns of the features file that hold the state."""
         keys = self.feature_state or self.state
+        for name in self.feature_state:
+            require_column("feature_state", name, self._table.names)
         lost = [name for name in keys if name not in self._table.names]
         if lost:
             remedy = f"If the column has another name: {arg('feature_state', self._table.names[0])}."
@@ -303,7 +308,7 @@ class Recipe(Description):
         except InvalidReward as error:
             where = str(error.offender).removeprefix("state ")
             labels = self.demonstrations.state_labels or range(self.demonstrations.n_states)
-            met = {repr(label) for label, n in zip(labels, self.demonstrations.counts.sum(axis=1), strict=True) if n}
+            met = {shown(label) for label, n in zip(labels, self.demonstrations.counts.sum(axis=1), strict=True) if n}
             only_led_to = self.next_state and where not in met and "action" not in where
             argument = "next_state" if only_led_to else "state"
             raise self._no_features(where, None, error.remedy, argument) from error
@@ -422,7 +427,7 @@ class Recipe(Description):
     def fit(self, method: str | None = None) -> Any:
         """The estimate, a `Fit` or, with goals, a `GoalFit`, with the chosen kind of errors."""
         if method is None:
-            require_effect(self, vars(self), self.method)
+            require_effect(self, chosen(self), self.method)
         self.prepare()
         fit = self.estimator(method).fit(self.mdp, self.demonstrations)
         if self.errors is None and not self.joint and self.cluster is None:

@@ -13,19 +13,23 @@ from typing import Any
 
 import numpy as np
 
+from revealed.agent_groups import AgentGroups
+from revealed.bootstrap import Bootstrap, draw_weights
 from revealed.chain import expected_payoff
 from revealed.checks import Floats
 from revealed.curvature import units_at_end, units_of
+from revealed.diagnosis import Status
 from revealed.errors import RevealedError
-from revealed.estimation import HARDLY, Options, Run
+from revealed.estimation import Options, Run
 from revealed.fit import AnyFit, Fit
 from revealed.goal_cases import MOST_KEPT
 from revealed.goal_estimation import GoalRun, run_for
 from revealed.goal_fit import GoalFit
 from revealed.loaded_updates import require_updates
+from revealed.loaded_words import STALLED, last_search, retold
 from revealed.logit_rows import weighted_log
 from revealed.objective import Evaluation
-from revealed.rewards.base import lift_reward, of_trips
+from revealed.rewards.base import is_linear, lift_reward, of_trips
 from revealed.sweeps import q_values, soft_maximum
 
 SAME = 1e-6  # relative difference that is rounding, on any machine: choices are known to that, or refused (theory B6)
@@ -34,6 +38,7 @@ ENDED = 10.0  # times the rule of the search: its gradient is that of another ma
 FLAT = 1e-7  # gradient norm below which rounding may have made all of it
 ALIKE = 1e6  # factor by which a gradient may differ in other units, where a file does not tell its own
 MOST_SOLVED = 1_000_000  # pairs
+SMALL = 20_000  # pairs times parameters, and goals
 METHODS = ("NFXP", "MCE-IRL", "CCP", "NPL")
 
 
@@ -47,14 +52,15 @@ def table_gap(fit: AnyFit) -> float:
     return 0.0 if np.allclose(table, saved, rtol=SAME, atol=SAME) else float(np.abs(table - saved).max())
 
 
-def require_recomputed(fit: AnyFit) -> None:
-    """Everything that follows from θ is what the file says."""
+def require_recomputed(fit: AnyFit) -> Status:
+    """Everything that follows from θ is what the file says. Returns the status in the words that follow, too."""
     _require_method(fit)
     if isinstance(fit, Fit):
         _require_llf(fit.llf, weighted_log(fit.demonstrations.counts, fit.log_policy))
         _require_bellman(fit)  # also where a later solve failed: the point that was kept is one that was solved
-    if _is_quick(fit):
-        (_require_failed if fit.status.code == "inner_solve_failed" else _require_end)(fit)
+    if not _is_quick(fit):
+        return fit.status
+    return (_require_failed if fit.status.code == "inner_solve_failed" else _require_end)(fit)
 
 
 def _require_method(fit: AnyFit) -> None:
@@ -66,14 +72,19 @@ def _require_method(fit: AnyFit) -> None:
         raise ValueError(f"{fit.method} cannot be marked as settled")
     if estimator is None:
         return
-    own = vars(estimator.options)
-    settled = {"first_step": "auto", "l2": None}  # by the data and the reward
-    same = [_alike(fit.options[name], own[name]) or own[name] == settled.get(name, _NEVER) for name in fit.options]
-    if estimator.method != fit.method or not all(same):
+    if estimator.method != fit.method or not all(_alike(fit.options[name], own) for name, own in _settled(fit).items()):
         raise ValueError("the options of its estimator differ from those of the fit")
 
 
-_NEVER = object()
+def _settled(fit: AnyFit) -> dict[str, Any]:
+    """The options of the estimator, with what the data and the reward decide."""
+    own = {name: value for name, value in vars(fit.estimator.options).items() if name in fit.options}
+    if isinstance(own["first_step"], str) and own["first_step"] == "auto":
+        own["first_step"] = (GoalRun if isinstance(fit, GoalFit) else Run).usual_step
+    if own["l2"] is None:
+        usual = getattr(fit.reward_model, "usual_l2", lambda n: 0.0)(fit.demonstrations.n_decisions)
+        own["l2"] = fit.options["l2"] if np.isclose(usual, fit.options["l2"], rtol=SAME, atol=0.0) else usual
+    return own
 
 
 def _alike(one: Any, two: Any) -> bool:
@@ -88,6 +99,8 @@ def _alike(one: Any, two: Any) -> bool:
 def _require_bellman(fit: Fit) -> None:
     """Q = r + γTV, value = log Σ exp Q, π = exp(Q − value), for the V that goes with π̃ (theory V1, V2, P1)."""
     mdp, feasible = fit.mdp, fit.mdp.feasible
+    if (fit.q[~feasible] != -np.inf).any() or (fit.log_policy[~feasible] != -np.inf).any():
+        raise ValueError("q or log_policy hold values of infeasible actions")
     q = np.where(feasible, fit.q, 0.0)
     if not np.isfinite(q).all() or not np.isfinite(fit.value).all():
         raise ValueError("q or value hold values that are not numbers")
@@ -117,6 +130,12 @@ def _require_llf(told: float, found: float) -> None:
 # the objective and its gradient: one linear solve
 
 
+def _is_small(fit: AnyFit) -> bool:
+    """Whether a solve takes some milliseconds at most."""
+    goals = fit.goal_states.size if isinstance(fit, GoalFit) else 1
+    return fit.theta.size * goals * fit.mdp.feasible.size <= SMALL
+
+
 def _is_quick(fit: AnyFit) -> bool:
     """Whether the solve is no longer than a moment: of trips with goals one factorisation serves all, or they are few;
     a reward with a program of its own that has many goals is not asked."""
@@ -127,13 +146,15 @@ def _is_quick(fit: AnyFit) -> bool:
     return (linear and shared) or fit.goal_states.size * fit.mdp.feasible.size <= MOST_KEPT
 
 
-def _require_end(fit: AnyFit) -> None:
+def _require_end(fit: AnyFit) -> Status:
     """The objective, its gradient, and a status that these allow."""
     run, point = _looked_again(fit)
     if point.problem is not None:
         raise ValueError(f"there is no solution at its estimate: {point.problem}")
     _require_point(fit, run, point)
-    _require_status(fit, run, point)
+    pi_tilde = _pi_tilde(fit, run)
+    _require_status(fit, run, point, pi_tilde)
+    return retold(fit, run, point, pi_tilde)
 
 
 def _require_point(fit: AnyFit, run: Run, point: Evaluation) -> None:
@@ -180,7 +201,7 @@ def _require_gradient(fit: AnyFit, point: Evaluation) -> None:
     gradient, told = point.gradient, fit.gradient_norm
     if fit.units is not None:
         found = float(np.linalg.norm(gradient / fit.units))
-        same = np.isclose(told, found, rtol=1e-4, atol=FLAT)
+        same = np.isclose(told, found, rtol=1e-4, atol=FLAT * (ALIKE if fit.status.code == "separated" else 1.0) ** 0.5)
     else:
         norms = [float(np.linalg.norm(gradient / units(point))) for units in (units_of, units_at_end)]
         found, same = norms[0], min(norms) / ALIKE - FLAT <= told <= max(norms) * ALIKE + FLAT
@@ -188,18 +209,21 @@ def _require_gradient(fit: AnyFit, point: Evaluation) -> None:
         raise ValueError(f"the gradient norm is {told:.3g}, but {found:.3g} at this estimate")
 
 
-def _require_status(fit: AnyFit, run: Run, point: Evaluation) -> None:
+def _require_status(fit: AnyFit, run: Run, point: Evaluation, pi_tilde: Any) -> None:
     """A status is no better than the numbers: where it claims a maximum there is one, that choices identify."""
     code = fit.status.code
     if fit.status.interrupted and code != "iteration_limit":
         raise ValueError(f"it is marked as interrupted, but its status is {code}")
     if fit.method == "NPL":
-        require_updates(fit, run, point, _pi_tilde(fit, run), _is_end(run, point))
-    if not fit.at_maximum:
+        met = code != "iteration_limit" or _has_met_rule(fit, run)
+        require_updates(fit, run, point, pi_tilde, met and _is_end(run, point))
+    if code not in ("converged", "unidentified"):
         return _require_no_end(fit, run, point)
     try:
-        near = run.has_ended(point, ENDED) or (bool(fit.settled) and isinstance(fit, GoalFit) and _hardly(point))
-        found = run.judged(point) if near and code != "iteration_limit" else code
+        near = run.has_ended(point, ENDED) or (
+            bool(fit.settled) and isinstance(fit, GoalFit) and run.hardly_moves(point)
+        )
+        found = run.judged(point) if near else code
     except RevealedError as error:
         raise ValueError(f"its status cannot be checked: {error}") from error
     if not near:
@@ -215,16 +239,34 @@ def _require_status(fit: AnyFit, run: Run, point: Evaluation) -> None:
 def _require_no_end(fit: AnyFit, run: Run, point: Evaluation) -> None:
     """A status is no worse than the numbers either: where it denies a maximum, there plainly is none."""
     code = fit.status.code
-    if code == "cycling" and fit.method != "NPL":
-        raise ValueError("its status is cycling, but its updates do not circle")
-    if code == "separated" and run.surely_has_maximum(point):
-        raise ValueError("its status is separated, but the likelihood has a maximum at its estimate")
-    if code == "iteration_limit" and not fit.status.interrupted and fit.method != "NPL" and _is_end(run, point):
-        raise ValueError("its status is iteration_limit, but its search has ended at a maximum")
+    if code == "cycling" and (fit.method != "NPL" or not run.has_ended(point, ENDED)):
+        raise ValueError("its status is cycling, but its updates do not cycle")
+    if code == "separated" and (run.surely_has_maximum(point) or not _may_run_away(fit, run, point)):
+        raise ValueError("its status is separated, but the likelihood has a maximum")
+    if code == "iteration_limit" and not fit.status.interrupted:
+        _require_held(fit, run, point)
+        if fit.method != "NPL" and _has_met_rule(fit, run) and _is_end(run, point):
+            raise ValueError("its status is iteration_limit, but its search has ended at a maximum")
+
+
+def _require_held(fit: AnyFit, run: Run, point: Evaluation) -> None:
+    """Weights that run away would have been told (theory I2), however the search ended."""
+    if _is_small(fit) and run.has_no_maximum(point):
+        raise ValueError(f"its status is {fit.status.code}, but its weights diverge")
+
+
+def _may_run_away(fit: AnyFit, run: Run, point: Evaluation) -> bool:
+    """Whether weights run away at the estimate or, since the search also looks where it came from, after another one
+    like it."""
+    if fit.estimator is None or not _is_small(fit) or run.has_no_maximum(point):
+        return True
+    again = run_for(fit.method, fit.reward_model, Options(**fit.options), fit.mdp, fit.demonstrations)
+    again.rehearse()
+    return again.has_no_maximum(fit.estimator._search(again).best)
 
 
 def _is_end(run: Run, point: Evaluation) -> bool:
-    """Whether a search plainly would end here, and well; what cannot be computed is no end."""
+    """Whether a search plainly would end here, and well; what cannot be computed is not an end."""
     try:
         run.require_known(point)
         return run.has_ended(point, 1.0 / ENDED) and run.judged(point) != "separated"
@@ -232,17 +274,38 @@ def _is_end(run: Run, point: Evaluation) -> bool:
         return False
 
 
-def _require_failed(fit: AnyFit) -> None:
+def _require_failed(fit: AnyFit) -> Status:
     """Something fails at the estimate, or it is not a maximum; where all is solved, the numbers are what comes out."""
     try:
         run, point = _looked_again(fit)
     except (RevealedError, ArithmeticError, np.linalg.LinAlgError):
-        return
+        return fit.status
     if point.problem is not None or not _is_known(run, point):
-        return
+        return fit.status
     _require_point(fit, run, point)
     if _is_end(run, point):
         raise ValueError("its status is inner_solve_failed, but the model is solved at its estimate")
+    on_the_way = fit.status.message.startswith(STALLED)
+    if on_the_way and (fit.settled or len(last_search(fit)) > (run.rule.max_iter or 1)):
+        raise ValueError("its status is inner_solve_failed, but its last search came to its end")
+    if _is_small(fit):
+        try:
+            _require_held(fit, run, point)
+            again = retold(fit, run, point, _pi_tilde(fit, run))
+        except RevealedError:
+            return fit.status
+        if not on_the_way:
+            raise ValueError("its status is inner_solve_failed, but nothing fails at its estimate")
+        return again
+    return fit.status
+
+
+def _has_met_rule(fit: AnyFit, run: Run) -> bool:
+    """Whether the last search has plainly met its stopping rule: for the first time at its end, or by itself."""
+    norms = [row["gradient_norm"] for row in last_search(fit)]
+    tol, patience = run.rule.tol or 0.0, run.rule.patience or 1
+    quiet = len(norms) >= patience and max(norms[-patience:]) <= tol
+    return quiet and (len(norms) <= (run.rule.max_iter or 1) or min(norms[:-patience], default=np.inf) > tol)
 
 
 def _is_known(run: Run, point: Evaluation) -> bool:
@@ -254,7 +317,27 @@ def _is_known(run: Run, point: Evaluation) -> bool:
     return True
 
 
-def _hardly(point: Evaluation) -> bool:
-    """Whether an NPL that has settled is as near to a maximum of the likelihood as it had to be."""
-    step = np.linalg.lstsq(point.information, point.gradient, rcond=None)[0]
-    return float(step @ point.gradient) * point.objective.total <= (2.0 * HARDLY) ** 2
+# the bootstrap: its draws follow from the data and the seed
+
+
+def require_replications(fit: AnyFit) -> None:
+    """The first replication and the one farthest from the others, on which standard errors depend most, are estimates
+    from the agents that their seed draws (theory N6), where that takes milliseconds: of small models whose reward is
+    linear. The others are taken as they were stored."""
+    known = fit.estimator is not None and is_linear(fit.reward_model) and _is_small(fit)
+    for found in fit.kept.values() if known else ():
+        groups = fit.groups if found.by else None
+        if found.by == ("" if groups is None else groups.key):
+            _require_draws(fit, found, groups)
+
+
+def _require_draws(fit: AnyFit, found: Bootstrap, groups: AgentGroups | None) -> None:
+    away = (found.theta - found.theta.mean(axis=0)) / np.maximum(found.theta.std(axis=0), np.finfo(float).tiny)
+    farthest = int(found.index[np.argmax((away**2).sum(axis=1))])
+    n = fit.demonstrations.n_agents if groups is None else groups.n
+    for r in {int(found.index[0]), farthest}:
+        weights = draw_weights(n, found.seed, r)
+        if not fit._reestimation.is_maximum(
+            weights if groups is None else groups.spread(weights), found.done[r], ENDED
+        ):
+            raise ValueError(f"replication {r} of its bootstrap is not an estimate from the agents that were drawn")

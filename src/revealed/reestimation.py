@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,19 @@ class Reestimation:
             raise KeyboardInterrupt  # half a search is no replication
         well = fit.at_maximum and (fit.settled or not self.settled)
         return Replication(fit.theta, psi, "" if well else fit.status.code)
+
+    def is_maximum(self, weights: Floats, found: Replication, slack: float) -> bool:
+        """Whether a replication is where its search may end, tolerances taken so many times as wide: one solve. Not
+        told of an NPL that has not settled, whose last π̃ is not kept."""
+        mdp, psi = self._mdp(weights)
+        if psi.shape != found.psi.shape or not np.allclose(psi, found.psi, rtol=1e-6, atol=1e-6):
+            return False
+        run = self.estimator._again(mdp, self.demonstrations.reweighted(weights), found.theta, self.value)
+        if run.method == "NPL" and not self.settled:
+            return True
+        point = run.look_again(found.theta, run.given(run.expert) if run.method == "CCP" else run.own())
+        ended = run.hardly_moves if run.method == "NPL" else partial(run.has_ended, slack=slack)
+        return point.problem is None and ended(point)
 
     def _mdp(self, weights: Floats) -> tuple[MDP, Floats]:
         if self.estimated is None:

@@ -46,7 +46,7 @@ LEAD = (
 MARKS = {HOLDS: ("holds", "✓"), FAILS: ("fails", "✗"), UNDECIDED: ("open", "?")}
 COUNTED = {HOLDS: "hold", FAILS: "do not hold", UNDECIDED: "undecided"}
 LONG = 12  # a table with more rows is folded away
-ALONE = "cells of experiments that measure time ran alone, one after the other"
+ALONE = "tasks of experiments that measure time ran alone, one after the other"
 
 
 def build_report(folder: str | os.PathLike[str], jobs: int | None = None, progress: bool | None = None) -> Path:
@@ -124,7 +124,7 @@ def _summary(findings: Findings) -> list[Html]:
         "Experiments": f"{len(findings.chapters)} of {len(EXPERIMENTS)}",
         "Seeds per experiment": " to ".join(dict.fromkeys(str(n) for n in (*seeds[:1], *seeds[-1:]))) or "none",
         "Cells": _progress(findings.count("done"), findings.count("failed"), findings.count("missing")),
-        "Computing time, all cells together": duration(findings.seconds),
+        "Computing time, all tasks together": duration(findings.seconds),
         "Machine": ", ".join(
             filter(None, (str(machine.get("processor", "")), _amount(machine, "cores", "cores"), _memory(machine)))
         ),
@@ -184,12 +184,12 @@ def _chapter(chapter: Chapter, findings: Findings) -> list[Html]:
     experiment = chapter.experiment
     state = _progress(chapter.done, chapter.failed, chapter.missing)
     of_paper = f"The paper's {experiment.PAPER[:1].lower()}{experiment.PAPER[1:]}. " if experiment.PAPER else ""
-    parts = [paragraph(f"{of_paper}Cells: {state}; {duration(chapter.seconds)} of computing.", "soft")]
+    parts = [paragraph(f"{of_paper}Tasks: {state}; {duration(chapter.seconds)} of computing.", "soft")]
     parts += [paragraph(experiment.ABOUT)] if experiment.ABOUT else []
     parts += _found([verdict for verdict in findings.verdicts if verdict.experiment == experiment.NAME])
     parts += [note(text) for text in chapter.shown.notes]
     if not chapter.done:
-        parts.append(note("No cell of this experiment is finished yet, so there is nothing to show."))
+        parts.append(note("No task of this experiment is finished yet, so there is nothing to show."))
     for key, picture in chapter.shown.pictures.items():
         saved = f"figures/{file_name(chapter, key)}.png and .pdf"
         parts.append(figure(picture.png, picture.width, picture.caption, picture.alt, saved))
@@ -244,7 +244,7 @@ def _failures(chapter: Chapter) -> list[Html]:
     rows = [[str(cell) for cell in row] for row in chapter.results.failed[columns].itertuples(index=False)]
     inside = table([*columns[:-1], "reason"], rows, "Cells that could not be computed.")
     return [
-        tag("h3", f"Failed cells: {chapter.failed}"),
+        tag("h3", f"Failed tasks: {chapter.failed}"),
         foldable("Which, and why", inside) if len(rows) > LONG else inside,
     ]
 
@@ -308,10 +308,10 @@ def _again(findings: Findings) -> list[Html]:
         facts(
             {
                 "To rebuild this page from the stored table, without running anything": "`revealed report DIR`",
-                "To resume the run where it stopped, or to retry failed cells": _go_on(findings),
+                "To resume the run where it stopped, or to retry failed tasks": _go_on(findings),
             }
         ),
-        paragraph("`table.csv` has a row for each cell; `figures/` and `tables/` have what is shown here as files."),
+        paragraph("`table.csv` has a row for each task; `figures/` and `tables/` have what is shown here as files."),
     ]
 
 

@@ -79,7 +79,7 @@ def as_table(mdp: MDP, reward: Any, name: str = "reward") -> RewardTable:
     S, A = mdp.feasible.shape
     if hasattr(reward, "reward_on"):
         return RewardTable(as_reward(mdp, reward, name))
-    reward = in_order(mdp, reward, name, ("state", "action", "state"), InvalidReward)
+    reward = in_order(mdp, reward, name, ("state", "action", "state"), InvalidReward, part=True)
     moves = _as_moves(reward, S, A, name, InvalidReward)
     if moves is None:
         remedy = numbers_of(reward)

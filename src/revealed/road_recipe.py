@@ -13,7 +13,7 @@ from typing import Any
 
 from revealed.demonstrations import Demonstrations
 from revealed.description import Description
-from revealed.errors import InvalidInput
+from revealed.errors import InvalidInput, InvalidOption
 from revealed.frames import read_names, read_table
 from revealed.labels import plain
 from revealed.rewards.base import Reward
@@ -37,6 +37,7 @@ def read_network(one: Description) -> RoadNetwork:
     ends = {"start": one.from_node or FROM, "end": one.to_node or TO}
     with in_own_words():
         if one.network is None or (one.turns is not None and not _has_nodes(one, ends)):
+            _require_no_nodes(one)
             return RoadNetwork.from_turns(one.turns, links=one.network, link=link, **turns)
         more: dict[str, Any] = {"nodes": one.nodes, "u_turns": one.u_turns is not False} | ends
         return RoadNetwork.from_frame(one.network, link=link, turns=one.turns, **turns, **more)
@@ -45,6 +46,14 @@ def read_network(one: Description) -> RoadNetwork:
 def _has_nodes(one: Description, ends: dict[str, str]) -> bool:
     known = read_table(one.network, "network").names
     return bool(one.from_node or one.to_node) or all(name in known for name in ends.values())
+
+
+def _require_no_nodes(one: Description) -> None:
+    for name, given in (("nodes", one.nodes is not None), ("u_turns", one.u_turns is False)):
+        if given:
+            rule = "requires links with the nodes where they start and end"
+            remedy = f"Name their columns with {arg('from_node')} and {arg('to_node')}."
+            raise InvalidOption.conflict(name, rule, remedy=remedy)
 
 
 def _trip_link(one: Description) -> tuple[str, ...]:

@@ -17,19 +17,20 @@ import scipy.sparse as sp
 from revealed.alignment import same_matrix, same_moves
 from revealed.behaviour import Derivatives, Overall, Solved, solve_behaviour
 from revealed.bellman import SoftBellman, as_reward
-from revealed.checks import Floats, as_floats, as_number, remedy_for, require_floats, shown
+from revealed.checks import Floats, as_floats, as_number, remedy_for, require_floats
 from revealed.errors import InvalidInput, InvalidOption, InvalidReward
 from revealed.inference import slopes_on
-from revealed.labels import listed, near, require_declared, spell
+from revealed.labels import listed, require_declared, spell
 from revealed.matching import name_alike
 from revealed.mdp import MDP, require_mdp
 from revealed.naming import places
-from revealed.positions import AXES, by_position, in_order, labelled, same_labels
+from revealed.positions import AXES, by_position, in_order, labelled, parameter_named, same_labels
 from revealed.reestimation import with_transitions
 from revealed.rewards.base import Reward, align_reward, lift_reward, require_reward
+from revealed.rewards.holes import filled
 from revealed.starts import starts_of
 from revealed.transitions import EstimatedTransitions, TransitionSlopes
-from revealed.voices import either
+from revealed.voices import either, shown
 
 EPS = float(np.finfo(np.float64).eps)
 OF_ITSELF = float(np.cbrt(EPS))  # step of a central difference, in units of a parameter without a standard error
@@ -100,7 +101,7 @@ def as_setting(params: Any, names: tuple[str, ...]) -> Setting:
         if not callable(rule) and not np.isfinite(number):
             expected = "a number, or a function of the estimate"
             raise InvalidInput(f"params[{name!r}]", expected, shown(rule), remedy=remedy_for(rule))
-        changed[find_parameter(name, names)] = rule if callable(rule) else number
+        changed[parameter_named("params", name, names)] = rule if callable(rule) else number
     return Setting(names, changed)
 
 
@@ -110,13 +111,6 @@ def _all_of(params: Any, names: tuple[str, ...]) -> dict[str, float]:
     if numbers.shape != (len(names),):
         raise InvalidInput("params", expected, f"shape {numbers.shape}")
     return dict(zip(names, numbers.tolist(), strict=True))
-
-
-def find_parameter(name: Any, names: tuple[str, ...], argument: str = "params") -> int:
-    """The position of a parameter; an unknown name is an error that shows the nearest."""
-    if isinstance(name, str) and name in names:
-        return names.index(name)
-    raise InvalidInput(argument, f"names among {listed(names)}", repr(name), remedy=near(name, names))
 
 
 def find_action(mdp: MDP, action: Any) -> int:
@@ -198,7 +192,7 @@ def reward_jacobian(reward: Reward, theta: Floats, mdp: MDP, se: Floats | None =
         J = J.toarray() if hasattr(J, "toarray") else np.asarray(J)
     else:
         ends = [(theta + e, theta - e) for e in np.diag(difference_steps(theta, se))]
-        ways = [(reward.value(up) - reward.value(down)) / (up - down).max() for up, down in ends]
+        ways = [filled(reward.value(up) - reward.value(down)) / (up - down).max() for up, down in ends]
         J = np.stack(ways, axis=-1)
     return np.broadcast_to(J.reshape(S, -1, theta.size), (S, A, theta.size))
 
@@ -207,8 +201,8 @@ def sides(fit: Any, params: Any, mdp: Any, reward: Any, initial: Any) -> tuple[S
     """(before, after, what changed in words)."""
     if params is None and mdp is None and reward is None:
         remedy = either(
-            'As in params={"RC": 12.0}, mdp=fit.mdp.replace(discount=0.9), or reward=another.',
-            "As in --set RC=12 or --discount 0.9.",
+            'For example: params={"RC": 12.0}, mdp=fit.mdp.replace(discount=0.9), or reward=another.',
+            "For example: --set RC=12 or --discount 0.9.",
         )
         raise InvalidInput.conflict(
             "counterfactual", "requires at least one change: params, mdp or reward", None, remedy
@@ -292,8 +286,8 @@ def _require_declared_orders(mdp: MDP, own: MDP) -> None:
     for role in AXES:
         labels, others = _labels(own, role), _labels(mdp, role)
         if labels is None or others is None:
-            require_declared("mdp", role, labels, "a model by position")
-            require_declared("mdp", role, others, "a fit by position", where="its own data")
+            require_declared("mdp", role, labels, "a model without labels")
+            require_declared("mdp", role, others, "a fit without labels", where="its own data")
 
 
 def estimated_side(fit: Any, initial: Any) -> Side:

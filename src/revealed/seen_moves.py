@@ -18,6 +18,7 @@ import scipy.sparse as sp
 from revealed.checks import Floats, Ints
 from revealed.demonstrations import Demonstrations
 from revealed.errors import InvalidDemonstrations
+from revealed.labels import how_many
 from revealed.naming import A_KERNEL, LED, never_left, pair_in_words
 from revealed.tables import sparse_table
 from revealed.transitions import EstimatedTransitions, TransitionSlopes
@@ -148,10 +149,12 @@ class SeenMoves:
         taken = demos.counts.reshape(-1)
         lost = self.unknown[taken[self.unknown] > 0]
         if lost.size:
-            rule = f"cannot be infeasible: {lost.size} pairs were taken {taken[lost].sum():g} times"
+            n, often = lost.size, taken[lost].sum()
+            were, their = ("was taken", "its") if n == 1 else ("were taken", "their")
+            rule = f"cannot be infeasible: {how_many(n, 'pair')} {were} {often:g} time{'' if often == 1 else 's'}"
             raise InvalidDemonstrations.conflict(
                 "unseen",
-                f"{rule}, but never with their next state",
+                f"{rule}, but never with {their} next state",
                 pair_in_words(self, *divmod(int(lost[0]), self.n_actions)),
                 self._remedy(lost // self.n_actions),
             )
@@ -167,7 +170,8 @@ class SeenMoves:
 
 _NEVER_LEFT = (
     f"Let them stay there ({arg('unseen', 'stay')}), give the states after last decisions ({LED}, with a separate "
-    f"state for the end), use {A_KERNEL}, or drop the decisions: trajectories may end with a state without one."
+    f"state for the end), use {A_KERNEL}, or drop these decisions: the last state of a trajectory need not "
+    "have a decision."
 )
 
 

@@ -27,59 +27,78 @@ ELSEWHERE |= dict.fromkeys(("next_state", "weight", "period", "gaps", "bins", "f
 ELSEWHERE |= dict.fromkeys(("transitions", "probability", "smoothing", "kernel", "unseen", "terminal", "horizon"), "")
 NEURAL = f"`{arg('reward', 'neural')}`"
 ELSEWHERE |= {"episode": "Each trip is one episode.", "first_time": ""}
+ELSEWHERE |= {"joint": "Transitions on roads are certain, not estimated."}
+
+
+NO_CHOICE: dict[str, Any] = {"smoothing": 0.0, "first_step": "auto", "start": "zero"}
+
+
+def chosen(options: Description) -> dict[str, Any]:
+    """The options that differ from their defaults: all that can be known of those of a recipe made in Python."""
+    return {name: getattr(options, name) for name in type(options).__dataclass_fields__ if _given(options, name)}
+
+
+def _asking(said: Mapping[str, Any]) -> dict[str, Any]:
+    """What was said, less what says that nothing is wanted (`--no-joint`, `--smoothing 0`): that is true anywhere."""
+    return {name: value for name, value in said.items() if value is not False and NO_CHOICE.get(name) != value}
 
 
 def require_effect(options: Description, said: Mapping[str, Any], method: str | None) -> None:
     """Nobody says an option that would do nothing; a file may, since others go over it. Without a `method`, all run."""
-    for name, needed in without_effect(options, method).items():
-        if name in said:
-            raise InvalidOption.conflict(name, f"requires {needed}")
+    for name, rule in without_effect(options, method).items():
+        if name in _asking(said):
+            raise InvalidOption.conflict(name, rule)
 
 
 def without_effect(options: Description, method: str | None) -> dict[str, str]:
-    """Options that were chosen and do nothing beside others, and what each would need."""
-    idle = ((names, needed) for names, has_effect, needed in _effects(options, method) if not has_effect)
-    return {name: needed for names, needed in idle for name in names if _given(options, name)}
+    """Options that do nothing beside others, and the rule that each breaks."""
+    return {name: rule for names, has_effect, rule in _effects(options, method) if not has_effect for name in names}
 
 
 def _effects(one: Description, method: str | None) -> list[tuple[tuple[str, ...], bool, str]]:
-    """(options, whether they have an effect, what they need for it)."""
+    """(options, whether they have an effect, the rule)."""
     steps = method in (None, "ccp", "npl") or one.weighting == "occupancy" or one.start == "ccp"
     drawn, bootstrap = one.errors == "bootstrap", f"`{arg('errors', 'bootstrap')}`"
-    return [
+    kind, per = one.reward or "linear", "link" if one.on_roads else "state"
+    advised = method is None and not (one.on_roads or one.goal)  # the advice of `revealed compare` draws, too
+    clustered, given = f"`{arg('errors', 'cluster')}` or {bootstrap}", f"`{arg('errors', one.errors)}`"
+    rules = [
         (("start",), method in (None, "nfxp", "mce-irl"), f"`{arg('method', 'nfxp')}`"),
         (("updates",), method in (None, "npl"), f"`{arg('method', 'npl')}`"),
         (("first_step",), steps, f"`{arg('method', 'ccp')}` or `{arg('method', 'npl')}`"),
         (("reps",), drawn, bootstrap),
-        (("seed",), drawn or one.reward == "neural" or method is None, f"{bootstrap} or {NEURAL}"),
+        (("seed",), drawn or kind == "neural" or advised, f"{bootstrap} or {NEURAL}"),
+        (("cluster",), one.errors in (None, "cluster", "bootstrap"), f"{clustered}, not {given}"),
         (("probability",), one.transitions is not None, file_of("transitions")),
         (("unseen",), one.transitions is None, f"estimated transitions (no `{arg('transitions')}`)"),
         (("feature_state",), one.features is not None, file_of("features")),
+        (("hidden", "activation"), kind == "neural", NEURAL),
+        (("constants",), kind == "linear", f"a linear reward, not `{arg('reward', kind)}`"),
     ]
+    tabular = f"cannot be combined with `{arg('reward', 'tabular')}`, which has one weight per {per}"
+    return [*((*rule, f"requires {needed}") for *rule, needed in rules), (("columns",), kind != "tabular", tabular)]
 
 
-def require_sense(one: Description) -> None:
-    """Options that would have no effect beside others are mistakes."""
+def require_sense(one: Description, said: Mapping[str, Any] | None = None) -> None:
+    """Options that contradict each other are mistakes; what was `said` counts even where it says the default."""
+    given = {**chosen(one), **_asking(said or {})}
     if one.on_roads:
-        _require_roads(one)
+        _require_roads(one, given)
     else:
-        _require_panel(one)
-    if one.cluster and one.errors not in (None, "cluster", "bootstrap"):
-        fit, other, given = (arg("errors", kind) for kind in ("cluster", "bootstrap", one.errors))
-        raise InvalidOption.conflict("cluster", f"requires `{fit}` or `{other}`, not `{given}`")
-    for name in ("hidden", "activation"):
-        if getattr(one, name) != getattr(Description, name) and one.reward != "neural":
-            raise InvalidOption.conflict(name, f"requires {NEURAL}")
+        _require_panel(one, given)
 
 
-def _require_panel(one: Description) -> None:
+def _require_panel(one: Description, given: Mapping[str, Any]) -> None:
     for name in ROADS:
-        if _given(one, name):
+        if name in given:
             raise InvalidOption.conflict(name, f"requires a road network: {file_of('network')}")
     if one.goal and one.horizon:
         raise InvalidOption.conflict("horizon", f"cannot be combined with `{named('goal')}`, where trips end")
     if one.first_time is not None and not one.horizon:
         raise InvalidOption.conflict("first_time", f"requires `{named('horizon')}`, the number of periods")
+    if one.transitions and one.joint:
+        rule = f"requires estimated transitions: it cannot be combined with `{named('transitions')}`"
+        raise InvalidOption.conflict("joint", rule)
     if one.transitions and (one.smoothing or one.kernel):
         option = "smoothing" if one.smoothing else "kernel"
         rule = f"cannot be combined with `{named('transitions')}`: it smooths transitions that are estimated"
@@ -96,32 +115,29 @@ def _require_features(one: Description, kind: str) -> None:
     if kind != "tabular" and not one.features and not one.bins and not alone:
         remedy = f"Or use {arg('reward', 'tabular')}, one weight per state."
         raise InvalidOption.conflict("features", f"is required for a {kind} reward", remedy=remedy)
-    if one.constants and kind != "linear":
-        raise InvalidOption.conflict("constants", f"requires a linear reward, not `{arg('reward', kind)}`")
     if one.columns and not one.features and not one.bins:
         raise InvalidOption.conflict("columns", f"requires `{named('features')}` or `{named('bins')}`")
 
 
-def _require_roads(one: Description) -> None:
+def _require_roads(one: Description, given: Mapping[str, Any]) -> None:
     for name, remedy in ELSEWHERE.items():
-        if _given(one, name) and not one.network:
+        if name in given and not one.network:
             rule = f"describes a road network, to which `{named(name)}` does not apply"
-            remedy = f"Leave out {arg('turns')}. {marked(remedy)}".rstrip()
+            told = marked(remedy)
+            told = f" Or, for a road network: {told[:1].lower()}{told[1:]}" if told else ""
+            remedy = f"Leave out {arg('turns')}.{told}"
             raise InvalidOption.conflict("turns", rule, remedy=remedy)
-        if _given(one, name):
+        if name in given:
             raise InvalidOption.conflict(name, "does not apply to a road network", remedy=remedy or None)
     if one.discount != 1.0:
         rule = f"must be 1 on a road network, not {one.discount:g}: every trip arrives"
         raise InvalidOption.conflict("discount", rule)
     for name in ("from_node", "to_node", "nodes", "u_turns"):
-        if _given(one, name) and not one.network:
+        if name in given and not one.network:
             raise InvalidOption.conflict(name, f"requires {file_of('network')}: turns alone have no nodes")
     for name in ("turn_from", "turn_to"):
-        if _given(one, name) and not one.turns:
+        if name in given and not one.turns:
             raise InvalidOption.conflict(name, f"requires {file_of('turns')}")
-    if one.columns and one.reward == "tabular":
-        rule = f"cannot be combined with `{arg('reward', 'tabular')}`, one weight per link"
-        raise InvalidOption.conflict("columns", rule)
 
 
 def file_of(name: str) -> str:

@@ -15,11 +15,12 @@ from math import floor, isfinite, log10
 from typing import TYPE_CHECKING, Any
 from unicodedata import combining, east_asian_width
 
-from revealed.checks import require_count, shown
+from revealed.checks import require_count
 from revealed.errors import InvalidInput
 from revealed.gates import require_function, require_list
+from revealed.labels import text_of
 from revealed.latex import tabular
-from revealed.voices import words
+from revealed.voices import shown, words
 
 if TYPE_CHECKING:
     from revealed.page import Html
@@ -201,7 +202,7 @@ def _end(found: re.Match[str]) -> int:
 
 def clean(text: Any) -> str:
     """One line of what can be printed: a name with a line break or a control character cannot break a table."""
-    return "".join(c if c.isprintable() else "?" for c in " ".join(str(text).split()))
+    return "".join(c if c.isprintable() else "?" for c in " ".join(text_of(text).split()))
 
 
 def display_width(text: str) -> int:

@@ -13,7 +13,7 @@ from revealed.demonstrations import Demonstrations
 from revealed.errors import InvalidInput
 from revealed.gates import require_memory
 from revealed.mdp import MDP, Floats, require_mdp
-from revealed.voices import named
+from revealed.voices import named, shown
 
 
 def simulate(
@@ -21,7 +21,7 @@ def simulate(
 ) -> Demonstrations:
     """`n` trajectories of at most `length` decisions under an (S, A) policy; each ends where it meets a terminal state.
 
-    Starts are drawn from `initial`, else from the MDP's start distribution, else evenly from the states that are not
+    Starts are drawn from `initial`, else from the MDP's start distribution, else uniformly from the states that are not
     terminal (of the first layer, on a horizon). The last state is kept, so that the demonstrations know where the last
     decision led.
     """
@@ -50,7 +50,7 @@ def simulate(
 
 def make_rng(seed: Any) -> np.random.Generator:
     if not is_seed(seed):
-        raise InvalidInput("seed", "None or a whole number >= 0", repr(seed))
+        raise InvalidInput("seed", "None or a whole number >= 0", shown(seed))
     return np.random.default_rng(seed)
 
 

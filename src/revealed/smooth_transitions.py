@@ -21,11 +21,11 @@ from revealed.kernels import (
     scaled_rows,
 )
 from revealed.labels import find
-from revealed.naming import LED
+from revealed.naming import LED, index_keys
 from revealed.positions import in_order
 from revealed.seen_moves import Moves, WithoutParameters
 from revealed.transitions.estimated import NO_PAIRS
-from revealed.voices import arg, either
+from revealed.voices import arg, either, shown
 
 
 class SmoothedFrequencies(WithoutParameters):
@@ -48,7 +48,7 @@ class SmoothedFrequencies(WithoutParameters):
         return (self.taken_as_known(f"smoothed transitions (α = {self.alpha:g})"),)
 
     def filled(self, pairs: Ints) -> str:
-        return "take the next-state frequencies of their state over all actions"
+        return "use the next-state frequencies of the same state, pooled over actions"
 
     def _told(self, counts: Floats) -> Bools:
         state = self.pair // self.n_actions
@@ -151,7 +151,9 @@ def as_coordinates(coordinates: Any, demos: Demonstrations) -> Floats:
     """(S, d) finite numbers; the rows of a frame that is indexed by labels are put in the order of the states."""
     index = getattr(coordinates, "index", None)
     if demos.state_labels is not None and hasattr(coordinates, "iloc") and index is not None:
-        coordinates = coordinates.iloc[find("coordinates", demos.state_labels, list(index), "state")]
+        coordinates = coordinates.iloc[
+            find("coordinates", demos.state_labels, index_keys(index, demos.state_labels), "state")
+        ]
     else:
         coordinates = in_order(demos, coordinates, "coordinates", ("state",))
     expected = f"numbers of shape ({demos.n_states}, d), a row per state"
@@ -174,7 +176,7 @@ def as_bandwidths(bandwidth: Any, nodes: Floats) -> Floats:
     if h.shape in ((), (2,)):
         h = np.repeat(np.broadcast_to(h, (2,))[:, None], d, axis=1)
     if h.shape != (2, d) or not np.all(np.isfinite(h) & (h > 0.0)):
-        raise InvalidInput("bandwidth", expected, repr(bandwidth)[:60], remedy=_suggestion(nodes))
+        raise InvalidInput("bandwidth", expected, shown(bandwidth), remedy=_suggestion(nodes))
     return h
 
 

@@ -20,6 +20,7 @@ from revealed.errors import InvalidInput
 
 REMEDY = "Rebuild it from coordinates: scipy.sparse.coo_array((data, (row, column)), shape=shape)."
 _MOST = np.iinfo(np.int32).max
+_FITTING = "a sparse matrix that fits into memory"
 
 
 class Fault(Exception):
@@ -94,7 +95,7 @@ def entries_of(matrix: Any) -> Entries:
 
 
 def _refusal(name: str, fault: Fault, error: type[InvalidInput], where: str | None = None) -> InvalidInput:
-    remedy = None if fault.expected == _NUMBERS else REMEDY
+    remedy = None if fault.expected in (_NUMBERS, _FITTING) else REMEDY
     place = ", ".join(part for part in (where, fault.offender) if part)
     return error(name, fault.expected, fault.got, place or None, remedy)
 
@@ -107,7 +108,10 @@ def _canonical(matrix: Any) -> sp.csr_array:
         found = sp.csr_array(parts, shape=matrix.shape)
     else:
         data, coords, shape = entries_of(matrix)
-        found = sp.csr_array(sp.coo_array((_wide(data), coords), shape=shape))
+        try:
+            found = sp.csr_array(sp.coo_array((_wide(data), coords), shape=shape))
+        except MemoryError:  # a number for every row
+            raise Fault(_FITTING, f"shape {shape}") from None
     found.sum_duplicates()
     return found.astype(np.float64, copy=False)
 

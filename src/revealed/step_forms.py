@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from revealed.checks import Bools, is_mapping, require_floats
 from revealed.errors import InvalidDemonstrations
 from revealed.labels import listed
 
@@ -44,7 +45,7 @@ class Step:
 
 
 def form_of(item: Any) -> tuple[str, ...] | None:
-    """The names of a step's parts; None for what is no step."""
+    """The names of a step's parts; None for what is not a step."""
     if not isinstance(item, tuple | list) or not 4 <= len(item) <= 7:
         return None
     obs, reward = item[0], item[2]
@@ -78,6 +79,20 @@ def was_cut(info: Any) -> bool:
     return isinstance(info, Mapping) and bool(info.get("TimeLimit.truncated", False))
 
 
+def as_flags(name: str, values: Any, lengths: Sequence[int], where: str) -> Bools:
+    """Flags along an episode, True and False or 1 and 0: text is always true, and masked ones are unknown."""
+    expected = "True and False, one per step"
+    flags = require_floats(
+        name, [values] if _is_flag(values) else values, expected, InvalidDemonstrations, where=where
+    ).reshape(-1)
+    odd = np.flatnonzero(~np.isin(flags, (0.0, 1.0)))
+    if odd.size:
+        raise InvalidDemonstrations(name, expected, flags[odd[0]], f"{where}, step {int(odd[0])}")
+    if flags.size not in lengths:
+        raise InvalidDemonstrations(name, f"{expected} ({lengths[-1]})", f"{flags.size}", where)
+    return flags == 1.0
+
+
 def as_flat(steps: Sequence[Step]) -> SimpleNamespace:
     """Steps that say where they led, as imitation's flat transitions."""
     return SimpleNamespace(
@@ -92,8 +107,8 @@ def as_flat(steps: Sequence[Step]) -> SimpleNamespace:
 
 def same(one: Any, other: Any) -> bool:
     """Whether two observations are the same."""
-    if isinstance(one, Mapping):
-        return isinstance(other, Mapping) and all(key in other and same(one[key], other[key]) for key in one)
+    if is_mapping(one):
+        return is_mapping(other) and all(key in other and same(one[key], other[key]) for key in one)
     return bool(np.array_equal(np.asarray(one), np.asarray(other)))
 
 
@@ -122,7 +137,7 @@ def _kind(value: Any) -> Any:
 def from_dict(item: Any) -> Any:
     """A dict of arrays with the attributes that its keys name, where they are those of Minari or imitation; else as it
     came."""
-    if not isinstance(item, Mapping) or not any(all(name in item for name in both) for both in PAIRS):
+    if not is_mapping(item) or not any(all(name in item for name in both) for both in PAIRS):
         return item
     return SimpleNamespace(**{str(name): part for name, part in item.items()})
 
@@ -133,16 +148,16 @@ def from_dict(item: Any) -> Any:
 def looks_like(item: Any) -> str:
     """What came, so that somebody who wrote it recognises it."""
     kind = type(item).__name__
-    if isinstance(item, Mapping):
-        return f"a {kind} with the keys {listed(list(item)) or 'of nothing'}"
+    if is_mapping(item):
+        return f"a {kind} with the keys {listed(list(item))}" if item else f"an empty {kind}"
     if isinstance(item, tuple | list):
         return f"a {kind} of {len(item)}: {', '.join(type(part).__name__ for part in item[:8])}"
     return kind
 
 
 def remedy_for(item: Any) -> str | None:
-    """What to do about something that is no episode."""
-    if isinstance(item, Mapping):
+    """What to do about something that is not an episode."""
+    if is_mapping(item):
         return "A dict is an episode if it has observations and actions, or obs and acts."
     if not isinstance(item, tuple | list):
         return None

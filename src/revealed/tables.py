@@ -9,6 +9,7 @@ import scipy.sparse as sp
 
 from revealed.checks import LARGEST, Floats, require_floats
 from revealed.errors import InvalidDemonstrations
+from revealed.voices import shown
 
 
 def sparse_table(data: Any, rows: Any, columns: Any, shape: tuple[int, int]) -> sp.csr_array:
@@ -38,8 +39,9 @@ def as_counts(counts: Any) -> Floats:
 
 def require_countable(argument: str, numbers: Floats) -> None:
     """Numbers >= 0 that may be added up and multiplied with log-probabilities without leaving float64."""
-    if numbers.dtype.kind not in "biuf":
-        raise InvalidDemonstrations(argument, "numbers >= 0", f"dtype {numbers.dtype}")
+    masked = isinstance(numbers, np.ma.MaskedArray)
+    if masked or getattr(getattr(numbers, "dtype", None), "kind", "O") not in "biuf":
+        raise InvalidDemonstrations(argument, "an array of numbers >= 0", shown(numbers))
     if np.max(numbers, initial=0.0) > LARGEST or np.sum(numbers) > LARGEST:
         got = f"numbers up to {np.max(numbers):g}"
         raise InvalidDemonstrations(argument, f"numbers that sum to at most {LARGEST:g}", got, remedy="Rescale them.")

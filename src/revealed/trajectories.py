@@ -4,7 +4,7 @@ apart into single steps. What could be read in both ways is refused with both re
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,11 +14,13 @@ import scipy.sparse as sp
 
 from revealed.checks import Floats, Ints, as_list, is_index, require_array, require_count, require_whole, shape_of
 from revealed.errors import InvalidDemonstrations
-from revealed.gates import require_memory
-from revealed.labels import plain
-from revealed.naming import Labels, is_label, places
+from revealed.frames import order_of
+from revealed.gates import is_hashable, require_memory
+from revealed.labels import are_positions, is_missing, plain, spell
+from revealed.naming import Labels, is_label, label_array, places, rows_of
+from revealed.positions import by_parameter
 from revealed.tables import sparse_table
-from revealed.voices import arg, either
+from revealed.voices import arg, either, shown
 
 
 @dataclass(frozen=True)
@@ -61,12 +63,19 @@ class Written:
 
 
 def read_trajectories(
-    trajectories: Any, n_states: Any, n_actions: Any, ids: Any, next_state: Any, goal: Any, goes_on: Any = None
+    trajectories: Any,
+    n_states: Any,
+    n_actions: Any,
+    ids: Any,
+    next_state: Any,
+    goal: Any,
+    goes_on: Any = None,
+    labels: Labels = None,
 ) -> Written:
     """Steps of (states, actions) pairs; `Demonstrations.from_trajectories` explains the arguments.
 
-    `goes_on` tells which trajectories are the rest of the one before them, with decisions between them that were not
-    seen: these are no starts.
+    `labels` are those of the states, for messages. `goes_on` tells which trajectories are the rest of the one before
+    them, with decisions between them that were not seen: these are not starts.
     """
     require_count("n_states", n_states, error=InvalidDemonstrations)
     require_count("n_actions", n_actions, error=InvalidDemonstrations)
@@ -76,15 +85,16 @@ def read_trajectories(
     pairs = [as_pair(i, t, n_states, n_actions, steps_each[i]) for i, t in enumerate(written)]
     if not pairs:
         expected = "at least one trajectory, a (states, actions) pair"
-        raise InvalidDemonstrations("trajectories", expected, repr(trajectories)[:60])
+        raise InvalidDemonstrations("trajectories", expected, shown(trajectories))
     n = len(pairs)
     names = one_each("ids", range(n) if ids is None else ids, n)
     after = one_each("next_state", [None] * n if next_state is None else next_state, n)
-    if not all(isinstance(name, Hashable) for name in names):
-        raise InvalidDemonstrations("ids", "names or numbers", repr(names[:3]))
+    odd = next((i for i, name in enumerate(names) if not is_hashable(name) or is_missing(name)), None)
+    if odd is not None:
+        raise InvalidDemonstrations("ids", "names or numbers", shown(names[odd]), f"trajectory {odd}")
     goes_on = [bool(goes_on and goes_on[i] and names[i] == names[i - 1]) for i in range(n)]
     code = {name: k for k, name in enumerate(dict.fromkeys(names))}
-    steps = _joined([steps_of(i, code[names[i]], *pairs[i], after[i], n_states) for i in range(n)])
+    steps = _joined([steps_of(i, code[names[i]], *pairs[i], after[i], n_states, labels) for i in range(n)])
     if steps.state.size == 0:
         raise InvalidDemonstrations("trajectories", "at least one decision", "trajectories without actions")
     if goal is not None:
@@ -98,28 +108,170 @@ def read_trajectories(
     return Written(steps, np.bincount(began, minlength=n_states).astype(np.float64), tuple(code))
 
 
-def has_text(role: str, trajectories: Any) -> bool:
-    """Whether states or actions of (states, actions) pairs are written as text."""
-    place = 0 if role == "state" else 1
-    parts = [one[place] for one in trajectories if isinstance(one, tuple | list) and len(one) == 2]
-    parts = [as_list(part) for part in parts if getattr(getattr(part, "dtype", None), "kind", "O") not in "iufb"]
-    return any(isinstance(label, str) for part in parts for label in part or ())
+@dataclass(frozen=True)
+class Coded:
+    """Trajectories whose labels became indices, and those labels by the names of fields."""
+
+    pairs: list[tuple[Any, Any]]
+    sizes: dict[str, Any]
+    names: dict[str, Any]
+    next_state: Any
+    goal: Any
 
 
-def parts_of(trajectories: Any) -> list[tuple[list[Any], list[Any]]]:
-    """The states and actions of pairs with labels. Two steps with labels look like a pair: only a tuple of two that are
-    no tuples is one."""
-    parts: list[tuple[list[Any], list[Any]]] = []
-    for i, one in enumerate(trajectories):
-        pair = [as_list(part) for part in one] if isinstance(one, tuple) and len(one) == 2 else []
-        if len(pair) != 2 or None in pair or isinstance(one[0], tuple):
-            remedy = "Where states or actions have labels, write ([state, …], [action, …])."
-            expected = "tuples (states, actions) of two lists"
-            raise InvalidDemonstrations("trajectories", expected, repr(one)[:60], f"trajectory {i}", remedy)
-        parts.append((list(pair[0] or ()), list(pair[1] or ())))
-    if not parts:
+def code_labels(
+    written: Any, known: Mapping[str, Any], sizes: Mapping[str, Any], next_state: Any, goal: Any
+) -> Coded | None:
+    """Trajectories with labels as such with indices; None where nothing is a label. Labels are those `known`, ordered
+    categories, and text or tuples where it was not said how many indices there are."""
+    from revealed.panels.columns import size_of
+    from revealed.panels.memory import Listed, code_lists
+
+    orders = {role: _declared_order(role, written) if given is None else given for role, given in known.items()}
+    wanted = [role for role in known if orders[role] is not None or sizes[role] is None]
+    if not wanted or not (any(orders[role] is not None for role in wanted) or any(map(_may_have_labels, written))):
+        return None
+    parts: dict[str, Any] = dict(zip(known, zip(*_parts_of(written, orders, sizes), strict=True), strict=False))
+    roles = [role for role in wanted if orders[role] is not None or any(map(_has_labels, parts[role]))]
+    if not roles:
+        return None
+    sizes, names = dict(sizes), {}
+    require_sizes(sizes, roles)
+    for role in roles:
+        lengths = [len(part) for part in parts[role]]
+        at = [f"trajectory {i}, step {t}" for i, n in enumerate(lengths) for t in range(n)]
+        if not at:
+            raise InvalidDemonstrations("trajectories", "at least one decision", "trajectories without actions")
+        lists = [Listed(role, [as_label(label) for part in parts[role] for label in part], at)]
+        width = max(len(label) if isinstance(label, tuple) else 0 for label in lists[0].labels)
+        after = _each_next(next_state, len(lengths), width) if role == "state" else {}
+        if after:
+            at = [f"trajectory {i}, step {t}" for i, some in after.items() for t in range(len(some))]
+            lists.append(Listed("next_state", [label for some in after.values() for label in some], at))
+        if role == "state" and goal is not None:
+            goals = [goal] * len(lengths) if is_one(goal, width) else one_each("goal", goal, len(lengths))
+            lists.append(Listed("goal", list(map(as_label, goals)), [f"trajectory {i}" for i in range(len(goals))]))
+        names[f"{role}_labels"], codes = code_lists(role, orders[role], lists)
+        found = {one.role: code for one, code in zip(lists, codes, strict=True)}
+        parts[role] = _cut(found[role], lengths)
+        sizes[role] = size_of(role, sizes[role], names[f"{role}_labels"], 0)
+        if after:
+            cut = dict(zip(after, _cut(found["next_state"], list(map(len, after.values()))), strict=True))
+            next_state = [cut.get(i) for i in range(len(lengths))]
+        goal = found["goal"].tolist() if "goal" in found else goal
+    return Coded(list(zip(parts["state"], parts["action"], strict=True)), sizes, names, next_state, goal)
+
+
+def _cut(codes: Ints, lengths: list[int]) -> list[Ints]:
+    return np.split(codes, np.cumsum(lengths)[:-1])
+
+
+def _may_have_labels(one: Any) -> bool:
+    """Whether a trajectory has text, or several parts, where a state or an action stands, or is text itself."""
+    rows = () if _is_numeric(one) else _parts(one) or ()
+    return any(isinstance(row, str) or (not _is_numeric(row) and _has_labels(_parts(row) or ())) for row in rows)
+
+
+def _is_numeric(part: Any) -> bool:
+    return getattr(getattr(part, "dtype", None), "kind", "O") in "iufb" and np.ndim(part) < 3
+
+
+def _has_labels(part: Any) -> bool:
+    return any(isinstance(label, str | tuple | list | np.ndarray) for label in part)
+
+
+def _parts(one: Any) -> list[Any] | None:
+    """What something holds, if it is a sequence and no label."""
+    return None if isinstance(one, str | bytes | Mapping | Set) else as_list(one)
+
+
+def _parts_of(written: Any, orders: Mapping[str, Any], sizes: Mapping[str, Any]) -> list[tuple[list[Any], list[Any]]]:
+    """The states and actions of trajectories with labels, pairs or steps."""
+    from revealed.panels.columns import as_labels
+
+    known = {role: None if order is None else set(map(spell, as_labels(role, order))) for role, order in orders.items()}
+    rows = [_as_rows(i, one) for i, one in enumerate(written)]
+    if not rows:
         raise InvalidDemonstrations("trajectories", "at least one trajectory, a (states, actions) pair", "none")
-    return parts
+    found = [_label_readings(one, some, known, sizes) for one, some in zip(written, rows, strict=True)]
+    steps = _decided(written, found)
+    parts = [
+        tuple(map(list, zip(*some, strict=True))) if are else tuple(some) for some, are in zip(rows, steps, strict=True)
+    ]
+    return [(states, actions) for states, actions in parts]
+
+
+def _as_rows(i: int, one: Any) -> list[list[Any]]:
+    """A trajectory as two lists, or as steps of two."""
+    rows = [_as_labels(row, i) for row in _parts(one) or ()]
+    lists = [row for row in rows if row is not None]
+    if len(lists) < len(rows) or (len(rows) != 2 and (not rows or any(len(row) != 2 for row in lists))):
+        raise no_trajectory(i, one)
+    return lists
+
+
+def _label_readings(
+    one: Any, rows: list[list[Any]], known: Mapping[str, set[str] | None], sizes: Mapping[str, Any]
+) -> tuple[str, ...]:
+    """As `_readings`, of labels: those of a role are of one kind and, if they are known, among them."""
+    if len(rows) != 2:
+        return ("steps",)
+    if any(len(row) != 2 for row in rows) or (isinstance(one, tuple) and not isinstance(one[0], tuple)):
+        return ("pair",)
+    (a, b), (c, d) = rows
+    if spell(b) == spell(c):
+        return ("alike",)
+
+    def may(role: str, *labels: Any) -> bool:
+        if len({"" if isinstance(x, str) else shape_of(x) for x in labels}) > 1:
+            return False
+        if known[role] is not None:
+            return {spell(as_label(label)) for label in labels} <= (known[role] or set())
+        return sizes[role] is None or all(is_index(label) and 0 <= label < sizes[role] for label in labels)
+
+    ways = {"pair": ((a, b), (c, d)), "steps": ((a, c), (b, d))}
+    fit = tuple(way for way, (s, x) in ways.items() if may("state", *s) and may("action", *x))
+    return fit or tuple(ways)
+
+
+def _as_labels(part: Any, i: int) -> list[Any] | None:
+    if isinstance(part, np.ma.MaskedArray):
+        require_array("trajectories", part, "labels of which none is masked", InvalidDemonstrations, f"trajectory {i}")
+    return None if isinstance(part, str | Mapping | Set) else as_list(part)
+
+
+def as_label(label: Any) -> Any:
+    """A label; one of several parts, also a row of an array, is a tuple."""
+    several = isinstance(label, list) or (isinstance(label, np.ndarray) and label.ndim > 0)
+    return tuple(label) if several else label
+
+
+def is_one(given: Any, width: int) -> bool:
+    """Whether this is a single label, of `width` parts, not a list of them."""
+    listed = None if isinstance(given, str) else as_list(given)
+    if listed is None or width == 0:
+        return listed is None
+    return len(listed) == width and not any(isinstance(part, tuple | list | np.ndarray) for part in listed)
+
+
+def _each_next(given: Any, n: int, width: int) -> dict[int, list[Any]]:
+    """The next states of each trajectory for which some were given."""
+    each = {} if given is None else dict(enumerate(one_each("next_state", given, n)))
+    listed = {i: [one] if is_one(one, width) else as_list(one) or [] for i, one in each.items() if one is not None}
+    return {i: list(map(as_label, some)) for i, some in listed.items()}
+
+
+def _declared_order(role: str, written: Any) -> list[Any] | None:
+    """The order of the labels where these are a category that has one."""
+    place = 0 if role == "state" else 1
+    parts = [one[place] for one in written if isinstance(one, tuple | list) and len(one) == 2]
+    found = [order_of(part) for part in parts if hasattr(part, "dtype") and not isinstance(part, np.ndarray)]
+    orders = {str(order): order for order in found}
+    if len(orders) > 1 or (len(found) < len(parts) and any(orders.values())):
+        remedy = f"List the labels in {arg(f'{role}s')}."
+        got = "several orders, or categories beside plain labels"
+        raise InvalidDemonstrations("trajectories", f"{role}s with one declared order of labels", got, remedy=remedy)
+    return found[0] if found else None
 
 
 def require_sizes(sizes: Mapping[str, Any], labelled: Any) -> None:
@@ -158,27 +310,38 @@ def as_goals(goal: Any, n: int, n_states: int, labels: Labels = None, each: str 
     bad = next((i for i, one in enumerate(goals) if not is_index(one) or not 0 <= one < n_states), None)
     if bad is not None:
         expected = f"states, indices in 0…{n_states - 1}"
-        raise InvalidDemonstrations("goal", expected, repr(plain(goals[bad]))[:60], f"{each} {bad}")
+        raise InvalidDemonstrations("goal", expected, shown(plain(goals[bad])), f"{each} {bad}")
     return np.array(goals, dtype=np.intp)
 
 
 def one_each(name: str, values: Any, n: int) -> list[Any]:
-    listed = as_list(values)
+    listed = None if isinstance(values, Mapping | set | frozenset) else as_list(values)
     if listed is None or len(listed) != n:
-        got = repr(values)[:60] if listed is None else f"{len(listed)}"
+        got = shown(values) if listed is None else f"{len(listed)}"
         raise InvalidDemonstrations(name, f"one entry per trajectory ({n})", got)
     return listed
 
 
 def are_steps(written: Any, n_states: int, n_actions: int) -> list[bool]:
-    """Which trajectories are lists of (state, action) steps, not (states, actions) pairs. One that could be both is
-    what the others are; where they do not tell, it is refused."""
-    forms = [_readings(trajectory, n_states, n_actions) for trajectory in written]
-    told = {form[0] for form in forms if len(form) == 1} - {"alike"}
-    unclear = next((i for i, form in enumerate(forms) if len(form) > 1), None)
-    if unclear is not None and len(told) != 1:
-        raise _two_readings(unclear, written[unclear])
-    return [(form if len(form) == 1 else tuple(told))[0] == "steps" for form in forms]
+    """Which trajectories are lists of (state, action) steps, not (states, actions) pairs."""
+    return _decided(written, [_readings(trajectory, n_states, n_actions) for trajectory in written])
+
+
+def _decided(written: Any, readings: list[tuple[str, ...]]) -> list[bool]:
+    """Which are steps. One that could be both is what others of the same form are, such as lists of tuples; where these
+    do not tell, or trajectories of another form are read otherwise, it is refused."""
+    unclear = [i for i, found in enumerate(readings) if len(found) > 1]
+    clear = [i for i, found in enumerate(readings) if unclear and len(found) == 1 and found != ("alike",)]
+    ways, forms = {readings[i][0] for i in clear}, {_form(written[i]) for i in clear}
+    lost = next((i for i in unclear if len(ways) != 1 or _form(written[i]) not in forms), None)
+    if lost is not None:
+        raise _two_readings(lost, written[lost])
+    return [(found if len(found) == 1 else tuple(ways))[0] == "steps" for found in readings]
+
+
+def _form(trajectory: Any) -> tuple[str, str]:
+    """What it is written as, such as a list of tuples."""
+    return type(trajectory).__name__, type(next(iter(_parts(trajectory) or ()), None)).__name__
 
 
 def _readings(trajectory: Any, n_states: int, n_actions: int) -> tuple[str, ...]:
@@ -209,32 +372,36 @@ def _table_of_steps(trajectory: Any) -> Ints | None:
         table = np.asarray(listed)
     except (TypeError, ValueError):
         return None
-    return table if table.ndim == 2 and table.shape[1] == 2 and np.issubdtype(table.dtype, np.integer) else None
+    if table.ndim != 2 or table.shape[1] != 2 or table.dtype.kind not in "iuf":
+        return None
+    return table if table.dtype.kind != "f" or bool(np.all(table == np.round(table))) else None
 
 
 def _some(parts: list[Any]) -> list[Any]:
     """Those with a length, which tells quickly that a long list of states is none of steps."""
-    return [part if isinstance(part, list | tuple | np.ndarray) and len(part) == 2 else () for part in parts[:3]]
+    return [part if _is_listed(part) and hasattr(part, "__len__") and len(part) == 2 else () for part in parts[:3]]
 
 
 def _two_readings(i: int, trajectory: Any) -> InvalidDemonstrations:
-    (a, b), (c, d) = ((int(k) for k in part) for part in np.asarray(trajectory).tolist())
+    (a, b), (c, d) = ([repr(plain(k)) for k in as_list(part) or ()] for part in trajectory)
     got = f"{trajectory!r}, which may be two steps, or a list of states and a list of actions"
     remedy = (
         f"Write ([{a}, {c}], [{b}, {d}]) for the steps: action {b} in state {a}, then action {d} in state {c}; or "
         f"([{a}, {b}], [{c}, {d}]) for states and actions: action {c} in state {a}, then action {d} in state {b}."
     )
-    return InvalidDemonstrations("trajectories", "unambiguous trajectories", got, f"trajectory {i}", remedy)
+    expected = "unambiguous trajectories, such as tuples (states, actions) of two lists"
+    return InvalidDemonstrations("trajectories", expected, got, f"trajectory {i}", remedy)
 
 
 def as_pair(i: int, trajectory: Any, n_states: int, n_actions: int, steps: bool = False) -> tuple[Ints, Ints]:
-    try:
-        states, actions = np.asarray(trajectory).T if steps else trajectory
-    except (TypeError, ValueError) as error:
-        remedy = "A trajectory may also be a list of (state, action) steps, all of them whole numbers."
-        raise InvalidDemonstrations(
-            "trajectories", "(states, actions) pairs", type(trajectory).__name__, f"trajectory {i}", remedy
-        ) from error
+    rows = None if hasattr(trajectory, "toarray") else _parts(trajectory)
+    if not steps and (
+        rows is None or len(rows) != 2 or not all(map(_is_listed, rows)) or _are_longer_steps(trajectory)
+    ):
+        raise no_trajectory(i, trajectory)
+    expected, where = "whole numbers", f"trajectory {i}"
+    table = require_array("trajectories", trajectory, expected, InvalidDemonstrations, where).T if steps else trajectory
+    states, actions = table
     states = _as_indices("states", states, n_states, i)
     actions = _as_indices("actions", actions, n_actions, i)
     if len(states) not in (len(actions), len(actions) + 1):
@@ -247,19 +414,84 @@ def as_pair(i: int, trajectory: Any, n_states: int, n_actions: int, steps: bool 
     return states, actions
 
 
+def _is_listed(part: Any) -> bool:
+    return bool(part.ndim) if isinstance(part, np.ndarray) else _parts(part) is not None
+
+
+def _are_longer_steps(trajectory: Any) -> bool:
+    """Whether a list of two tuples is one of steps with a reward behind state and action: (0, 1, 0.5), (1, 0, 1.0)."""
+    if not isinstance(trajectory, list) or not all(isinstance(row, tuple) and len(row) >= 3 for row in trajectory):
+        return False
+    return any(isinstance(row[2], float) for row in trajectory) and all(is_index(x) for r in trajectory for x in r[:2])
+
+
+def no_trajectory(i: int, trajectory: Any) -> InvalidDemonstrations:
+    """The complaint about something that is neither a pair nor steps: the first step that is none, or a value in it."""
+    expected = "lists of (state, action) steps, or tuples (states, actions) of two lists"
+    where = f"trajectory {i}"
+    rows = _parts(trajectory)
+    got, remedy = shown(trajectory), f"Pass a list of trajectories, {either('[trajectory]', 'trajectories')} for one."
+    if trajectory is None or rows == []:
+        got, remedy = "None" if trajectory is None else "an empty one", "Leave it out."
+    elif isinstance(trajectory, tuple) and len(trajectory) == 2 and sum(map(_is_listed, trajectory)) == 1:
+        remedy = "Write ([state, …], [action, …])."
+    elif rows is not None and any(map(_is_listed, rows)):
+        odd = next((t for t, row in enumerate(rows) if len(_parts(row) or ()) != 2), None)
+        if odd is None:
+            wrong = next(filter(None, (_no_index(i, t, row) for t, row in enumerate(rows))), None)
+            return wrong or InvalidDemonstrations("trajectories", expected, got, where)
+        got, where, expected = shown(rows[odd]), f"{where}, step {odd}", "(state, action) steps"
+        remedy = f"Give a state and an action; where decisions led goes into {arg('next_state')}, rewards are not used."
+    return InvalidDemonstrations("trajectories", expected, got, where, remedy)
+
+
+def _no_index(i: int, t: int, row: Any) -> InvalidDemonstrations | None:
+    """The complaint about a step that holds something else than whole numbers, where it does."""
+    for role, value in zip(("state", "action"), row, strict=True):
+        if as_whole(value) is None:
+            return not_whole(f"{role}s", value, f"trajectory {i}, step {t}")
+    return None
+
+
+def as_whole(value: Any) -> int | None:
+    """A whole number, also as 1.0; None for anything else."""
+    if is_index(value):
+        return int(value)
+    return int(value) if isinstance(value, float | np.floating) and float(value).is_integer() else None
+
+
+def not_whole(what: str, value: Any, where: str) -> InvalidDemonstrations:
+    role = what.removesuffix("s").removeprefix("next_")
+    remedy = f"If these are labels, list them in {arg(f'{role}s')}, or leave {arg(f'n_{role}s')} out."
+    if value is None or isinstance(value, float | np.floating):
+        remedy = "Drop or fill it." if value is None or value != value else _NUMBERED
+    return InvalidDemonstrations(what, "whole numbers", shown(plain(value)), where, remedy)
+
+
+_NUMBERED = f"Number them 0, 1, 2, …; bins of continuous ones are made by {either('rv.discretize', '--bins')}."
+
+
 def _as_indices(what: str, values: Any, n: int, i: int) -> Ints:
     expected = "a flat sequence of whole numbers"
-    array = require_whole(what, values, expected, InvalidDemonstrations, f"trajectory {i}")
+    array = require_array(what, values, expected, InvalidDemonstrations, f"trajectory {i}")
+    if array.size and array.dtype.kind not in "iu":
+        odd = next(((t, x) for t, x in enumerate(as_list(values) or ()) if as_whole(x) is None), None)
+        if odd is not None and array.ndim == 1:
+            raise not_whole(what, odd[1], f"trajectory {i}, step {odd[0]}")
+    if array.ndim > 1 and isinstance(values, list | tuple):
+        raise not_whole(what, values[0], f"trajectory {i}, step 0")
     if array.ndim != 1:
         raise InvalidDemonstrations(what, expected, f"shape {array.shape}", f"trajectory {i}")
     out = (array < 0) | (array >= n)
     if out.any():
         t = int(np.flatnonzero(out)[0])
-        raise InvalidDemonstrations(what, f"indices in 0…{n - 1}", int(array[t]), f"trajectory {i}, time {t}")
-    return array
+        raise InvalidDemonstrations(what, f"indices in 0…{n - 1}", int(array[t]), f"trajectory {i}, step {t}")
+    return array.astype(np.intp)
 
 
-def steps_of(i: int, agent: int, states: Ints, actions: Ints, after: Any, n_states: int) -> Steps:
+def steps_of(
+    i: int, agent: int, states: Ints, actions: Ints, after: Any, n_states: int, labels: Labels = None
+) -> Steps:
     n = len(actions)
     following = np.full(n, -1, dtype=np.intp)
     following[: len(states) - 1] = states[1 : n + 1]
@@ -270,17 +502,19 @@ def steps_of(i: int, agent: int, states: Ints, actions: Ints, after: Any, n_stat
         known = following[n - given.size :]
         clash = (known >= 0) & (known != given)
         if clash.any():
-            got = f"{given[clash][0]} where {known[clash][0]} follows"
-            raise InvalidDemonstrations(
-                "next_state", "the states that follow in the trajectory", got, f"trajectory {i}"
-            )
+            said, seen = (repr(plain(label_array(labels, part[clash][:1])[0])) for part in (given, known))
+            where = f"trajectory {i}, step {n - given.size + int(np.flatnonzero(clash)[0])}"
+            got = f"{said} where {seen} follows"
+            raise InvalidDemonstrations("next_state", "the states that follow in the trajectory", got, where)
         following[n - given.size :] = given
     return Steps(np.full(n, agent, dtype=np.intp), np.arange(n), states[:n], actions, following, np.arange(n) == 0)
 
 
-def as_agents(agents: Any, n: int) -> Ints:
-    """Which agents are meant, by index."""
-    expected = f"indices, a mask or a slice of {n} agents, without duplicates"
+def as_agents(agents: Any, ids: tuple[Any, ...]) -> Ints:
+    """Which agents are meant, by index. Numbers that are ids are never read as positions."""
+    n = len(ids)
+    expected = f"ids, indices, a mask or a slice of {n} agents, without duplicates"
+    agents = _by_id(agents, ids)
     try:
         chosen = np.arange(n)[agents if isinstance(agents, slice) else _mask_or_indices(agents, expected)]
     except (IndexError, TypeError, ValueError) as error:
@@ -288,8 +522,18 @@ def as_agents(agents: Any, n: int) -> Ints:
             raise
         chosen = np.arange(n).reshape(1, n)
     if chosen.ndim != 1 or np.unique(chosen).size != chosen.size:
-        raise InvalidDemonstrations("agents", expected, repr(agents)[:60])
+        raise InvalidDemonstrations("agents", expected, shown(agents))
     return chosen
+
+
+def _by_id(agents: Any, ids: tuple[Any, ...]) -> Any:
+    """Positions of the agents that are named by their ids, or by a Series of bools under them; else as given."""
+    if rows_of(agents) is not None and np.asarray(agents).dtype.kind == "b":
+        return by_parameter("agents", agents, ids, InvalidDemonstrations)
+    listed = None if isinstance(agents, slice | str | bytes | dict) or are_positions(ids) else as_list(agents)
+    if not listed or all(isinstance(one, bool | np.bool_) for one in listed):
+        return agents
+    return places("agents", [plain(one) for one in listed], ids, len(ids), InvalidDemonstrations, "agent", "agent")
 
 
 def _mask_or_indices(agents: Any, expected: str) -> Any:
@@ -308,7 +552,7 @@ def lifted(steps: Steps, n_states: int, horizon: int, ids: tuple[Any, ...]) -> S
         late = int(steps.time.argmax())
         longer = int(steps.time.max()) + 1
         raise InvalidDemonstrations.impossible(
-            f"a decision at time {steps.time[late]} is beyond the horizon of {horizon} decisions",
+            f"a decision in period {steps.time[late]} is beyond the horizon of {horizon} decisions",
             f"agent {ids[steps.agent[late]]!r}",
             f"Use {either(f'mdp.base.unroll({longer})', f'--horizon {longer}')} or shorter trajectories.",
             "demonstrations",

@@ -18,7 +18,6 @@ from revealed.mdp import MDP, require_mdp
 from revealed.naming import pair_in_words
 from revealed.positions import labelled
 from revealed.rewards.base import Reward, align_reward, lift_reward, of_trips, reward_table
-from revealed.rewards.holes import shown_value
 
 
 def reward_on(reward: Reward, theta: Floats, own: MDP, mdp: MDP) -> Floats:
@@ -38,7 +37,7 @@ def reward_on(reward: Reward, theta: Floats, own: MDP, mdp: MDP) -> Floats:
 
 def _moved(reward: Any, theta: Floats, own: MDP, mdp: MDP) -> Floats:
     """By labels of states and actions; on a horizon by those before unrolling, unless rewards depend on time."""
-    values = shown_value(reward, theta)
+    values = np.asarray(reward.value(theta), dtype=np.float64)
     timed = own.base is not None and len(values) == own.n_states
     source, target = (own, mdp) if timed else (own.base or own, mdp.base or mdp)
     places = align_models(target, source)

@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from revealed.checks import Bools, Floats, Ints, require_floats, require_option, require_positive
-from revealed.demonstrations import Demonstrations
+from revealed.demonstrations import Demonstrations, require_demonstrations
 from revealed.errors import InvalidDemonstrations, InvalidInput, InvalidOption
 from revealed.labels import spell
 from revealed.naming import in_words, pair_in_words
@@ -52,18 +52,18 @@ def estimate_transitions(
     coordinates, bandwidth : (S, d) coordinates of the states, and T is an average over the moves of the same action
         nearby (theory N5b): a Gaussian product kernel φ around where a move began and another, ψ, around where it led,
         both cut off at two bandwidths. `bandwidth` is one number, two (of φ and ψ) or a (2, d) table, in units of the
-        coordinates. The kernel knows nothing of terminal states: moves next to one are smeared into it.
+        coordinates. The kernel knows nothing of terminal states: moves next to one spill over into it.
     unseen : what becomes of pairs that were never seen and that the estimate does not fill either: "error" once an MDP
         is made in which they are feasible, "stay" where they are, or "infeasible": the MDP does not offer them, and
-        states without any other are terminal. `feasible=` and `terminal=` of the MDP apply as well.
+        states without any other are terminal (the default of `rv.Recipe` and the command line).
+        `feasible=` and `terminal=` of the MDP apply as well.
 
     The result's `notes` say how many pairs were never seen and what became of them. Frequencies and shared outcomes
     have parameters, whose sampling error can be included in standard errors (`joint=True`). Smoothed and kernel
     estimates have none: formulas take T as known, and joint errors come from a bootstrap over agents, which
     re-estimates T.
     """
-    if not isinstance(demonstrations, Demonstrations):
-        raise InvalidInput("demonstrations", "rv.Demonstrations", type(demonstrations).__name__)
+    require_demonstrations("demonstrations", demonstrations)
     require_option("unseen", unseen, UNSEEN)
     alpha = _as_smoothing(smoothing)
     _require_one_way(landing, names, alpha, coordinates, bandwidth)
@@ -168,8 +168,8 @@ class SharedOutcomes:
         if lost.size:
             pair, to = int(moves.pair[lost[0]]), int(moves.to[lost[0]])
             where = pair_in_words(demos, *divmod(pair, self.n_actions))
-            move = f"{where} → {in_words('state', demos.state_labels, to)}"
-            raise InvalidDemonstrations("landing", "an outcome for every observed move", f"none for {move}")
+            what = f"no outcome leads from {where} to {in_words('state', demos.state_labels, to)}, which was observed"
+            raise InvalidDemonstrations.impossible(what, argument="landing")
         groups, kind = np.unique(possible, axis=0, return_inverse=True)
         kind = kind.reshape(-1)
         joint = sparse_table(moves.often, moves.pair, kind, (self.n_states * self.n_actions, len(groups)))
@@ -188,7 +188,7 @@ class SharedOutcomes:
         return EstimatedTransitions(model, model.estimate(counts), joint, by_agent, ids)
 
     def _of_those_seen(self, groups: Bools, kept: Bools) -> SharedOutcomes:
-        """Outcomes that nothing seen can stand for have probability zero and are no parameters."""
+        """Outcomes that nothing seen can stand for have probability zero and are not parameters."""
         model = copy(self)
         model.landing, model.groups = self.landing[:, :, kept], groups[:, kept]
         model._names = tuple(name for name, keep in zip(self._names, kept, strict=True) if keep)

@@ -15,12 +15,24 @@ import scipy.sparse as sp
 
 from revealed.checks import Bools, Floats, Ints, as_list
 from revealed.errors import InvalidInput, InvalidMask, InvalidTransitions
-from revealed.frames import Table, declared_order, read_table
+from revealed.frames import Table, declared_orders, read_table
 from revealed.gates import require_list, require_text
-from revealed.labels import MOST_INDEX, Order, find, how_many, listed, locate, near, plain, sorted_labels, spell
+from revealed.labels import (
+    MOST_INDEX,
+    Order,
+    PartOrders,
+    distinct_labels,
+    find,
+    how_many,
+    listed,
+    locate,
+    near,
+    plain,
+    sorted_labels,
+)
 from revealed.naming import Labels, Names, label_array, pair_in_words, state_in_words
 from revealed.positions import in_order, labelled
-from revealed.voices import either
+from revealed.voices import either, shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -76,8 +88,7 @@ def read_transitions(frame: Any, columns: dict[str, Any], states: Any = None, ac
 
 def _declared(frame: Any, known: Any, *columns: Any) -> Any:
     """Labels as given, else in the order that the columns declare."""
-    single = known is None and all(isinstance(column, str) for column in columns)
-    return declared_order(frame, *columns) if single else known
+    return declared_orders(frame, *columns) if known is None else known
 
 
 def as_terminal(terminal: Any, labels: Labels, n_states: int) -> Bools:
@@ -86,7 +97,7 @@ def as_terminal(terminal: Any, labels: Labels, n_states: int) -> Bools:
         return np.zeros(n_states, dtype=bool)
     named = [terminal] if isinstance(terminal, str) else as_list(terminal)
     if named is None:
-        raise InvalidMask("terminal", "labels of states, or a bool per state", repr(terminal)[:60])
+        raise InvalidMask("terminal", "labels of states, or a bool per state", shown(terminal))
     if named and all(isinstance(one, bool | np.bool_) for one in named):
         if len(named) != n_states:
             raise InvalidMask("terminal", f"{n_states} bools, or labels of states", f"{len(named)} bools")
@@ -118,7 +129,7 @@ class Coded:
             which = lost[np.argmin(self.first[lost])]
             label, row = self.labels[which], f"row {self.first[which]}"
             expected = f"one of {listed(known)}"
-            raise InvalidTransitions(self.argument, expected, repr(label), row, near(label, known))
+            raise InvalidTransitions(self.argument, expected, shown(label), row, near(label, known))
         return index[self.code]
 
     def as_indices(self) -> Ints:
@@ -139,14 +150,16 @@ def _coded(table: Table, role: str, known: Any, *columns: Any) -> tuple[Labels, 
     indices as they are; else the sorted labels that the columns hold between them."""
     arguments = (role, f"next_{role}")[: len(columns)]
     if len({1 if isinstance(c, str) else len(as_list(c) or ()) for c in columns}) > 1:
-        raise InvalidInput(arguments[1], f"as many columns as `{role}` has", repr(columns[1])[:60])
-    named = known is not None
+        raise InvalidInput(arguments[1], f"as many columns as `{role}` has", shown(columns[1]))
+    named = known is not None and not isinstance(known, PartOrders)
     held = [_held(table, argument, names, named) for argument, names in zip(arguments, columns, strict=True)]
     if not named and all(column.counted for column in held):
         return None, [column.as_indices() for column in held]
     parts = [] if isinstance(columns[0], str) else [str(name) for name in columns[0]]
     met = (label for column in held for label in column.labels)
-    labels = Order(_as_known(f"{role}s", known) if named else sorted_labels(met), not named, parts)
+    order = _as_known(f"{role}s", known) if named else sorted_labels(met)
+    order = [order[k] for k in known.sort(order)] if isinstance(known, PartOrders) else order
+    labels = Order(order, not named, parts)
     return labels, [column.among(labels) for column in held]
 
 
@@ -154,7 +167,7 @@ def _held(table: Table, argument: str, names: Any, named: bool) -> Coded:
     """What one column holds, or several, whose labels are tuples."""
     wanted = [names] if isinstance(names, str) else as_list(names)
     if not wanted:
-        raise InvalidInput(argument, "the name of a column, or several", repr(names)[:60])
+        raise InvalidInput(argument, "the name of a column, or several", shown(names))
     columns = [table.label_column(argument, name) for name in wanted]
     if len(columns) == 1:
         _require_discrete(argument, columns[0], named)
@@ -180,9 +193,9 @@ def _require_discrete(argument: str, column: Any, named: bool) -> None:
 
 
 def _as_known(argument: str, known: Any) -> tuple[Any, ...]:
-    labels = as_list(known)
-    if isinstance(known, str) or not labels or len(set(map(spell, labels))) != len(labels):
-        raise InvalidInput(argument, "distinct labels, in the order of the model", repr(known)[:60])
+    labels = None if isinstance(known, str) else distinct_labels(known)
+    if labels is None:
+        raise InvalidInput(argument, "distinct labels, in the order of the model", shown(known))
     return tuple(labels)
 
 
@@ -259,7 +272,7 @@ def write_transitions(
     require_text("probability", columns["probability"], "the name of a column")
     found.append((columns["probability"], moves.data.copy()))
     if len({name for name, _ in found}) < len(found):
-        raise InvalidInput("to_frame", "distinct column names", repr([name for name, _ in found]))
+        raise InvalidInput("to_frame", "distinct column names", shown([name for name, _ in found]))
     return pd.DataFrame(dict(found))
 
 
@@ -275,7 +288,7 @@ def _written(role: str, names: Columns, labels: Labels, index: Ints) -> list[tup
         require_text(role, name, "names of columns")
     width = {len(x) if isinstance(x, tuple) else 1 for x in labels or (0,)}
     if width != {len(listed)}:
-        raise InvalidInput(role, f"one name per part of a label ({', '.join(map(str, sorted(width)))})", repr(names))
+        raise InvalidInput(role, f"one name per part of a label ({', '.join(map(str, sorted(width)))})", shown(names))
     if len(listed) == 1:
         return _written(role, listed[0], labels, index)
     parts = zip(*(labels or ()), strict=True)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from revealed.checks import Bools, Floats, Ints, as_number, is_number, remedy_for, require_flag, shown
+from revealed.checks import Bools, Floats, Ints, as_number, is_mapping, is_number, remedy_for, require_flag
 from revealed.demonstrations import Demonstrations
 from revealed.errors import InvalidDemonstrations, InvalidInput
 from revealed.frames import read_table
@@ -19,7 +19,7 @@ from revealed.matching import match_labels
 from revealed.mdp import MDP, require_mdp
 from revealed.naming import Labels, label_index, rows_of
 from revealed.tables import require_countable
-from revealed.voices import arg
+from revealed.voices import arg, shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -69,6 +69,10 @@ class Demand:
         """`'A' to 'B'`, or `state 3 to state 7` where there are no labels."""
         row = require_place("row", row, len(self), "pairs of the demand")
         return " to ".join(_name(self.labels, int(end[row])) for end in (self.origin, self.destination))
+
+    def where(self, row: int) -> str:
+        """The same, as the place of a first offender."""
+        return f"the trip from {self.words(row)}"
 
     def groups(self, pairs: bool = False) -> list[Ints]:
         """The rows of each destination, or of each pair; in the order of the destinations' states."""
@@ -125,7 +129,7 @@ def as_demand(
         return demand
     if isinstance(demand, Demonstrations):
         return demand_of(mdp, demand)
-    if isinstance(demand, Mapping) or is_series(demand):
+    if is_mapping(demand) or is_series(demand):
         starts, ends, numbers = _read_pairs(demand, argument)
     else:
         table = read_table(demand, argument)
@@ -179,15 +183,15 @@ def is_series(values: Any) -> bool:
 
 
 def _read_pairs(demand: Any, argument: str) -> tuple[list[Any], list[Any], Floats]:
-    keys = [plain(key) for key in (demand if isinstance(demand, Mapping) else demand.index)]
+    keys = [plain(key) for key in (demand if is_mapping(demand) else demand.index)]
     odd = next(([key] for key in keys if not isinstance(key, tuple) or len(key) != 2), None)
     if odd is not None or not keys:
-        got = "none" if odd is None else repr(odd[0])[:60]
+        got = "none" if odd is None else shown(odd[0])
         raise InvalidInput(argument, "keys that are pairs (origin, destination)", got)
-    given = list(demand.values()) if isinstance(demand, Mapping) else demand.to_numpy().tolist()
+    given = list(demand.values()) if is_mapping(demand) else demand.to_numpy().tolist()
     for key, value in zip(keys, given, strict=True):
         if not is_number(value):
-            where, remedy = f"{key[0]!r} to {key[1]!r}", remedy_for(value)
+            where, remedy = f"the trip from {key[0]!r} to {key[1]!r}", remedy_for(value)
             raise InvalidInput(argument, "a number of trips for every pair", shown(value), where, remedy)
     numbers = np.array([as_number(value) for value in given])
     return [key[0] for key in keys], [key[1] for key in keys], numbers
@@ -201,7 +205,7 @@ def _find(mdp: MDP, argument: str, ends: tuple[list[Any], list[Any]], what: str)
     if lost.size:
         k, known = int(lost[0]), mdp.state_labels
         expected = f"{what}, such as {listed(known)}" if known else f"{what}, indices in 0…{mdp.n_states - 1}"
-        raise InvalidInput(argument, expected, repr(plain(wanted[k])), _pair(*ends, k), near(wanted[k], known or ()))
+        raise InvalidInput(argument, expected, shown(plain(wanted[k])), _pair(*ends, k), near(wanted[k], known or ()))
     return index
 
 
@@ -214,4 +218,4 @@ def _place(mdp: MDP, label: Any) -> int:
 
 def _pair(starts: list[Any], ends: list[Any], row: int) -> str:
     """A pair as it was given."""
-    return f"{plain(starts[row])!r} to {plain(ends[row])!r}"
+    return f"the trip from {plain(starts[row])!r} to {plain(ends[row])!r}"

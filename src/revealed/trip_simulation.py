@@ -20,8 +20,10 @@ from revealed.gates import require_memory
 from revealed.goal_values import GoalValues, Toward
 from revealed.mdp import MDP, require_mdp
 from revealed.naming import in_words, indices_or_labels, state_in_words
+from revealed.positions import in_order
 from revealed.rewards.base import cases_by, of_trips
 from revealed.simulation import draw_actions, draw_moves, make_rng
+from revealed.voices import shown
 
 MOST_DECISIONS = 1e5  # that a trip is expected to take
 
@@ -49,6 +51,7 @@ def simulate_trips(
     _require_trips(mdp, starts, goals)
     entropy = make_rng(seed).integers(2**63)
     walks: list[Any] = [None] * starts.size
+    reward = reward if callable(reward) else in_order(mdp, reward, "reward")
     for toward, trips in _cases(mdp, reward, starts, goals, by):
         _require_reached(mdp, toward, starts[trips], trips)
         if longest is None:
@@ -93,7 +96,7 @@ def _walk(toward: Toward, starts: Ints, longest: int | None, rng: np.random.Gene
 def _states(mdp: MDP, name: str, given: Any) -> Ints:
     listed = None if isinstance(given, str) else as_list(given)
     if not listed:
-        raise InvalidInput(name, "a sequence of states, one per trip", repr(given)[:60])
+        raise InvalidInput(name, "a sequence of states, one per trip", shown(given))
     return indices_or_labels(name, listed, mdp.state_labels, mdp.n_states)
 
 

@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from revealed.checks import as_number
-from revealed.errors import InvalidOption
+from revealed.errors import InvalidInput, InvalidOption
 from revealed.frames import read_table
 from revealed.labels import spell
 from revealed.mdp import MDP
+from revealed.voices import shown
 
 if TYPE_CHECKING:
     from revealed.bins import Bins
@@ -29,7 +30,7 @@ def as_labels(texts: Sequence[str], known: Sequence[Any]) -> list[Any]:
 
 
 def parted(texts: Sequence[str], known: Any, all_known: bool = False) -> list[str]:
-    """Texts with those taken apart at their commas that are no known name by themselves; with `all_known` only where
+    """Texts with those taken apart at their commas that are not a known name by themselves; with `all_known` only where
     every part is one."""
     out: list[str] = []
     for text in texts:
@@ -67,7 +68,7 @@ def parse_bins(text: str) -> tuple[str, dict[str, Any]]:
             return name.strip(), {"bins": int(rest), "how": way or "uniform"}
     except ValueError:
         pass
-    raise InvalidOption("bins", "COLUMN=90, COLUMN=quantile:20 or COLUMN=edges:0,5,10", repr(text))
+    raise InvalidOption("bins", "COLUMN=90, COLUMN=quantile:20 or COLUMN=edges:0,5,10", shown(text))
 
 
 def written_bins(bins: Bins) -> tuple[str, ...]:
@@ -119,7 +120,10 @@ def read_model(table: Any, *, state: Any, next_state: Sequence[str], **others: A
     own = [state] if isinstance(state, str) else list(state)
     for candidate in (list(next_state), list(next_names(own)), ["next_state"]):
         if len(candidate) == len(own) and all(name in names for name in candidate):
-            return MDP.from_frame(table, state=state, next_state=one_or_list(candidate), **others)
+            try:
+                return MDP.from_frame(table, state=state, next_state=one_or_list(candidate), **others)
+            except InvalidInput as error:  # its columns are called as the panel's, whose they are not
+                raise error.renamed(dict.fromkeys(("state", "action", "next_state"), "transitions")) from error
     expected = f"a column next_{own[0]} for where a decision leads"
     remedy = f"Rename the column that says so to {', '.join(next_names(own))}."
     raise InvalidOption("transitions", expected, ", ".join(names), remedy=remedy)

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from revealed.checks import require_flag, require_option, require_probability
+from revealed.checks import frozen, require_flag, require_option, require_probability
 from revealed.errors import InvalidOption
+from revealed.labels import unknown
 from revealed.mdp import Floats
 from revealed.objective import Case, Objective
 from revealed.pi_tilde import GivenPolicy, OwnPolicy
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from revealed.identification import Identification
     from revealed.inference import Evidence
     from revealed.influence import Influence
+    from revealed.reestimation import Reestimation
 
 NEAR_ENOUGH = 1e-4  # the loosest tolerance of the optimisers' own: a gradient below it is that of a maximum
 _ANEW = "which re-estimates the transitions."
@@ -90,7 +92,7 @@ class Uncertain:
         gap = self.joint_gap(kind) if joint else ""
         if not gap or not self.resamples_transitions:
             return ""
-        return (
+        return words(
             f'joint errors of kind "{kind}" have no formula for {gap}: these come from a bootstrap over agents, {_ANEW}'
         )
 
@@ -132,9 +134,9 @@ class Uncertain:
 
     def _require_drawn(self, where: str, given: dict[str, Any], kind: str, joint: bool) -> None:
         """Options of a bootstrap are known, and there is one."""
-        unknown = sorted(set(given) - set(BOOTSTRAP))
-        if unknown:
-            raise InvalidOption(where, f"options among {', '.join(BOOTSTRAP)}", ", ".join(unknown))
+        odd = next((name for name in given if name not in BOOTSTRAP), None)
+        if odd is not None:
+            raise unknown(f"{where}()", "option", odd, tuple(BOOTSTRAP))
         if given and self._offered(kind, joint)[0] != "bootstrap":
             raise InvalidOption.conflict(next(iter(given)), f"requires `{arg('kind', 'bootstrap')}`")
 
@@ -245,8 +247,10 @@ class Uncertain:
         require_option("kind", kind, KINDS)
         require_flag("joint", joint)
         if kind != "bootstrap" and self.options["weighting"] != "sample":
+            other = f"`{arg('weighting', 'occupancy')}`, whose objective is not a likelihood"
+            what = f"`{arg('kind', kind)}` cannot be combined with {other}"
             remedy = either('Use fit.with_errors("bootstrap").', "Use --errors bootstrap.")
-            raise InvalidOption("kind", '"bootstrap" with occupancy weighting', repr(kind), remedy=remedy)
+            raise InvalidOption.impossible(what, None, remedy, "kind")
         if joint:
             require_estimated(self.mdp.estimated)
 
@@ -292,7 +296,7 @@ class Uncertain:
     def feature_sizes(self) -> Floats | None:
         """(K,): how large ∂Q/∂θ is, by which parameters in other units compare; None for rewards without features."""
         point = self.evidence.point
-        return point.size if point.objective.has_hessian else None
+        return frozen(point.size) if point.objective.has_hessian else None
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the evidence, whose factorisation cannot be pickled; it is made again when asked for."""
@@ -376,18 +380,23 @@ class Uncertain:
         by = () if self.groups is None else (self.groups.key,)
         return ("bootstrap", options["reps"], options["seed"], *by)
 
+    @property
+    def _reestimation(self) -> Reestimation:
+        """What each replication of a bootstrap does."""
+        from revealed.reestimation import Reestimation
+
+        parts = (self.estimator, self.mdp, self.demonstrations, self.theta, self.near_value)
+        return Reestimation(*parts, bool(self.settled))
+
     def _resample(self, options: dict[str, Any], done: dict[int, Replication]) -> Bootstrap:
         from revealed.bootstrap import resample
-        from revealed.reestimation import Reestimation
 
         if self.estimator is None:
             raise InvalidOption("bootstrap", "a fit made by an estimator", "one built by hand")
         if not self.at_maximum:
             rule = f"requires a fit whose search finished, not {self.status.code}"
             raise InvalidOption.conflict("bootstrap", rule, remedy=self.status.message)
-        again = Reestimation(
-            self.estimator, self.mdp, self.demonstrations, self.theta, self.near_value, bool(self.settled)
-        )
+        again = self._reestimation
         names = tuple(self.reward_model.names)
         told = {"re_estimated": again.in_words(), "done": done, "groups": self.groups}
         return resample(again, self.demonstrations.n_agents, names, **options, **told)

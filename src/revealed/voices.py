@@ -170,3 +170,12 @@ def _parts(text: str) -> list[str | list[str]]:
         elif piece and piece not in MARKS:
             here.append(piece)
     return found
+
+
+def shown(value: Any) -> str:
+    """A value in a message, shortened."""
+    try:
+        text = repr(value)
+    except Exception:  # an object that cannot even be shown
+        text = type(value).__name__
+    return text if len(text) <= 80 else text[:77] + "..."

@@ -35,13 +35,31 @@ class Reading:
 
 
 def quoted(name: str) -> str:
-    """The name of a column in SQL."""
-    return '"' + name.replace('"', '""') + '"'
+    """The name of a column in SQL, which takes no notice of case: names with capitals carry a mark that tells them from
+    others, and `unmarked` takes it away."""
+    marked = (
+        f"{name}{_MARK}{name.encode(errors='surrogatepass').hex()}" if name != name.lower() or _MARK in name else name
+    )
+    return '"' + marked.replace('"', '""') + '"'
+
+
+_MARK = "\x1e"
+
+
+def unmarked(name: str) -> str:
+    """The name of a column that was `quoted` in SQL."""
+    return name.rpartition(_MARK)[0] if _MARK in name else name
 
 
 def sql_text(value: str) -> str:
     """A text in SQL."""
     return "'" + value.replace("'", "''") + "'"
+
+
+def number_last(x: str) -> str:
+    """How texts are ordered so that one that is no number comes first, and a word for a missing value behind it."""
+    hole = f"trim({x}) IN ({', '.join(map(sql_text, HOLES))})"
+    return f"CASE WHEN regexp_full_match(trim({x}), {sql_text(NUMBER)}) THEN 2 WHEN {hole} THEN 1 ELSE 0 END"
 
 
 # -- columns with types -----------------------------------------------------------------------------------------------
@@ -124,7 +142,7 @@ _SECOND = (
 
 @dataclass(frozen=True)
 class _Cells:
-    """Of a column: how many cells, how many of them are holes or whole numbers, and one that is no hole."""
+    """Of a column: how many cells, how many of them are holes or whole numbers, and one that is not a hole."""
 
     name: str
     n: int

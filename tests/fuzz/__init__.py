@@ -1,4 +1,4 @@
-"""Every public door of the library, knocked at with hostile and plausible values: only a `RevealedError` comes out.
+"""Every public function of the library, called with hostile and plausible values: only a `RevealedError` comes out.
 
 things.py has real small objects, doors.py finds what can be called on them, calls.py says how each is called validly,
 pool.py has the values that take an argument's place, cases.py names and plays one such call, worker.py plays many in a

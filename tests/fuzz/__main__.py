@@ -51,13 +51,13 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m fuzz", description="Knock at every public door of revealed.")
+    parser = argparse.ArgumentParser(prog="python -m fuzz", description="Hostile calls to every public function.")
     parser.add_argument("--minutes", type=float, default=60.0, help="how long (60)")
     parser.add_argument("--seed", type=int, default=secrets.randbelow(2**31), help="which cases (a fresh one)")
     parser.add_argument("--case", help="play this one case here, with its traceback")
-    parser.add_argument("--every", action="store_true", help="each argument of each door with each value, in turn")
+    parser.add_argument("--every", action="store_true", help="each argument of each function with each value, in turn")
     parser.add_argument("--bare", action="store_true", help="without playing the valid calls first")
-    parser.add_argument("--door", default="", help="only doors whose name contains this")
+    parser.add_argument("--door", default="", help="only functions whose name contains this")
     parser.add_argument("--failures", default="fuzz-failures.tsv", help="the file that failures go to")
     return parser.parse_args()
 

@@ -54,6 +54,90 @@ ARGUMENTS: dict[str, Callable[[], Any]] = {
     "first_step": lambda: "smoothed",
 }
 
+# values that are right for arguments of these names, beside which others are tried: they open other ways through a call
+CHOICES: dict[str, tuple[str, ...]] = {
+    "bands": ("typed.delta", "typed.bootstrap"),
+    "errors": ("typed.bootstrap", "typed.robust", "typed.cluster"),
+    "first_step": ("typed.frequency", "typed.logit", "typed.kernel"),
+    "how": ("typed.quantile",),
+    "kind": ("typed.opg", "typed.hessian", "typed.cluster", "typed.bootstrap"),
+    "method": ("typed.npl", "typed.ccp"),
+    "of": ("typed.turns",),
+    "optimizer": ("typed.lbfgs", "typed.newton", "typed.adam"),
+    "per": ("typed.pair", "typed.trajectory"),
+    "period": ("typed.month", "typed.day"),
+    "quantity": ("typed.value", "typed.q", "typed.turns"),
+    "reps": ("int.3",),
+    "solver": ("typed.krylov", "typed.direct"),
+    "start": ("typed.ccp", "typed.zero"),
+    "unseen": ("typed.error", "typed.infeasible"),
+    "weighting": ("typed.occupancy",),
+    "what": ("typed.value", "typed.q"),
+    **dict.fromkeys(("gaps", "bad_trips", "bad"), ("typed.error",)),
+    **dict.fromkeys(("horizon", "updates", "jobs"), ("int.2",)),
+    **dict.fromkeys(("json", "joint", "constants", "turns", "u_turns", "deterministic", "standardize"), ("bool.true",)),
+}
+
+
+# Arguments that a call may accept with any value, each kind with its reason: elsewhere some values are always refused
+# (`cases.NEVER`), so that a result where an error was due is seen, too.
+COLUMNS_OF_TABLES = ("origin", "destination", "trips")
+UNREAD: dict[str, tuple[str, ...]] = {
+    # data classes that the library fills; users get them, and their fields are not checked one by one
+    **dict.fromkeys(("Fit", "GoalFit", "Advice", "Demonstrations", "RoadNetwork", "datasets.BusData"), ("*",)),
+    **dict.fromkeys(("environments.World", "environments.GridWorld", "environments.City", "metrics.Scores"), ("*",)),
+    # a protocol in which not every kind needs every argument
+    **{
+        f"{kind}.{name}": ("mdp", "counts", "reward")
+        for kind in ("Frequency", "Smoothed", "Kernel", "Logit", "GoalLogit")
+        for name in ("details", "estimate", "estimate_with_notes")
+    },
+    "first_step.estimate_policy": ("reward",),
+    **{
+        f"{kind}Reward.{name}": ("theta", "seed")
+        for kind in ("Linear", "Tabular", "Jax", "Torch", "LinkSize")
+        for name in ("vjp", "jacobian", "init")
+    },
+    **{
+        f"{kind}Reward.{name}": ("state_labels", "action_labels", "feasible", "targets", "features")
+        for kind in ("Linear", "Tabular", "Neural", "Jax", "Torch", "LinkSize")
+        for name in ("aligned", "along", "named", "standardized")
+    },
+    "Fit.predict": ("state", "episode_start"),
+    "EstimatedTransitions.offered": ("feasible", "terminal"),
+    "MDP.lift": ("values",),
+    # checked where the model is known
+    **dict.fromkeys(("NFXP", "MCEIRL", "CCP", "NPL", "Estimator.with_options"), ("first_step", "start")),
+    **dict.fromkeys(("first_step.Smoothed", "first_step.Logit", "first_step.GoalLogit", "first_step.Kernel"), ("*",)),
+    # names of columns of a table that is not there, and of what has no parts of that kind
+    **{f"RouteChoice.{name}": COLUMNS_OF_TABLES for name in ("flows", "expected", "welfare", "simulate", "compare")},
+    **dict.fromkeys(("RouteChoice.elasticity", "RouteChoice.elasticities", "link_size"), COLUMNS_OF_TABLES),
+    **dict.fromkeys(
+        ("RoadNetwork.from_frame", "RoadNetwork.from_networkx", "RoadNetwork.from_turns"),
+        ("turn_from", "turn_to", "node", "x", "y", "link"),
+    ),
+    "Demonstrations.to_frame": ("goal", "episode"),
+    "LinearReward.from_frame": ("actions",),
+    "NeuralReward": ("action_labels",),
+    **dict.fromkeys(("LinkModel.toward", "LinkModel.table", "GoalFit.case_table"), ("goal", "origin")),
+    # what is only shown: any object has a text
+    **dict.fromkeys(("LinkModel.link", "RoadNetwork.indices", "RoadNetwork.index"), ("argument",)),
+    **dict.fromkeys(("RoadNetwork.attribute", "GoalFit.states", "MDP.state_named"), ("argument",)),
+    **dict.fromkeys(
+        ("LinearReward", "JaxReward", "compare_fits", "plots.name_states", "plots.plot_states"), ("names",)
+    ),
+    **dict.fromkeys(("plots.plot_states", "plots.plot_arrows", "plots.plot_grid"), ("names", "actions")),
+    "Printed.text": ("spare",),
+    "plots.add_colorbar": ("shrink",),
+    "plots.own_axes": ("size",),
+}
+
+
+def may_be_unread(door: Any, argument: str) -> bool:
+    """Whether a call may go through whatever this argument is."""
+    own = UNREAD.get(door.key, ())
+    return "*" in own or argument in own
+
 
 def axes() -> Any:
     from matplotlib.figure import Figure

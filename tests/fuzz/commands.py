@@ -15,14 +15,17 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 import typer
 
+import streets
 import trips
 from fuzz.doors import Door
 from networks import WINDY_NAMES, windy_tables
 from revealed.cli import app
 from revealed.errors import RevealedError
+from revealed.labels import text_of
 from shell import here, leave_out_reports
 
 UNFINISHED = 3  # the status of a command whose fit did not converge
@@ -32,6 +35,7 @@ BUSES: dict[str, Any] = {"panel": "cli/buses.csv", "id": "bus", "time": "month",
 BUSES |= {"action": "decision", "bins": "miles=4", "discount": "0.9", "reward": "tabular", "l2": "0.01"}
 GRID: dict[str, Any] = {"panel": "cli/grid.csv", "id": "who", "time": "t", "state": "x,y", "action": "go"}
 GRID |= {"next_state": "x2,y2", "weight": "times", "terminal": "2,2", "reward": "tabular", "l2": "0.01"}
+ROADS: dict[str, Any] = {"panel": "cli/roads.csv", "network": "cli/links.csv", "columns": "travel_time", "l2": "0.01"}
 GOALS: dict[str, Any] = {"panel": "cli/panel.csv", **WINDY_NAMES, "features": "cli/pairs.csv", "discount": "0.9"}
 # a name, the command and its valid options
 LINES: dict[str, tuple[str, dict[str, Any]]] = {
@@ -42,13 +46,18 @@ LINES: dict[str, tuple[str, dict[str, Any]]] = {
     "cli.fit/buses": ("fit", BUSES),
     "cli.fit/grid": ("fit", GRID | {"discount": "0.9"}),
     "cli.fit/goals": ("fit", GOALS),
+    "cli.fit/roads": ("fit", ROADS),
+    "cli.fit/errors": ("fit", PANEL | {"discount": "0.9", "errors": "bootstrap", "reps": "3", "joint": True}),
+    "cli.fit/config": ("fit", {"config": "cli/fit/config.toml"}),
     "cli.compare": ("compare", PANEL | {"discount": "0.9"}),
     "cli.predict": ("predict", {"saved": "cli/fit"}),
     "cli.predict/goals": ("predict", {"saved": "cli/goals", "goal": "c2"}),
     "cli.simulate": ("simulate", {"saved": "cli/fit", "n": "3", "length": "4"}),
     "cli.simulate/goals": ("simulate", {"saved": "cli/goals", "n": "3"}),
+    "cli.predict/roads": ("predict", {"saved": "cli/roads", "goal": "11-10"}),
     "cli.counterfactual": ("counterfactual", {"saved": "cli/fit", "change": "shops=1"}),
     "cli.counterfactual/goals": ("counterfactual", {"saved": "cli/goals", "change": "x0=-1"}),
+    "cli.counterfactual/roads": ("counterfactual", {"saved": "cli/roads", "close": "00-01"}),
 }
 
 
@@ -109,7 +118,7 @@ def _text(value: Any) -> str:
     """Texts and numbers as they would be typed; of anything else, what kind of thing it is."""
     if isinstance(value, str | bytes | os.PathLike):
         return os.fsdecode(value)
-    return str(value) if isinstance(value, int | float) else type(value).__name__
+    return text_of(value) if isinstance(value, int | float) else type(value).__name__
 
 
 def files() -> None:
@@ -120,13 +129,22 @@ def files() -> None:
     trips.write(Path(HOME))
     with chdir(HOME):
         write_goals()
+        write_roads()
     with pytest.MonkeyPatch.context() as patch:
         leave_out_reports(patch)
-        for options, folder in ((LINES["cli.fit"][1], "fit"), (GOALS, "goals")):
+        for options, folder in ((LINES["cli.fit"][1], "fit"), (GOALS, "goals"), (ROADS, "roads")):
             words = [word for name, value in options.items() for word in _words(_options("fit")[name], value)]
             done = here("fit", *words, "--out", f"{HOME}/{folder}", "--force")
             assert done.exit_code == 0, done.stderr
     Path(f"{HOME}/done").touch()
+
+
+def write_roads() -> None:
+    """Links of a small network, and trips on it: a row per link passed."""
+    streets.streets(2).links_frame.to_csv("links.csv", index=False)
+    ways = (("00-01", "01-11", "11-10"), ("00-10", "10-11"), ("01-00", "00-10", "10-11"), ("01-11", "11-10"))
+    rows = [(trip, k, link) for trip in range(12) for k, link in enumerate(ways[trip % 4])]
+    pd.DataFrame(rows, columns=["trip", "sequence", "link"]).to_csv("roads.csv", index=False)
 
 
 def write_goals() -> None:

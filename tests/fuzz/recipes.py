@@ -202,7 +202,7 @@ DATA: dict[str, Call] = {
 REWARDS: dict[str, Call] = {
     "LinearReward": lambda own: {"features": things.features()},
     "LinearReward.from_frame": lambda own: {"frame": files.stations(), "state": "station"},
-    "LinearReward.aligned": lambda own: {"state_labels": STATES},
+    "LinearReward.aligned": lambda own: {"state_labels": own.state_labels or STATES},
     "LinearReward.along": lambda own: {
         "state_labels": STATES,
         "targets": np.tile(np.arange(4), (2, 1)).T,
@@ -258,6 +258,7 @@ ESTIMATION: dict[str, Call] = {
     "Uncertain.with_errors": lambda own: {"kind": "opg"},
     "Fit.counterfactual": lambda own: {"params": {first_param(own): 0.1}, "bands": None},
     "Fit.demand_curve": lambda own: {"parameter": first_param(own), "values": [0.1], "action": _action(own)},
+    "AnyFit.reward_on": lambda own: {"mdp": own.mdp},
     "Fit.predict": lambda own: {"obs": 0, "seed": 0},
     "Fit.simulate": lambda own: {"n": 3, "length": 3, "seed": 0},
     "Fit.table": lambda own: {"what": "policy"},
@@ -312,7 +313,7 @@ WORLDS: dict[str, Call] = {
     "environments.rust_bus": lambda own: {"bins": 8, "discount": 0.9},
     "environments.rollout": lambda own: {"env": gym_env(), "policy": np.full((16, 4), 0.25), "n": 2, "seed": 0},
     "World.demonstrate": lambda own: {"n": 3, "length": 3, "seed": 0},
-    "World.evaluate": lambda own: {"fit": own.expert if own.mdp.n_states != 4 else thing("fit")},
+    "World.evaluate": lambda own: {"fit": rv.solve(own.mdp, own.true_reward)},
     "MountainCar.discretise": lambda own: {"drives": own.drive(2, 5, 0)},
     "MountainCar.with_kernel_transitions": lambda own: {"drives": own.drive(20, 30, 0)},
     "City.demonstrate": lambda own: {"n": 3},
@@ -388,6 +389,7 @@ ROADS: dict[str, Call] = {
     "Demand.arriving": lambda own: {"mdp": thing("network").mdp},
     "Demand.keep": lambda own: {"rows": [0]},
     "Demand.starts": lambda own: {"rows": np.array([0])},
+    "Demand.where": lambda own: {"row": 0},
     "Demand.words": lambda own: {"row": 0},
 }
 RECIPES: dict[str, Call] = {**MODELS, **DATA, **REWARDS, **ESTIMATION, **WORLDS, **ROADS}

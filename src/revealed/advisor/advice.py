@@ -35,7 +35,7 @@ from revealed.mdp import MDP
 from revealed.parallel import workers
 from revealed.rewards.base import Reward
 from revealed.sheet import Printed, Row, Sheet
-from revealed.voices import Written, arg, marked, words
+from revealed.voices import Written, arg, marked, shown, words
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -47,8 +47,8 @@ BUDGET = 30.0
 class Advice(Printed):
     """What `advise` found: `method` with its `assumption`, a `paragraph` to act on, and the numbers behind it.
 
-    `estimator()` builds the advised method with the options that this data ask for; `fits` are those that were made
-    on the way. `seconds` is what the advice took.
+    `estimator()` builds the advised method with the options that these data call for; `fits` are those that were made
+    on the way. `seconds` is the time that the advice took.
     """
 
     method: str
@@ -152,7 +152,7 @@ def _require_no_goals(demos: Any) -> None:
 def _as_budget(budget: Any) -> float:
     seconds = BUDGET if budget is None else as_number(budget)
     if not seconds >= 0.0:
-        raise InvalidOption("budget", "a number of seconds >= 0", repr(budget))
+        raise InvalidOption("budget", "a number of seconds >= 0", shown(budget))
     return seconds
 
 

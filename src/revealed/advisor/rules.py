@@ -140,9 +140,9 @@ def _by_the_paper(found: Evidence, adequate: Sequence[str]) -> tuple[str, str]:
         why = f"Only {share:.0%} of the expert's time is spent in well-visited states"
         why += f", while {known}" if found.features_known else ": π̂_E is unreliable there"
         if "NFXP" in adequate and (found.trials["NFXP"].best is not None or "NPL" not in adequate):
-            return "NFXP", f"{why}{':' if found.features_known else ', and'} NFXP needs feature counts alone."
+            return "NFXP", f"{why}{':' if found.features_known else ', and'} NFXP needs only feature counts."
         method = "NPL" if "NPL" in adequate else adequate[0]
-        return method, f"{why}. NFXP would need feature counts alone, but does not fit into the budget or failed."
+        return method, f"{why}. NFXP would need only feature counts, but does not fit into the budget or failed."
     method = _cheapest(found, adequate)
     if share >= COVERED:
         return method, f"{share:.0%} of the expert's time is spent in well-visited states: its policy is known."

@@ -89,7 +89,7 @@ def quantities(found: Evidence) -> list[Quantity]:
     c, p = found.coverage, found.precision
     lines = [
         Quantity("occupancy in well visited states", c.share, _MEANS["covered"].format(by=c.by, enough=ENOUGH)),
-        Quantity("occupancy in visited states", c.seen, "share of the same in states with any visit"),
+        Quantity("occupancy in visited states", c.seen, "share of the occupancy in states with at least one visit"),
         Quantity("states never seen", c.unseen, f"of {c.choices} states with something to choose"),
         Quantity("error of feature counts", p.features, _MEANS["features"].format(reps=p.replications)),
         Quantity("error of the policy", p.policy, _MEANS["policy"]),

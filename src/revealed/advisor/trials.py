@@ -308,7 +308,7 @@ def _gather(refits: Refits, found: dict[int, Any]) -> Replications:
 
 
 def affordable(trials: dict[str, Trial], reps: int, left: float, jobs: int) -> tuple[dict[str, Trial], int]:
-    """The methods and the number of refits that fit into the seconds left: the dearest are left out first."""
+    """The methods and the number of refits that fit into the seconds left: the most expensive are left out first."""
     ran = {m: t for m, t in trials.items() if t.best is not None}
     while len(ran) > 1:
         each_one = sum(t.best.seconds for t in ran.values() if t.best is not None)

@@ -35,10 +35,11 @@ def compare(config: Config = None, json: Json = False, force: Force = False, **o
     """
     with one_line():
         from revealed.commands.folder import OURS
-        from revealed.commands.placing import claim, has_results, keep
+        from revealed.commands.placing import claim, has_results, keep, require_out
         from revealed.recipe import Recipe
 
         recipe = Recipe.from_flags(options, config)
+        require_out(recipe.out, force)
         folder = None if recipe.out is None else claim(recipe.out, OURS, force)
         found = _run(recipe)
         replaced = has_results(folder, OURS)

@@ -53,10 +53,11 @@ def fit(config: Config = None, json: Json = False, force: Force = False, **optio
     """
     with one_line():
         from revealed.commands.folder import OURS, write_fit
-        from revealed.commands.placing import claim, has_results, keep
+        from revealed.commands.placing import claim, has_results, keep, require_out
         from revealed.recipe import Recipe
 
         recipe = Recipe.from_flags(options, config)
+        require_out(recipe.out, force)
         folder = None if recipe.out is None else claim(recipe.out, OURS, force)
         found, stopped = with_bootstrap(recipe.fit())
         replaced = has_results(folder, OURS)

@@ -39,7 +39,11 @@ def _parameter(name: str, about: dict[str, Any]) -> inspect.Parameter:
         info: Any = typer.Argument(help=about["help"], metavar="PANEL", show_default=False)
     else:
         info = typer.Option(
-            *_names(name, kind), help=_help(about), metavar=about["metavar"] or None, show_default=False
+            *_names(name, kind),
+            help=_help(about),
+            metavar=about["metavar"] or None,
+            show_default=False,
+            case_sensitive=False,  # --method NFXP
         )
     return inspect.Parameter(name, _KIND, default=None, annotation=Annotated[wanted | None, info])
 

@@ -145,6 +145,12 @@ def _lock(folder: Path) -> Iterator[None]:
         lock.unlink(missing_ok=True)
 
 
+def require_out(out: str | os.PathLike[str] | None, force: bool) -> None:
+    """Nothing is overwritten where nothing is written."""
+    if force and out is None:
+        raise InvalidOption.conflict("--force", "requires `--out`")
+
+
 # single files
 
 

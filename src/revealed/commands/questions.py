@@ -20,9 +20,9 @@ from revealed.fit import AnyFit, Fit
 from revealed.frames import read_table
 from revealed.labels import find, near, plain, spell
 from revealed.mdp import MDP
-from revealed.positions import labelled
-from revealed.scenario import find_parameter
+from revealed.positions import labelled, parameter_named
 from revealed.typed import as_labels, read_model
+from revealed.voices import shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -41,7 +41,7 @@ def find_states(
     if period > last:
         if not fit.mdp.horizon:
             raise InvalidOption.conflict("--period", "requires a fit with --horizon")
-        raise InvalidOption("--period", f"a whole number in 0…{last}", repr(period))
+        raise InvalidOption("--period", f"a whole number in 0…{last}", shown(period))
     if labels and file is not None:
         raise InvalidOption.conflict("--states", "cannot be combined with `--state`", remedy="Give one of them.")
     if not labels and file is None:
@@ -78,8 +78,17 @@ def _bin_of(bins: Bins, argument: str, label: str) -> int:
     parts = [as_number(_float(part)) for part in label.split(",")]
     if len(parts) != len(bins.columns) or not np.isfinite(parts).all():
         expected = f"the name of a bin, or a number for {' and '.join(bins.columns)}"
-        raise InvalidInput(argument, expected, repr(label), remedy=near(label, bins.labels))
-    return int(bins.code(*parts)[0])
+        raise InvalidInput(argument, expected, shown(label), remedy=near(label, bins.labels))
+    return int(_codes(bins, argument, *parts)[0])
+
+
+def _codes(bins: Bins, argument: str, *values: Any) -> Ints:
+    """The bins of raw values; one outside is told of the option that it came from."""
+    try:
+        return bins.code(*values)
+    except InvalidInput as error:
+        where = error.offender if argument == "--states" else None
+        raise InvalidInput(argument, f"{error.expected} of {error.argument}", error.got, where) from error
 
 
 def _float(text: str) -> Any:
@@ -92,7 +101,7 @@ def _float(text: str) -> Any:
 def _in_file(fit: AnyFit, names: Names, file: str | os.PathLike[str]) -> Ints:
     table, bins = read_table(file, "--states"), fit.demonstrations.bins
     if bins is not None:
-        return bins.code(*(table.numbers("--states", name) for name in bins.columns))
+        return _codes(bins, "--states", *(table.numbers("--states", name) for name in bins.columns))
     several = list(names.state) if isinstance(base_labels(fit)[0], tuple) else names.state[0]
     return find("--states", table.labels("--states", several), base_labels(fit), "row")
 
@@ -145,7 +154,7 @@ class Changes:
 def ask(fit: Fit, names: Names, asked: Changes, bands: dict[str, Any]) -> Counterfactual:
     """The counterfactual in words of the command line."""
     if not asked:
-        remedy = "As in --set RC=12, --discount 0.9 or --transitions after.csv."
+        remedy = "For example: --set RC=12, --discount 0.9 or --transitions after.csv."
         raise InvalidOption.conflict("counterfactual", "requires at least one change", remedy=remedy)
     rules = parse_changes(asked.params, tuple(map(str, fit.reward_model.names)))
     model = changed_model(fit, names, asked.discount, asked.transitions)
@@ -196,14 +205,14 @@ def parse_change(text: str, names: tuple[str, ...], flag: str = "--set") -> tupl
         number = as_number(_float(rest[1:]))
         if np.isfinite(number) and not (rest[0] == "/" and number == 0.0):
             return name, _RULES[rest[0]](number)
-        raise InvalidOption(flag, "a number after the operator, as in RC=12 or price*1.2", repr(text))
+        raise InvalidOption(flag, "a number after the operator, as in RC=12 or price*1.2", shown(text))
     known = text.strip()
     for sign in "=*/+-":
         known = known.partition(sign)[0].strip() or known
     if known in names:
-        raise InvalidOption(flag, "a parameter and its new value, as in RC=12 or price*1.2", repr(text))
-    find_parameter(known, names, flag)  # raises, with the nearest name
-    raise InvalidOption(flag, "a parameter and its new value, as in RC=12", repr(text))
+        raise InvalidOption(flag, "a parameter and its new value, as in RC=12 or price*1.2", shown(text))
+    parameter_named(flag, known, names)  # raises, with the nearest name
+    raise InvalidOption(flag, "a parameter and its new value, as in RC=12", shown(text))
 
 
 _RULES: dict[str, Callable[[float], Rule]] = {

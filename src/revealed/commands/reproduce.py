@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from enum import StrEnum
@@ -12,6 +13,7 @@ import typer
 
 from revealed.commands.terminal import one_line, say
 from revealed.errors import InvalidOption, WorkersLost
+from revealed.voices import shown
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -95,6 +97,7 @@ def reproduce(
     with one_line({"cluster": "--cluster"}):
         _require_one_place(jobs, cluster)
         plan = _plan(scale.value, only or [])
+        _require_parallel(plan, jobs, cluster)
         with _goes_on(plan, folder):
             _run(plan, folder, jobs, fresh, scale.value, cluster)
             _report(folder, jobs)
@@ -109,7 +112,7 @@ def report(folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of
     Example:
       revealed report results/quick
     """
-    with one_line({"out": "DIR"}):
+    with one_line({"out": "DIR", "folder": "DIR"}):
         _report(folder)
 
 
@@ -142,7 +145,7 @@ def _plan(scale: str, only: list[str]) -> dict[str, Any]:
     names = [name for text in only for name in text.replace(",", " ").split() or [text]]
     for name in names:
         if name not in plan:
-            raise InvalidOption("--only", f"one of {', '.join(plan)}", repr(name))
+            raise InvalidOption("--only", f"one of {', '.join(plan)}", shown(name))
     return {name: config for name, config in plan.items() if name in names or not names}
 
 
@@ -150,6 +153,17 @@ def _require_one_place(jobs: int | None, cluster: str | None) -> None:
     if jobs is not None and cluster is not None:
         remedy = "The cluster sets the number of workers."
         raise InvalidOption.conflict("--jobs", "cannot be combined with `--cluster`", remedy=remedy)
+
+
+def _require_parallel(plan: Mapping[str, Any], jobs: int | None, cluster: str | None) -> None:
+    """What measures time runs alone, wherever it runs; the figures of several experiments share the workers."""
+    from revealed.experiments.catalogue import EXPERIMENTS
+
+    alone = all(EXPERIMENTS[name].ALONE for name in plan)
+    for flag, given in (("--jobs", jobs is not None and len(plan) == 1), ("--cluster", cluster is not None)):
+        if alone and given:
+            rule = f"has no effect on {' and '.join(plan)}: what measures time runs one cell at a time, on this machine"
+            raise InvalidOption.conflict(flag, rule)
 
 
 def _run(
@@ -165,8 +179,11 @@ def _run(
     _note_other_scale(folder, scale)
     with nullcontext(jobs) if cluster is None else on_cluster(cluster) as together:
         where = "" if cluster is None else f" on {cluster}"
-        typer.echo(f"{experiments}, {wanted} cells ({done} done), {together} at a time{where}, into {folder}")
-        run_plan(plan, folder, jobs if cluster is None else None, fresh=fresh, scale=scale)
+        typer.echo(f"{experiments}, {wanted} tasks ({done} done), {together} at a time{where}, into {folder}")
+        if done == wanted:
+            typer.echo("Nothing is left to compute: the report is drawn again from the stored results.")
+        tell = None if sys.stdout.isatty() and sys.stderr.isatty() else typer.echo  # else there is a bar
+        run_plan(plan, folder, jobs if cluster is None else None, fresh=fresh, scale=scale, tell=tell)
 
 
 def _note_other_scale(folder: Path, scale: str) -> None:
@@ -178,7 +195,7 @@ def _note_other_scale(folder: Path, scale: str) -> None:
 
 
 def _counts(plan: Mapping[str, Any], folder: Path) -> tuple[int, int]:
-    """How many cells of a plan are done, and how many there are."""
+    """How many tasks of a plan are done, and how many there are."""
     from revealed.experiments.catalogue import EXPERIMENTS
     from revealed.experiments.store import Store
 
@@ -255,20 +272,20 @@ def _seconds(aims: Any) -> Table:
 
 
 def _troubles(findings: Findings) -> list[str]:
-    """What a reader of the verdicts should know: cells that failed or are missing, and what could not be shown."""
+    """What a reader of the verdicts should know: tasks that failed or are missing, and what could not be shown."""
     lines = list(findings.notes)
     for chapter in findings.chapters:
         name = chapter.experiment.NAME
         lines += [f"{name}: {text}" for text in chapter.shown.notes]
         failed = chapter.results.failed
         if len(failed):
-            lines.append(f"{name}: {len(failed)} cells failed; run the same command to try them again.")
+            lines.append(f"{name}: {len(failed)} tasks failed; run the same command to try them again.")
             shown = failed.head(SHOWN_FAILURES).itertuples()
             lines += [
                 f"  {row.method}, {row.setting}, size {row.size}, seed {row.seed}: {row.message}" for row in shown
             ]
     missing = findings.count("missing")
-    return lines + ([f"{missing} cells are missing; run the same command to resume."] if missing else [])
+    return lines + ([f"{missing} tasks are missing; run the same command to resume."] if missing else [])
 
 
 @contextmanager
@@ -287,4 +304,4 @@ def _goes_on(plan: Mapping[str, Any], folder: Path) -> Iterator[None]:
 
 def _done(plan: Mapping[str, Any], folder: Path) -> str:
     done, wanted = _counts(plan, folder)
-    return f"{done} of {wanted} cells are done and kept in {folder}"
+    return f"{done} of {wanted} tasks are done and kept in {folder}"

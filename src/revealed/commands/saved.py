@@ -80,15 +80,16 @@ def predict(
       revealed predict buses-fit --states odometers.csv --deterministic --out next.csv
     """
     with one_line(FIT):
-        from revealed.commands.placing import target_file, write_frame
+        from revealed.commands.placing import require_out, target_file, write_frame
         from revealed.commands.questions import choices_frame, find_states
         from revealed.commands.trip_questions import require_goals, toward_frame
 
+        require_out(out, force)
         target = None if out is None else target_file(out, force)
         fit, names = _open(saved)
         require_goals(fit, goal=goal)
         if fit.demonstrations.goals is not None:
-            frame = toward_frame(fit, names, goal, state or [], states, deterministic)
+            frame = toward_frame(fit, names, goal, state or [], states, period, deterministic)
         else:
             chosen = find_states(fit, names, state or [], states, period)
             frame = choices_frame(fit, names, chosen, deterministic)
@@ -142,10 +143,11 @@ def simulate(
       revealed simulate roads-fit --goal A17 --n 500 --out to-A17.csv
     """
     with one_line(FIT):
-        from revealed.commands.placing import target_file, write_frame
+        from revealed.commands.placing import require_out, target_file, write_frame
         from revealed.commands.trip_questions import drawn_trips, require_goals
         from revealed.commands.trip_tables import trip_panel
 
+        require_out(out, force)
         target = None if out is None else target_file(out, force)
         fit, names = _open(saved)
         require_goals(fit, goal=goal)
@@ -244,11 +246,12 @@ def counterfactual(
 
 def _answer(saved: Path, asked: Changes, bands: dict[str, Any], out: Path | None, json: bool, force: bool) -> None:
     """Ask, write, and show."""
-    from revealed.commands.placing import claim, has_results, keep
+    from revealed.commands.placing import claim, has_results, keep, require_out
     from revealed.commands.questions import ANSWER, ask, describe_answer, write_answer
     from revealed.commands.trip_questions import TRIP_ANSWER, ask_trips, require_goals, write_trip_answer
 
     ours = (*ANSWER, *TRIP_ANSWER)
+    require_out(out, force)
     folder = None if out is None else claim(out, ours, force)
     fit, names = _open(saved)
     require_goals(fit, close=asked.close, attribute=asked.attributes, links=asked.links)

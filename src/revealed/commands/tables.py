@@ -53,7 +53,7 @@ class Names:
 
 
 def params_frame(fit: AnyFit) -> pd.DataFrame:
-    """parameter, coef, std_err, z, p, lower, upper; NaN where an error is not known, or was too dear."""
+    """parameter, coef, std_err, z, p, lower, upper; NaN where an error is not known, or too expensive to compute."""
     import pandas as pd
 
     head = ["coef", "std_err", "z", "p", "lower", "upper"]

@@ -1,13 +1,15 @@
 """How a command speaks: one clear line on standard error where something is wrong, and an exit status that tells how.
 
-0 is well, 1 the user's mistake (a wrong word included), 3 that it ran but did not converge, 130 Ctrl-C. A bug keeps its
-traceback. What is printed takes the width of the terminal; where there is none, it has no colours and no bars.
+0 success, 1 a mistake of the user's (a mistyped option included), 3 it ran but did not converge, 130 Ctrl-C. A bug
+keeps its traceback. What is printed takes the width of the terminal; where there is none, it has no colours and no
+bars.
 """
 
 from __future__ import annotations
 
 import errno
 import os
+import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -55,11 +57,15 @@ def _complain(error: Any) -> None:
         return
     context, words = getattr(error, "ctx", None), " ".join(error.format_message().split())
     words = words.replace("Value error, ", "")
-    words += "" if words.endswith((".", "?", ")")) else "."
+    words += "" if words.endswith((".", "?")) else "."
     name = getattr(error, "option_name", None)
-    if name and context is not None and not words.endswith(("?", ")")):
+    if name and context is not None and not words.endswith(("?", ").")):
         known = [option for one in context.command.params for option in one.opts if option.startswith("--")]
         near = get_close_matches(name, known, 1)
+        words += f" Did you mean {near[0]}?" if near else ""
+    slip = re.search("'([^']*)' is not one of (.*)", words)
+    if slip is not None:
+        near = get_close_matches(slip[1].casefold(), re.findall("'([^']*)'", slip[2]), 1)
         words += f" Did you mean {near[0]}?" if near else ""
     say(f"{words} See {context.command_path if context is not None else 'revealed'} --help.")
 
@@ -68,7 +74,7 @@ def _complain(error: Any) -> None:
 def one_line(arguments: Mapping[str, str] = PANEL) -> Iterator[None]:
     """A mistake of the user's ends in one line on standard error and exit status 1; a bug keeps its traceback.
 
-    `arguments` are what the command calls arguments of the library that are no flags.
+    `arguments` are what the command calls arguments of the library that are not flags.
     """
     try:
         require_memory()
@@ -176,8 +182,14 @@ def width() -> int:
 
 def show(result: Printed, spare: Sequence[str] = ()) -> None:
     """Print a result in the width there is; a table is never cut, so that a very narrow terminal wraps it, but for
-    `spare` columns, which narrow ones go without."""
-    typer.echo(result.text(min(WIDEST, max(40, width())), in_flags, spare))
+    `spare` columns, which narrow ones go without. Files and pipes have them."""
+    from shutil import get_terminal_size
+
+    asked = min(WIDEST, max(40, width()))
+    text = result.text(asked, in_flags)
+    if spare and max(map(len, text.splitlines())) > get_terminal_size((len(text), 24)).columns:
+        text = result.text(asked, in_flags, spare)
+    typer.echo(text)
 
 
 def tell(text: str) -> None:

@@ -45,21 +45,21 @@ TRIP_ANSWER = ("table.csv", "flows.csv", "welfare.csv", "counterfactual.html")
 def require_goals(fit: Any, **given: Any) -> None:
     """Flags that only trips with goals understand."""
     for name, value in given.items():
-        if value and not isinstance(fit, GoalFit):
+        if value not in (None, ()) and not isinstance(fit, GoalFit):
             raise InvalidOption.conflict(f"--{name}", "requires a fit of trips with goals")
 
 
 def toward_frame(
-    fit: GoalFit, names: Names, goal: str | None, labels: Sequence[str], file: Any, deterministic: bool
+    fit: GoalFit, names: Names, goal: str | None, labels: Sequence[str], file: Any, period: int, deterministic: bool
 ) -> pd.DataFrame:
     """Choices on the way to a goal: a row per state or, where actions are told by where they lead, per move."""
     if goal is None:
-        remedy = f"As in --goal {spell(fit.goals[0])}."
+        remedy = f"For example: --goal {spell(fit.goals[0])}."
         raise InvalidOption.conflict("--goal", "is required: choices depend on the destination", remedy=remedy)
     names = place_names(names)
     (g,) = named_states(fit, "--goal", [goal])
     policy = fit.policy_for(fit.state_labels[g])
-    states = _on_the_way(fit, policy, find_states(fit, names, labels, file, 0), bool(labels or file), goal)
+    states = _on_the_way(fit, policy, find_states(fit, names, labels, file, period), bool(labels or file), goal)
     if fit.mdp.action_labels is not None or not fit.mdp.certain:
         return choices_frame(fit, names, states, deterministic, policy)
     return _moves_frame(fit, names, states, policy, deterministic)
@@ -156,7 +156,7 @@ def _require_changes(asked: Changes, names: Names) -> None:
     if asked.links and not asked.attributes:
         raise InvalidOption.conflict("--links", "requires `--attribute`")
     if not asked:
-        remedy = "As in --close LABEL, --set toll*2, or --attribute toll=2 --links LABEL."
+        remedy = "For example: --close LABEL, --set toll*2, or --attribute toll=2 --links LABEL."
         raise InvalidOption.conflict("counterfactual", "requires at least one change", remedy=remedy)
     if names.on_roads and asked.transitions is not None:
         raise InvalidOption.conflict("--transitions", "does not apply to a road network", remedy="Use --close.")

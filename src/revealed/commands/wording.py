@@ -13,6 +13,7 @@ from revealed.voices import speak
 
 OWN_FLAGS = ("bands", "initial", "states", "close", "links")  # of questions to a saved fit
 PANEL = {"path": "PANEL", "frame": "PANEL", "demonstrations": "PANEL"}
+PANEL |= {"state_labels": "--state", "action_labels": "--action"}  # of the panel, where a model has others
 FIT = {"path": "FIT", "n": "--n", "length": "--length"}
 
 

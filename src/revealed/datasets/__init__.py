@@ -1,4 +1,4 @@
-"""Other people's data, ready to fit: a panel, the model that belongs to it, and where it comes from."""
+"""Published data, ready to fit: a panel, the model that belongs to it, and where it comes from."""
 
 from revealed.datasets.rust_bus import BusData, rust_bus
 

@@ -24,6 +24,7 @@ import numpy as np
 from revealed.checks import Ints
 from revealed.errors import InvalidInput, MissingData
 from revealed.files import as_path
+from revealed.voices import shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -85,7 +86,7 @@ def find_folder(path: Any, groups: Sequence[int]) -> Path | None:
         folder = as_path("path", path).expanduser()
     except (RuntimeError, InvalidInput) as error:
         remedy = f"Omit path: {shipped()}."
-        raise InvalidInput("path", "the folder of Rust's files", repr(path), remedy=remedy) from error
+        raise InvalidInput("path", "the folder of Rust's files", shown(path), remedy=remedy) from error
     lacking = _lacking(folder, groups)
     if lacking:
         got = (
@@ -164,7 +165,7 @@ def _whole(line: str, name: str, k: int) -> int:
     except ValueError:
         number = -1
     if not 0 <= number < MOST_NUMBER:
-        raise InvalidInput("path", "one whole number >= 0 per line", repr(line[:40]), f"{name}, line {k}")
+        raise InvalidInput("path", "one whole number >= 0 per line", shown(line[:40]), f"{name}, line {k}")
     return number
 
 
@@ -203,14 +204,14 @@ def _require_sense(group: int, header: Ints, odometer: Ints, mileage: Ints, d: I
         raise InvalidInput("path", "months from 1 to 12", int(month[bus]), _place(group, header, FIRST_MONTH, bus))
     fell = np.zeros_like(odometer, dtype=bool)
     fell[1:] = np.diff(odometer, axis=0) < 0
-    for wrong, expected, shown in (
+    for wrong, expected, values in (
         (fell, "odometer readings that never decrease", odometer),
         (mileage > MOST_MILES, f"at most {MOST_MILES} miles on an engine", mileage),
         (d > 1, "at most one replacement in a month", d),
     ):
         if wrong.any():
             bus, t = (int(i) for i in np.argwhere(wrong.T)[0])
-            raise InvalidInput("path", expected, int(shown[t, bus]), _place(group, header, HEADER + t, bus))
+            raise InvalidInput("path", expected, int(values[t, bus]), _place(group, header, HEADER + t, bus))
 
 
 def _place(group: int, header: Ints, row: int, bus: int) -> str:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from revealed.checks import Floats, Ints, as_list, is_index, require_count
+from revealed.checks import Floats, Ints, as_list, frozen, is_index, require_count
 from revealed.datasets.bus_counts import count_months, is_shipped, shipped_counts
 from revealed.datasets.bus_files import FILES, Months, find_folder, read_months, shipped, where_to_put_them
 from revealed.demonstrations import Demonstrations
@@ -30,6 +30,7 @@ from revealed.gates import require_memory
 from revealed.mdp import MDP
 from revealed.rewards.linear import LinearReward
 from revealed.transition_models import SharedOutcomes
+from revealed.voices import shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -120,14 +121,14 @@ def rust_bus(
     else:
         raise _not_shipped(chosen, bins)
     mdp = _model(counts, bins, discount, months, demos)
-    counts.flags.writeable = False
+    frozen(counts)
     return BusData(chosen, bins, mdp, reward, demos, counts, source, months)
 
 
 def _as_groups(groups: Any) -> tuple[int, ...]:
     listed = [groups] if is_index(groups) else None if isinstance(groups, str) else as_list(groups)
     if not listed or not all(is_index(g) and g in FILES for g in listed) or len(set(listed)) != len(listed):
-        raise InvalidInput("groups", "one of the bus groups 1 to 8, or a list of distinct groups", repr(groups)[:60])
+        raise InvalidInput("groups", "one of the bus groups 1 to 8, or a list of distinct groups", shown(groups))
     return tuple(sorted(int(g) for g in listed))
 
 

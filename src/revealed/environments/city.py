@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from revealed.checks import Floats, Ints, as_list, is_index, require_count
+from revealed.checks import Floats, Ints, as_list, frozen, is_index, require_count
 from revealed.demonstrations import Demonstrations
 from revealed.environments.city_links import links_of
 from revealed.environments.city_streets import KINDS, lay_streets
@@ -21,11 +21,11 @@ from revealed.errors import InvalidInput
 from revealed.gates import require_memory
 from revealed.goal_values import GoalValues
 from revealed.mdp import MDP
-from revealed.model_checks import frozen
 from revealed.rewards.linear import LinearReward
 from revealed.routes.network import RoadNetwork
 from revealed.simulation import make_rng
 from revealed.trip_simulation import simulate_trips
+from revealed.voices import shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -116,7 +116,7 @@ class City:
             return np.sort(rng.choice(self.mdp.n_states, size=int(given), replace=False))
         listed = None if isinstance(given, str) else as_list(given)
         if not listed:
-            raise InvalidInput(name, "a number of links, or a sequence of links", repr(given)[:60])
+            raise InvalidInput(name, "a number of links, or a sequence of links", shown(given))
         return np.unique([self.mdp.state_named(link, name) for link in listed])
 
     def plot(self, values: Any = None, ax: Axes | None = None, title: str | None = None, **style: Any) -> Figure:

@@ -13,6 +13,7 @@ from revealed.errors import InvalidInput
 from revealed.gates import require_memory
 from revealed.mdp import MDP
 from revealed.simulation import make_rng
+from revealed.voices import shown
 
 
 def garnet(
@@ -57,7 +58,7 @@ def garnet(
 def _window(n_states: int, branching: int, reach: Any) -> int:
     """How many states a pair may lead to."""
     if reach is not None and (not is_count(reach) or as_number(reach) > n_states):
-        raise InvalidInput("reach", "None or a whole number in 1…n_states", repr(reach))
+        raise InvalidInput("reach", "None or a whole number in 1…n_states", shown(reach))
     window = n_states if reach is None else min(n_states, 2 * int(reach) + 1)
     if branching > window:
         raise InvalidInput("branching", f"at most {window}, the states that a pair may lead to", branching)

@@ -19,6 +19,7 @@ from revealed.checks import require_floats
 from revealed.errors import InvalidInput
 from revealed.kernels import CUT, MOST_STORED, Near, average_outcomes, gaussian, scaled_rows
 from revealed.mdp import Floats
+from revealed.voices import shown
 
 BANDWIDTH = (1.0, 0.5)  # of φ and of ψ, in steps of the grid
 
@@ -54,7 +55,8 @@ def kernel_transitions(
     for a in range(n_actions):
         if not (action == a).any():
             remedy = "Use more trajectories, or a noisier expert."
-            raise InvalidInput("trajectories", "every action at least once", f"no step with action {a}", remedy=remedy)
+            what = f"no step takes action {a}, so its transitions cannot be estimated"
+            raise InvalidInput.impossible(what, None, remedy, "trajectories")
     steps = GridSteps(origin, outcome, action, bins, ended, h)
     nodes = np.column_stack(np.divmod(np.arange(bins * bins), bins)).astype(np.float64)
     at_once = max(1, MOST_STORED // (2 * int(np.ceil(CUT * h.max())) + 1) ** 2)
@@ -92,7 +94,7 @@ def check_bandwidth(bandwidth: Any) -> Floats:
     expected = "two numbers >= 0.25: of φ and ψ, in steps of the grid"
     h = require_floats("bandwidth", bandwidth, expected)
     if h.shape != (2,) or not np.all(np.isfinite(h) & (h >= 0.25)):
-        raise InvalidInput("bandwidth", expected, repr(bandwidth))
+        raise InvalidInput("bandwidth", expected, shown(bandwidth))
     return h
 
 

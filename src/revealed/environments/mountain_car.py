@@ -241,8 +241,8 @@ def mountain_car(
 
     The expert is solved on the exact model. With shocks of scale 1 a small reward is too weak: at `scale=1` the entropy
     of driving on pays more than the distance costs, and no expert arrives. For the same reason the distance is measured
-    to `target` = 0.6, the far end of the goal, so that every step before the line at 0.5 costs something; measured to
-    the line itself the last steps are free, and soft experts hover there.
+    to `target` = 0.6, the far end of the goal, so that every step before the line at 0.5 costs something; if it
+    were measured to the line, the last steps would cost nothing and a soft expert would linger there.
     """
     require_count("bins", bins, least=4)
     require_memory("bins", bins, 64 * int(bins) ** 2)

@@ -18,6 +18,7 @@ from revealed.gates import require_memory
 from revealed.mdp import MDP, Floats
 from revealed.rewards.base import Reward
 from revealed.simulation import make_rng
+from revealed.voices import shown
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -70,8 +71,8 @@ def objectworld(
     """A windy grid with randomly placed objects, each with an inner and an outer colour.
 
     Five actions (up, down, left, right, stay); with probability `wind` a random neighbouring cell is entered instead
-    of the intended one. Each cell holds an object with probability `object_probability`; the first two colours are
-    always there, inside and outside.
+    of the intended one. Each cell holds an object with probability `object_probability`; the first two colours
+    always occur, both as inner and as outer colour.
 
     The true reward is `scale` × `values`: the first (+1) within `radii[0]` cells of outer colour 0 and within
     `radii[1]` of outer colour 1, the second (−1) within `radii[0]` of outer colour 0 only, else the third (0).
@@ -80,7 +81,7 @@ def objectworld(
 
     Features are the Euclidean distances to the nearest object of each inner and each outer colour, in the order inner
     0, outer 0, inner 1, …; a colour that is absent is √2·size away. `normalise` is "range" (divided by √2·size, so
-    that they lie in [0, 1]), "standard" (mean 0, deviation 1) or "none".
+    that they lie in [0, 1]), "standard" (mean 0, standard deviation 1) or "none".
 
     The expert is "noisy", as in the paper (optimal, but with probability `noise` a random action), "soft" or "optimal".
     A soft expert needs a larger `scale`, 5 or so: at 1 rewards matter to it little more than entropy.
@@ -117,9 +118,9 @@ def _check(size: Any, colors: Any, p: Any, metric: Any, radii: Any, values: Any,
     for name, given, n in (("radii", radii, 2), ("values", values, 3)):
         array = require_floats(name, given, f"{n} numbers")
         if array.shape != (n,) or not np.isfinite(array).all():
-            raise InvalidInput(name, f"{n} numbers", repr(given))
+            raise InvalidInput(name, f"{n} numbers", shown(given))
     if min(radii) < 0:
-        raise InvalidInput("radii", "2 numbers >= 0", repr(radii))
+        raise InvalidInput("radii", "2 numbers >= 0", shown(radii))
 
 
 def _draw_objects(size: int, colors: int, p: float, rng: np.random.Generator) -> Ints:

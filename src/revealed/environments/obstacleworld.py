@@ -18,6 +18,7 @@ from revealed.errors import InvalidInput
 from revealed.gates import require_memory
 from revealed.mdp import MDP
 from revealed.simulation import make_rng
+from revealed.voices import shown
 
 MARKS = ".#G"  # path, obstacle, goal: the order of the features
 NAMES = ("path", "obstacle", "goal")
@@ -43,8 +44,8 @@ def obstacleworld(
 ) -> Obstacleworld:
     """A grid with obstacles that can be entered but are worth nothing, and a goal in a corner.
 
-    Moves up, down, left and right are sure; a move off the grid stays put. The goal is an ordinary state, not a
-    terminal one; starts are uniform. True weights are `scale` × (0.2, 0, 1) for path, obstacle and goal.
+    Moves up, down, left and right are deterministic; a move off the grid stays put. The goal is an ordinary state, not
+    a terminal one; starts are uniform. True weights are `scale` × (0.2, 0, 1) for path, obstacle and goal.
 
     Each cell off the diagonal corridor is an obstacle with probability `density`, drawn from `seed`; or `layout` is
     the map itself, one line per row, as in `".#.\\n..G"`; it may be any rectangle, and `size`, `density` and `seed` are
@@ -91,14 +92,14 @@ def _read(layout: Any) -> Any:
     """Lines of marks as an array; blanks around lines and empty lines are ignored."""
     lines = [line.strip() for line in layout.splitlines() if line.strip()] if isinstance(layout, str) else []
     if not lines:
-        raise InvalidInput("layout", 'a map as text, one line per row, as in ".#.\\n..G"', repr(layout)[:60])
+        raise InvalidInput("layout", 'a map as text, one line per row, as in ".#.\\n..G"', shown(layout))
     for i, line in enumerate(lines):
         if len(line) != len(lines[0]):
             raise InvalidInput("layout", f"lines of equal length ({len(lines[0])})", f"{len(line)}", f"line {i + 1}")
         wrong = sorted(set(line) - set(MARKS))
         if wrong:
             expected = '"." for path, "#" for obstacle, "G" for goal'
-            raise InvalidInput("layout", expected, repr(wrong[0]), f"line {i + 1}, column {line.index(wrong[0]) + 1}")
+            raise InvalidInput("layout", expected, shown(wrong[0]), f"line {i + 1}, column {line.index(wrong[0]) + 1}")
     cells = np.array([list(line) for line in lines])
     if not (cells == "G").any():
         raise InvalidInput("layout", 'at least one goal "G"', "none")

@@ -1,4 +1,4 @@
-"""Roll-outs: a policy let loose in a Gymnasium environment, episode by episode.
+"""Roll-outs: a policy run in a Gymnasium environment, episode by episode.
 
 `rv.Demonstrations.from_episodes(rollout(env, policy, 200), mdp)` makes demonstrations of them, and their rewards tell
 what a fitted policy earns where it was not fitted: in the environment itself.
@@ -18,6 +18,7 @@ from revealed.errors import InvalidInput
 from revealed.gates import require_memory
 from revealed.mdp import MDP, Floats
 from revealed.simulation import draw_actions, make_rng
+from revealed.voices import shown
 
 MOST_STEPS = 100_000  # of an episode that nothing ends
 CHOOSERS = "an (S, A) array, a fit, an object with predict(obs), or a function of an observation"
@@ -90,7 +91,7 @@ def _drawing(table: Floats, mdp: Any, rng: np.random.Generator) -> Choose:
         if state.size != 1 or state.dtype.kind not in "iu" or not 0 <= int(state.item()) < (layer or len(table)):
             remedy = "Pass a function of an observation, such as lambda obs: ..."
             expected = f"observations that are states in 0…{(layer or len(table)) - 1}"
-            raise InvalidInput("policy", expected, repr(obs)[:60], f"time {t}", remedy)
+            raise InvalidInput("policy", expected, shown(obs), f"time {t}", remedy)
         row = table[int(state.item()) + layer * t]
         if not row.sum() > 0.0:
             raise InvalidInput("policy", "probabilities in every state visited", "none", f"state {state.item()}")

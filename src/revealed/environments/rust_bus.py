@@ -19,6 +19,7 @@ from revealed.environments.world import World, check_scale, make_expert
 from revealed.errors import InvalidDistribution, InvalidInput, InvalidOption
 from revealed.gates import require_memory
 from revealed.mdp import MDP, Floats
+from revealed.voices import shown
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -111,7 +112,7 @@ def bus_features(bins: int, cost: Any = "linear") -> Floats:
 
 def _cost(bins: int, cost: Any) -> Floats:
     if isinstance(cost, str) and cost not in COSTS:
-        raise InvalidOption("cost", f"one of {', '.join(COSTS)}, a function of the bins, or an array", repr(cost))
+        raise InvalidOption("cost", f"one of {', '.join(COSTS)}, a function of the bins, or an array", shown(cost))
     shape = COSTS[cost] if isinstance(cost, str) else cost
     try:
         given = shape(np.arange(bins, dtype=np.float64)) if callable(shape) else shape
@@ -119,5 +120,5 @@ def _cost(bins: int, cost: Any) -> Floats:
         raise InvalidInput("cost", f"a function of {bins} bins", str(error).splitlines()[0]) from error
     table = require_floats("cost", given, f"{bins} finite costs, one per bin")
     if table.shape != (bins,) or not np.isfinite(table).all():
-        raise InvalidInput("cost", f"{bins} finite costs, one per bin", repr(cost)[:60])
+        raise InvalidInput("cost", f"{bins} finite costs, one per bin", shown(cost))
     return table

@@ -16,7 +16,7 @@ import numpy as np
 
 from revealed.bellman import as_reward, solve
 from revealed.chain import Chain
-from revealed.checks import as_number, require_option, require_probability
+from revealed.checks import as_number, frozen, require_option, require_probability
 from revealed.demonstrations import Demonstrations
 from revealed.errors import InvalidInput, InvalidOption
 from revealed.gates import require_instance
@@ -26,6 +26,7 @@ from revealed.metrics import Scores, Truth, policy_of, policy_value
 from revealed.rewards.base import Reward
 from revealed.rewards.linear import LinearReward
 from revealed.simulation import simulate
+from revealed.voices import shown
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -59,7 +60,7 @@ class World:
         for name in ("true_reward", "expert"):
             array = getattr(self, name)
             require_instance(name, array, np.ndarray, "an (S, A) array")
-            array.flags.writeable = False
+            frozen(array)
 
     def demonstrate(self, n: int = 100, length: int | None = None, seed: int | None = None) -> Demonstrations:
         """`n` trajectories of the expert, each of at most `length` decisions and ended by a terminal state."""
@@ -139,7 +140,7 @@ class World:
             return None
         if isinstance(policy, str):
             if policy != "expert":
-                raise InvalidOption("policy", '"expert", None, or an (S, A) array', repr(policy))
+                raise InvalidOption("policy", '"expert", None, or an (S, A) array', shown(policy))
             return self.expert
         return policy_of(self.mdp, policy)
 
@@ -148,7 +149,7 @@ class World:
         if not isinstance(values, str):
             return self._per_state(values), self._reward_label("reward", values) if np.ndim(values) == 2 else ""
         if values not in SHOWN:
-            raise InvalidOption("values", f"one of {', '.join(SHOWN)}, or an array", repr(values))
+            raise InvalidOption("values", f"one of {', '.join(SHOWN)}, or an array", shown(values))
         behaviour = self.expert if policy is None else policy
         if values == "reward":
             return self._per_state(self.true_reward), self._reward_label("true reward", self.true_reward)
@@ -220,5 +221,5 @@ def make_expert(mdp: MDP, reward: Floats, kind: str = "soft", noise: float = 0.3
 
 def check_scale(scale: Any) -> float:
     if not 0.0 < as_number(scale) < np.inf:
-        raise InvalidInput("scale", "a number above 0, the scale of the true reward", repr(scale))
+        raise InvalidInput("scale", "a number above 0, the scale of the true reward", shown(scale))
     return float(scale)

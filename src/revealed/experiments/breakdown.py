@@ -41,10 +41,10 @@ ALONE = True
 OPTIMISATION, APPROXIMATION = "optimisation-based", "approximation-based"
 FAMILIES = {OPTIMISATION: "MCE-IRL", APPROXIMATION: "CCP"}
 ABOUT = (
-    "The paper's computations one by one, some Adam steps into a search (MCE-IRL for the one family, CCP for the "
+    "The paper's computations one by one, a few Adam steps into a search (MCE-IRL for one family, CCP for the "
     "other), with occupancy weights: each number is the median over the last steps, computed "
     "as in the search, where MCE-IRL starts from the last value and factorisation. Linear algebra on one thread, the "
-    "network compiled before. Where the paper inverts a matrix or forms a tensor, the library factors I − γT^π and "
+    "network compiled beforehand. Where the paper inverts a matrix or forms a tensor, the library factors I − γT^π and "
     "solves; expected derivative counts and gradient are one product with the reward's Jacobian."
 )
 # The paper's rows: whether once, once per π̃ or in every step, its words, the column of the store, what it took there.

@@ -98,9 +98,9 @@ def agreement(
             level = _level(rows, metric, sizes)
             gaps = {a: difference(rows, metric, a, b, chosen) for a, b in PAIRS}
             parts += [gap.within(ALIKE * level) for gap in gaps.values()]
-            words.append(f"{SHORT[metric]}: {_listed(gaps)} of a level of {short(level)}")
+            words.append(f"{SHORT[metric]}: {_listed(gaps)} (level {short(level)})")
         rule = (
-            f"Differences to MCE-IRL, averaged over these sizes: holds if all intervals lie within ± {ALIKE:.0%} of "
+            f"Differences from MCE-IRL, averaged over these sizes: holds if all intervals lie within ± {ALIKE:.0%} of "
             "the level with the least data; does not hold if one lies outside."
         )
         yield Verdict(
@@ -121,7 +121,7 @@ def improvement(name: str, claim: str, paper: str, metrics: Sequence[str], last:
             level = _level(rows, metric, sizes)
             gains = {m: _gain(rows, metric, m, sizes[:1], end) for m in METHODS}
             parts += [gain.exceeds(NEGLIGIBLE * level) for gain in gains.values()]
-            words.append(f"{SHORT[metric]}: {_listed(gains)} of a level of {short(level)}")
+            words.append(f"{SHORT[metric]}: {_listed(gains)} (level {short(level)})")
         rule = (
             f"Fall from the least to the most data: holds if all intervals lie above 0 and all means are at least "
             f"{NEGLIGIBLE:.0%} of the level with the least data; does not hold if one interval lies below that."
@@ -183,7 +183,7 @@ def does_well(results: Results) -> Iterator[Verdict]:
     shares = {m: Estimate.of((levels(rows, "evd", m, chosen) / lost).to_numpy()) for m in METHODS}
     yield Verdict(
         "mountaincar",
-        "From about 400 trajectories on all methods do well.",
+        "From about 400 trajectories on, all methods do well.",
         "Fig. 2",
         f"EVD as a share of what the uniform policy loses: {_listed(shares)} ({at(chosen)})",
         f"Holds if all intervals lie below {ALIKE:.0%}, does not hold if one lies above.",

@@ -96,7 +96,7 @@ def dense_soft_optimum(
         if model.gamma * np.abs(V - before).max() <= (1.0 - model.gamma) * tol:
             log_policy = soft_maximum(Q)[2]
             return DenseOptimum(Q, V, np.exp(log_policy), log_policy, sweep)
-    raise ArithmeticError(f"value iteration did not come within {tol} in {max_sweeps} sweeps")
+    raise ArithmeticError(f"value iteration did not converge to {tol} in {max_sweeps} sweeps")
 
 
 @dataclass(frozen=True, eq=False)

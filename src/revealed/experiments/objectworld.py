@@ -39,10 +39,11 @@ PAPER = "Figures 3 and 4"
 ALONE = False
 ABOUT = (
     "Coloured objects on a grid; the reward depends on the distances to two of the outer colours, and a network with "
-    "layers of 32 and 16 units (ReLU) has to find it from the distances to all colours, scaled to mean 0 and deviation "
-    "1, by Adam. Moves go astray with probability 0.3; the expert takes a best action, but with probability 0.3 a "
-    "random one. The seed draws the objects, the walks and the network's start. A search ends when the gradient's norm "
-    "is below the threshold several times in a row, or at the most iterations; the paper gives no threshold."
+    "layers of 32 and 16 units (ReLU) has to find it from the distances to all colours, scaled to mean 0 and standard "
+    "deviation 1, by Adam. With probability 0.3 a move goes to a random neighbour; the expert takes a best action, but "
+    "with probability 0.3 a random one. The seed draws the objects, the walks and the network's start. A search ends "
+    "when the gradient's norm is below the threshold several times in a row, or at the iteration limit; the paper "
+    "gives no threshold."
 )
 
 

@@ -33,13 +33,13 @@ from revealed.experiments.curves import (
 )
 
 NAME = "obstacleworld"
-TITLE = "Obstacleworld: features that are seen at once"
+TITLE = "Obstacleworld: three features shared by all cells"
 PAPER = "Figures 1 and 6"
 ALONE = False
 ABOUT = (
-    "Walks on a 16 × 16 grid with sure moves; the true reward is linear in three features (path 0.2, obstacle 0, goal "
-    "1, times a scale), and the expert is optimal in the soft sense. The seed draws the map and the walks; smaller "
-    "samples are the first walks of the largest. The goal is an ordinary state, starts are uniform."
+    "Walks on a 16 × 16 grid with deterministic moves; the true reward is linear in three features (path 0.2, obstacle "
+    "0, goal 1, times a scale), and the expert is optimal in the soft sense. The seed draws the map and the walks; "
+    "smaller samples are the first walks of the largest. The goal is an ordinary state, starts are uniform."
 )
 
 

@@ -146,8 +146,8 @@ def draw(results: Results) -> dict[str, Picture]:
     pictures = {}
     for reading, words in READINGS.items():
         caption = (
-            f"Reading ({reading}): {words}. Left: the partial policy; warm colours are sure, the "
-            "darkest blue is uniform (unknown). Right: EVD (solid) and stochastic EVD (dashed) by iteration, seed "
+            f"Reading ({reading}): {words}. Left: the partial policy; warm colours: nearly certain choices; "
+            "darkest blue: uniform (policy unknown). Right: EVD (solid) and stochastic EVD (dashed) by iteration, seed "
             "0; dotted: the expert's own stochastic EVD; grey vertical lines: updates of π̃."
         )
         alt = "Three rows, corridor, triangle and corridor with the goal known: the partial policy, and the EVDs of "

@@ -19,13 +19,14 @@ _FREQUENCIES = (
     "was smoothed, or its walks covered its map better than ours do."
 )
 _NETWORK = (
-    "In most cells the searches of networks stop at the iteration limit, not at a maximum (see “ended” in the "
-    "table), and NPL has K searches: differences may be those of training."
+    "In most runs network training stops at the iteration limit, not at a maximum (see “ended” in the table), and NPL "
+    "runs K searches: differences may be due to training."
 )
 _KERNEL = (
     "The methods plan with transitions estimated from the expert's own drives, which contain no data on many pairs of "
-    "state and action, and are judged on the exact model. What explains the expert in one need not in the other: the "
-    "variant with exact transitions has an EVD more than ten times lower (but no better NLL or stochastic EVD)."
+    "state and action, and are judged on the exact model. A reward that explains the expert in one model need not "
+    "explain it in the other: the variant with exact transitions has an EVD more than ten times lower (but no better "
+    "NLL or stochastic EVD)."
 )
 _PARTIAL = (
     "Where the policy is unknown it is taken to be uniform, so the weights are those of a partly random walk: they "
@@ -33,16 +34,16 @@ _PARTIAL = (
     "policy that goes with them (stochastic EVD) is not the expert's."
 )
 _GOAL = (
-    "The goal's own cell decides: it lies in the corridor, where an agent that has not learnt to stay leaves it "
-    "again; above the diagonal it is known. With that cell known (third case) the two are about alike."
+    "What matters is the goal cell itself: it lies in the corridor, and an agent that has not learnt to stay there "
+    "leaves again; above the diagonal it is known. With that cell known (third case) the two are about alike."
 )
 _SETTLED = (
     "The largest change over all states is a strict measure: the average over the expert's visits is many times "
     "smaller (see the table), and the metrics hardly move."
 )
 _STEPS = (
-    "What a method saves per step is lost again if it takes more steps: NPL has K searches, and searches that do not "
-    "reach the threshold take all iterations they may."
+    "What a method saves per step is lost again if it takes more steps: NPL runs K searches, and those that miss the "
+    "threshold use every iteration allowed."
 )
 _COST = (
     "A step of MCE-IRL costs a few sparse factorisations here, from the last soft optimum on, where the paper's has a "
@@ -73,7 +74,7 @@ REASONS: dict[tuple[str, str], str] = {
     ("partial-expert", "NPL does worse in the triangle"): _GOAL,
     ("updates", "π̃"): _SETTLED,
     ("updates", "π̃ does not change after K = 3 (Objectworld"): (
-        "A network's searches do not end at a maximum, so π̃ goes on moving by what training moves it."
+        "A network's searches do not end at a maximum, so π̃ keeps changing as training continues."
     ),
     ("timing", "NPL and CCP"): _STEPS,
     ("timing", "The speed-up"): _COST,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from itertools import chain, starmap
 from typing import Any
@@ -27,11 +28,13 @@ def run_plan(
     progress: bool | None = None,
     fresh: bool = False,
     scale: str = "custom",
+    tell: Callable[[str], object] | None = None,
 ) -> Store:
     """Compute the cells that `folder` lacks. Whatever stops it, what was finished is kept, and a new call goes on.
 
     `jobs` workers share the cells, or those of the cluster that `on_cluster` or `joblib.parallel_config` names; cells
-    of experiments that measure time run one at a time in this process. `fresh` recomputes everything.
+    of experiments that measure time run one at a time in this process. `fresh` recomputes everything. `tell` is called
+    with a line for each experiment that is finished.
     """
     if jobs is not None:
         require_count("jobs", jobs)
@@ -47,9 +50,13 @@ def run_plan(
     alone = [pair for pair in missing if EXPERIMENTS[pair[1].experiment].ALONE]
     with one_thread(), Progress("reproduce", progress, total=len(missing)) as bar:
         clock = _Clock(together, alone, workers(jobs))
+        left = Counter(cell.experiment for _, cell in missing)
         for config, cell, measured in chain(each(measure_cell, together, jobs), starmap(measure_cell, alone)):
             store.add(config, cell, measured)
             bar.update(clock.after(cell))
+            left[cell.experiment] -= 1
+            if tell is not None and not left[cell.experiment]:
+                tell(f"{cell.experiment} is finished, {_words(time.perf_counter() - clock.born)} after the start")
     return store
 
 

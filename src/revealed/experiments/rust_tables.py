@@ -32,7 +32,7 @@ def show(found: Replication) -> None:
 
     console = Console(highlight=False)
     for beta, rows in found.estimates.groupby("discount", sort=False):
-        title = f"Rust (1987), Table IX, discount {beta:g}: NFXP and the published estimates (s.e.)"
+        title = f"Rust (1987), Table IX, discount {beta:g}: NFXP and published (s.e.)"
         _print(console, title, estimates_as_text(rows).drop(columns="discount"), "groups")
     title = "The same by every method, discount 0.9999 (NPL begins with frequencies)"
     _print(console, title, methods_as_text(found.methods), "groups")

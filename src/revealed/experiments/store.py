@@ -127,7 +127,7 @@ class Store:
         try:
             return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
         except ValueError as error:
-            remedy = "Remove it and run `revealed reproduce` again; finished cells are kept."
+            remedy = "Remove it and run `revealed reproduce` again; finished tasks are kept."
             raise InvalidInput("folder", "a run.json that can be read", str(path), remedy=remedy) from error
 
 

@@ -1,7 +1,7 @@
 """The problems that `timing` and `breakdown` take the time of, as they are when the clock starts.
 
 World, sample and model are there, the network is compiled, and a search of one step has been made: what is built once
-per world, whoever comes first, is no part of any method's time.
+per world, whoever comes first, is not part of any method's time.
 """
 
 from __future__ import annotations

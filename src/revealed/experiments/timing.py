@@ -28,7 +28,7 @@ ALONE = True
 ABOUT = (
     "The time of whole fits with the largest samples and occupancy weights: estimating the expert's policy, weights, "
     "factorisations, and the search until the gradient's norm is below the threshold (for networks several times in a "
-    "row) or the most iterations are done, for NPL in every update; updates end once π̃ no longer moves. Worlds, "
+    "row) or the iteration limit is reached, for NPL in every update; updates end once π̃ no longer moves. Worlds, "
     "samples, compiling the network and judging the result are not timed. One fit at a time, linear algebra on one "
     "thread. Thresholds were fixed before any timing and are the same for all methods. “Dense” is the paper's way of "
     "computing (value iteration, matrix inverses, the tensor of occupancies) within the same search, step for step."

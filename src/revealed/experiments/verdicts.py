@@ -206,7 +206,7 @@ def _mean(values: Any) -> float:
     return float(values.mean()) if values.size else np.nan
 
 
-_COMES = "With more data CCP and NPL come to MCE-IRL's performance"
+_COMES = "With more data CCP and NPL reach MCE-IRL's performance"
 _CLAIMS: dict[str, list[Claim]] = {
     "obstacleworld": [
         advantage("occupancy"),
@@ -218,11 +218,15 @@ _CLAIMS: dict[str, list[Claim]] = {
     ],
     "mountaincar": [
         improvement(
-            "mountaincar", "With little data all methods do poorly: all metrics fall up to 400.", "Fig. 2", JUDGED, 400
+            "mountaincar",
+            "With little data all methods do poorly: all metrics fall until 400 trajectories.",
+            "Fig. 2",
+            JUDGED,
+            400,
         ),
         agreement(
             "mountaincar",
-            "From about 400 trajectories on all methods are alike",
+            "From about 400 trajectories on, all methods perform alike",
             "Fig. 2",
             lambda n: [k for k in n if k >= 400] or n[-1:],
         ),

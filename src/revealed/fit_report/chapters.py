@@ -203,7 +203,7 @@ def _goodness(material: Material) -> Chapter:
         "Pseudo-R² (McFadden), adjusted": f"{fit.prsquared:.4f}, {fit.prsquared_adj:.4f}",
         "Hit rate, of decisions with a choice": f"{fit.hit_rate:.4f}",
     }
-    once = "" if seen.tested is seen else " (once for every goal that lies ahead)"
+    once = "" if seen.tested is seen else " (counted once per goal)"
     told = _in_words(found, once) if isinstance(found, ChiSquare) else found
     return [paragraph(words), paragraph(told), facts(scale)]
 
@@ -285,7 +285,7 @@ def search(material: Material) -> Chapter:
     )
     marks = np.flatnonzero(np.diff([int(row.get("update", 1)) for row in rows])).astype(np.intp) + 1
     drawn = convergence_figure(objective, gradient, fit.options.get("tol"), marks)
-    dotted = " Dotted lines: π̃ was updated, and from there on another function is maximised." if marks.size else ""
+    dotted = " Dotted lines mark updates of π̃, after which the objective is a different one." if marks.size else ""
     caption = f"Objective and norm of its gradient by iteration.{dotted}"
     return [paragraph(ended), picture(drawn, caption, f"Two curves over {how_many(len(rows), 'iteration')}.")]
 

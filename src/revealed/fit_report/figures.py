@@ -90,7 +90,7 @@ def coefficient_figure(names: Sequence[Any], coef: Floats, lower: Floats, upper:
     ax.axvline(0.0, color="0.6", linewidth=0.9)
     ax.hlines(rows, lower / unit, upper / unit, color=INK, linewidth=1.6)
     ax.plot(coef / unit, rows, "o", color=INK, markersize=5)
-    label_axes(ax, "", FONT, ("share of the largest of estimate and bounds" if scaled else "estimate", ""))
+    label_axes(ax, "", FONT, ("relative to the largest of estimate and bounds" if scaled else "estimate", ""))
     _name_rows(ax, names, 0.9 * FONT)
     ax.set_ylim(coef.size - 0.4, -0.6)
     if scaled:

@@ -15,6 +15,7 @@ from revealed.goal_flows import expected_use, observed_use
 from revealed.goal_likelihood import trip_names
 from revealed.labels import how_many
 from revealed.page import Html, facts, paragraph, table
+from revealed.positions import labelled
 from revealed.sheet import typeset
 from revealed.trip_demand import demand_of
 
@@ -88,7 +89,7 @@ def use(material: Material) -> Chapter:
         f"Expected use depends only on each trip's origin and goal. {int(used.sum())} of "
         f"{how_many(used.size, what)} may be used by some trip, {int((observed > 0.0).sum())} were used."
     )
-    caption = f"How often trips used each {what} against what is expected; scales are those of square roots."
+    caption = f"How often trips used each {what} against what is expected; square-root scales."
     alt = f"Scatter of observed against expected use of {how_many(int(used.sum()), what)}, with the diagonal."
     scatter = picture(use_figure(observed[used], expected[used], what), caption, alt)
     return [
@@ -103,8 +104,8 @@ def _maps(material: Material, observed: Floats, expected: Floats) -> Chapter:
     """Maps of the network, or of states that have places."""
     caption = "Use as observed, and as expected."
     if material.network is not None and material.network.coordinates is not None:
-        drawn = flow_maps(material.network, observed, expected)
-        return [picture(drawn, caption, f"Two maps of {how_many(observed.size, 'link')}, the broader the more used.")]
+        drawn = flow_maps(material.network, *(labelled(use, material.fit.mdp) for use in (observed, expected)))
+        return [picture(drawn, caption, f"Two maps of {how_many(observed.size, 'link')}; wider lines are used more.")]
     places = material.places
     if places is None:
         return []

@@ -18,9 +18,11 @@ from revealed.gates import require_list, require_text
 from revealed.goal_fit import GoalFit
 from revealed.labels import how_many, spell
 from revealed.page import Html, contents, document, facts, join, note, paragraph, section, tag
+from revealed.positions import reordering
 from revealed.routes.network import RoadNetwork
 from revealed.sheet import clean, typeset
 from revealed.summary import MOST_NAMED, poor_fit_words
+from revealed.voices import shown
 
 CHAPTERS: dict[str, tuple[str, Callable[[Material], Chapter]]] = {
     "estimates": ("Estimates", estimates),
@@ -105,8 +107,11 @@ def _as_network(fit: AnyFit, network: Any) -> RoadNetwork | None:
         return None
     if not isinstance(fit, GoalFit):
         raise InvalidInput.conflict("network", "requires a fit of trips with goals")
-    if not isinstance(network, RoadNetwork) or network.links != fit.mdp.state_labels:
-        got = repr(network) if isinstance(network, RoadNetwork) else type(network).__name__
+    own = fit.mdp.state_labels
+    if not isinstance(network, RoadNetwork) or (
+        network.links != own and reordering(network.links, own) is None  # of the same links in another order: by label
+    ):
+        got = shown(network) if isinstance(network, RoadNetwork) else type(network).__name__
         raise InvalidInput("network", "the rv.RoadNetwork that the trips were on", got)
     return network
 
@@ -114,7 +119,7 @@ def _as_network(fit: AnyFit, network: Any) -> RoadNetwork | None:
 def _extra(k: int, given: Any) -> tuple[str, Chapter]:
     pair = tuple(given) if isinstance(given, tuple | list) else ()
     if len(pair) != 2 or not all(isinstance(part, str) for part in pair):
-        raise InvalidInput("sections", "(title, text) pairs", repr(given)[:60], f"section {k}")
+        raise InvalidInput("sections", "(title, text) pairs", shown(given), f"section {k}")
     name, inside = pair
     return clean(name), [inside if isinstance(inside, Html) else paragraph(inside)]
 

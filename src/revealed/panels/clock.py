@@ -16,7 +16,7 @@ from revealed.checks import Ints, is_index
 from revealed.errors import InvalidDemonstrations, InvalidInput
 from revealed.frames import Column
 from revealed.panels.columns import ISO, in_periods, in_words
-from revealed.voices import arg
+from revealed.voices import arg, shown
 
 FARTHEST = 2**62  # times beyond do not differ by whole numbers of int64
 OWN = "own"  # everybody's clock begins with the first row
@@ -40,7 +40,7 @@ def periods_late(entry: Column, first_time: Any, period: str | None) -> Ints:
     if late.min() < 0:
         first = in_words(entry[clock.argmin()])
         expected, remedy = f"a time no later than {first}, the first in the data", "Or drop the rows of earlier times."
-        raise InvalidInput("first_time", expected, repr(first_time), remedy=remedy)
+        raise InvalidInput("first_time", expected, shown(first_time), remedy=remedy)
     return late.astype(np.intp)
 
 
@@ -49,12 +49,12 @@ def _zero(entry: Column, first_time: Any, period: str | None) -> int:
     if entry.dtype.kind in "iuf":
         if not is_index(first_time) or abs(int(first_time)) > FARTHEST:
             expected = f'a whole number as the times are, such as {in_words(entry.min())}, or "{OWN}"'
-            raise InvalidInput("first_time", expected, repr(first_time))
+            raise InvalidInput("first_time", expected, shown(first_time))
         return int(in_periods(np.array([int(first_time)]), period)[0])
     date = as_date(first_time)
     if date is None:
         expected = f'a date as the times are, such as "{in_words(entry.min())}", or "{OWN}"'
-        raise InvalidInput("first_time", expected, repr(first_time))
+        raise InvalidInput("first_time", expected, shown(first_time))
     return int(in_periods(np.array([date], dtype="datetime64[us]"), period)[0])
 
 
@@ -79,7 +79,7 @@ def require_one_clock(entry: Column, agent: Ints, ids: Sequence[Any]) -> None:
         return
     i, j = sorted((0, int(other[0])), key=lambda k: entry[k])
     early, late = (in_words(entry[k]) for k in (i, j))
-    who = [repr(ids[agent[k]]) for k in (i, j)]
+    who = [shown(ids[agent[k]]) for k in (i, j)]
     entries = f"id {who[0]} enters at {early}, id {who[1]} at {late}"
     start = in_words(entry.min())
     written = int(start) if entry.dtype.kind in "iu" else start

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -19,8 +19,21 @@ from revealed.checks import Ints, as_list, require_count, require_option
 from revealed.errors import InvalidDemonstrations, InvalidInput
 from revealed.frames import Column, dates_as_text, kind_of, require_column, require_exact
 from revealed.gates import require_memory
-from revealed.labels import MOST_INDEX, Order, listed, locate, near, plain, spell
-from revealed.voices import arg, either, named, words
+from revealed.labels import (
+    MOST_INDEX,
+    Order,
+    PartOrders,
+    distinct_labels,
+    folded,
+    is_missing,
+    listed,
+    locate,
+    near,
+    plain,
+    sequence_of,
+    spell,
+)
+from revealed.voices import arg, either, named, shown, words
 from revealed.written import EXACT, ISO, ZONE
 
 if TYPE_CHECKING:
@@ -65,7 +78,7 @@ class Roles:
         alike = {role: () if given is None else _names(role, given) for role, given in alike.items()}
         for role, names in alike.items():
             if names and len(names) != len(where):
-                raise InvalidInput(role, f"{len(where)} columns, as `{named('state')}` has", repr(list(names)))
+                raise InvalidInput(role, f"{len(where)} columns, as `{named('state')}` has", shown(list(names)))
         require_option("gaps", others["gaps"], GAPS)
         if others["period"] is not None:
             require_option("period", others["period"], PERIODS)
@@ -90,7 +103,7 @@ class Roles:
 
     def first_single(self, one: Any) -> str:
         """The id of one that has a single period, in words."""
-        return repr(one) if self.episode is None else f"of id {one!r}"
+        return shown(one) if self.episode is None else f"of id {one!r}"
 
     def require(self, known: Sequence[str]) -> list[str]:
         """Every column is there; their names."""
@@ -109,8 +122,8 @@ class Roles:
 
 def _names(role: str, given: Any) -> tuple[Any, ...]:
     if isinstance(given, list | tuple):
-        if not given or len(set(map(str, given))) < len(given):
-            raise InvalidInput(role, "the name of a column, or a list of distinct names", repr(given))
+        if not given or len(set(map(spell, given))) < len(given):
+            raise InvalidInput(role, "the name of a column, or a list of distinct names", shown(given))
         return tuple(given)
     return (given,)
 
@@ -161,13 +174,35 @@ def as_agent_ids(ids: Column) -> Column:
     return ids.astype(np.int64)
 
 
+def are_slips(n: int, of: int) -> bool:
+    """Whether n fractional times are mistakes among whole numbers; of times in half periods at least a third are
+    fractional, and of irregular ones most."""
+    return n == 1 < of - 1 or 0 < 4 * n < of
+
+
+def slipped(n: int, of: int, first: str, where: str | None) -> InvalidDemonstrations:
+    """The complaint about fractional times among whole ones, which would hide every gap of every id."""
+    remedy = (
+        "Correct them, or count shorter periods: there are gaps where times differ by more than 1. If the times are "
+        "irregular, number the rows of each id 0, 1, 2, … in their order instead."
+    )
+    return InvalidDemonstrations("time", f"whole numbers, as {of - n} of {of} times are", first, where, remedy)
+
+
+def require_no_slips(clock: Column) -> None:
+    """Few times that are not whole are mistakes."""
+    odd = np.flatnonzero(clock != np.round(clock) if clock.dtype.kind == "f" else [])
+    if are_slips(odd.size, clock.size):
+        raise slipped(odd.size, clock.size, f"{float(clock[odd[0]])!r}", f"row {odd[0]}")
+
+
 def no_id(value: Any, row: int) -> InvalidDemonstrations:
     remedy = "Round them, or convert them to text that identifies agents."
     return InvalidDemonstrations("id", "whole numbers or text", f"{value}", f"row {row}", remedy)
 
 
 def numbered_periods(clock: Column, period: str) -> Column:
-    """Whole numbers that stand for periods: years, or months written as 202407; others are no dates."""
+    """Whole numbers that stand for periods: years, or months written as 202407; others are not dates."""
     if period == "year" and np.all((clock >= 1000) & (clock <= 9999)):
         return clock
     month = clock % 100
@@ -264,14 +299,22 @@ def no_order(text: str, row: int, argument: str = "time") -> InvalidDemonstratio
     expected = "numbers, or dates such as 2024-07-31, all in the same format"
     remedy = "Other text would be sorted alphabetically: 't10' before 't2', April before March."
     readings = _readings(text)
-    got = f"{text!r}, which may be {' or '.join(f'{one:%d %B %Y}' for one in readings)}" if readings else repr(text)
+    if re.match(r"\d{4}", text.strip()) and readings:
+        remedy = f"Write dates as {readings[0]:%Y-%m-%d}, in every row and file."
+        return InvalidDemonstrations(argument, expected, shown(text), f"row {row}", remedy)
+    got = f"{text!r}, which may be {' or '.join(f'{one:%d %B %Y}' for one in readings)}" if readings else shown(text)
     if readings:
         remedy = f"Write dates as {readings[0]:%Y-%m-%d}, in every row and file: day and month are not guessed."
     return InvalidDemonstrations(argument, expected, got, f"row {row}", remedy)
 
 
 def _readings(text: str) -> list[dt.date]:
-    """The dates that a text such as 03/04/2020 may mean, day first and month first."""
+    """The dates that a text such as 03/04/2020 may mean, day first and month first; 2020/04/03 means one."""
+    whole = re.fullmatch(r"(\d{4})([/. -]?)(\d{1,2})\2(\d{1,2})\b.*", text.strip())
+    if whole is not None and (whole[2] or re.match(r"\d{8}", text.strip())):
+        with suppress(ValueError):
+            return [dt.date(int(whole[1]), int(whole[3]), int(whole[4]))]
+        return []
     parts = re.fullmatch(r"(\d{1,2})[/.-](\d{1,2})[/.-](\d{4}|\d{2})\b.*", text.strip())
     if parts is None:
         return []
@@ -303,8 +346,9 @@ def in_words(when: Any) -> str:
     return str(when.item() if hasattr(when, "item") else when).replace(" 00:00:00", "")
 
 
-def require_kind(role: str, columns: Sequence[Column], labelled: bool, who: str = "states and next states") -> None:
+def require_kind(role: str, columns: Sequence[Column], known: Any, who: str = "states and next states") -> None:
     """Values that can stand for states or actions, of one kind where they share their labels."""
+    labelled = known is not None and not isinstance(known, PartOrders)
     for column in columns:
         if column.dtype.kind not in "iuUTb" and not labelled:
             whole = column.dtype.kind == "f" and bool(np.all(column == np.round(column)))
@@ -318,7 +362,8 @@ def require_kind(role: str, columns: Sequence[Column], labelled: bool, who: str 
 WHOLE = "They are whole: " + either(
     "use .astype(int); in a file write them without a decimal point.", "write them without a decimal point."
 )
-_CONTINUOUS = f"Turn them into states first: bins ({either('rv.discretize', '--bins COLUMN=20')}), or labels."
+_BINS = either("rv.discretize", "--bins COLUMN=20")
+_CONTINUOUS = f"Turn them into states first: bins ({_BINS}), or labels."
 
 
 def are_indices(known: Any, blocks: Sequence[Sequence[Column]]) -> bool:
@@ -342,7 +387,8 @@ def no_index(role: str, value: int, row: int) -> InvalidDemonstrations:
 
 def names_remedy(role: str) -> str:
     option = "actions" if role == "action" else "states"
-    return f"If numbers are names, {either(f'pass {option}=, the list of them', 'write them as text')}."
+    text = f"If numbers are names, {either(f'pass {option}=, the list of them', 'write them as text')}"
+    return text + (f"; if they are measurements, make bins of them ({_BINS})." if role != "action" else ".")
 
 
 def _beyond_64_bits(labels: Sequence[Any]) -> Ints:
@@ -376,12 +422,13 @@ def index_of_ranks(
     texts = [column.astype(str) if column.dtype.kind == "b" else column for column in distinct]
     rows = [plain(row) for row in zip(*texts, strict=True)]
     seen = rows if len(distinct) > 1 else [row[0] for row in rows]
-    if known is None:
+    if known is None or isinstance(known, PartOrders):
         large = _beyond_64_bits(seen)
         if large.size:
             rank, role, where = first(large)
             raise InvalidDemonstrations(role, f"indices from 0 to {MOST_INDEX}", seen[rank], where, names_remedy(role))
-        return Order(seen, derived=True), np.arange(len(seen), dtype=np.intp)
+        order = np.arange(len(seen)) if known is None else known.sort(seen)
+        return Order([seen[k] for k in order], derived=True), np.argsort(order)
     labels = as_labels(role, known)
     codes = locate(seen, labels)
     lost = np.flatnonzero(codes < 0)
@@ -393,14 +440,14 @@ def index_of_ranks(
             remedy = (
                 f"{remedy or ''} A goal is a state, even if no decision is made there: list it in {listing}.".strip()
             )
-        raise InvalidDemonstrations(role, f"one of {listed(labels)}", repr(label), where, remedy)
+        raise InvalidDemonstrations(role, f"one of {listed(labels)}", shown(label), where, remedy)
     return labels, codes
 
 
 def as_labels(role: str, known: Any) -> tuple[Any, ...]:
-    labels = [_as_written(plain(label)) for label in as_list(known) or ()]
-    if not labels or len({spell(label) for label in labels}) != len(labels):
-        raise InvalidInput(f"{role}s", "distinct labels, in the order of the model", repr(known)[:60])
+    labels = distinct_labels([_as_written(plain(label)) for label in sequence_of(known) or ()])
+    if labels is None:
+        raise InvalidInput(f"{role}s", "distinct labels, in the order of the model", shown(known))
     return tuple(labels)
 
 
@@ -408,7 +455,7 @@ def _as_written(label: Any) -> Any:
     """Dates as the text that they are as labels of a column of such dates."""
     if isinstance(label, tuple):
         return tuple(map(_as_written, label))
-    if not isinstance(label, dt.date | np.datetime64):
+    if not isinstance(label, dt.date | np.datetime64) or is_missing(label):
         return label
     return str(dates_as_text(np.array([label], dtype="datetime64[us]"))[0])
 
@@ -416,17 +463,35 @@ def _as_written(label: Any) -> Any:
 def note_gaps(n: float, first: str) -> str:
     """What to say of gaps in time."""
     if n == 1:
-        said = "the state after the decision before it is unknown, and the row after it is not a start"
+        said = "the next state of the decision before the gap is unknown, and the row after the gap is not a start"
         return f"1 gap in time broke a trajectory ({first}): {said}."
-    said = "the states after the decisions before them are unknown, and the rows after them are not starts"
+    said = "the next states of the decisions before the gaps are unknown, and the rows after the gaps are not starts"
     return f"{n:g} gaps in time broke trajectories ({first}): {said}."
 
 
-def note_slips(roles: Roles, found: Any) -> list[str]:
-    """What to say of states and actions that are text because of a few of their cells."""
-    labels = {} if roles.bins else {"state": found.state_labels}
-    labels["action"] = found.action_labels
-    return [note for role, some in labels.items() for note in _slips(role, some)]
+def note_labels(labels: Mapping[str, Sequence[Any] | None]) -> tuple[str, ...]:
+    """What to say of labels of states and actions, by role: text because of a few cells, or hardly different."""
+    return tuple(note for role, some in labels.items() for note in (*_slips(role, some), *_alike(role, some)))
+
+
+def note_ghost(role: str, remedy: str) -> str:
+    """What to say where state (or action) 0 is never seen, and every other is; `remedy` as of `naming.from_one`."""
+    return words(f"{role} 0 occurs nowhere, and all others do. {remedy}")
+
+
+def _alike(role: str, labels: Sequence[Any] | None) -> list[str]:
+    first: dict[str, str] = {}
+    texts = [spell(label) for label in labels or () if not isinstance(label, int | float)]
+    pairs = [(one, text) for text in texts if (one := first.setdefault(folded(text), text)) != text]
+    if not pairs:
+        return []
+    one, other = pairs[0]
+    bare = "".join(one.split()) == "".join(other.split())
+    how = "case" if one.casefold() == other.casefold() else "blanks" if bare else "case, blanks or Unicode form"
+    n = "1 such pair" if len(pairs) == 1 else f"{len(pairs)} such pairs"
+    return [
+        f"{one!r} and {other!r} differ only in {how}, and are different {role}s ({n}): correct them if they mean one."
+    ]
 
 
 def _slips(role: str, labels: Sequence[Any] | None) -> list[str]:
@@ -440,8 +505,8 @@ def _slips(role: str, labels: Sequence[Any] | None) -> list[str]:
 
 def note_singles(n: float, of: int, first: str, each: str = "id") -> str:
     """What to say of ids with one row; where ids have episodes, of episodes."""
-    what = f"1 {each} has" if n == 1 else f"{n:g} {each}s have"
-    return f"{what} a single period, of {of} (first {first}): their decisions count, but show no move."
+    what, whose = ("has", "its decision counts") if n == 1 else ("have", "their decisions count")
+    return f"{n:g} of {of} {each}s {what} a single period (first {first}): {whose}, but no transition is observed."
 
 
 def note_unlooked() -> str:
@@ -508,7 +573,7 @@ def trip_or_two(one: Any, goal: Any, times: tuple[Any, Any], row: int, id: str) 
 
 
 def varies(name: str, one: Any, first: Any, other: Any, where: str | None) -> InvalidDemonstrations:
-    """The complaint about a column to be kept that is no property of agents."""
+    """The complaint about a column to be kept that is not a property of agents."""
     got = f"{first!r} and {other!r} for id {one!r}"
     remedy = "Keep a column that is constant within each id, or use a finer id."
     return InvalidDemonstrations("keep", f"one value of {name!r} per id", got, where, remedy)
@@ -529,13 +594,23 @@ def too_short(n: int, each: str = "id") -> InvalidDemonstrations:
     )
 
 
+def _too_few(role: str, given: int, seen: int) -> str:
+    if seen == given + 1:
+        return f"Indices start at 0; if {role}s are numbered from 1, pass {role}s=range(1, {seen})."
+    if role == "action":
+        return "If numbers are names, pass actions=, the list of them."
+    return f"Indices start at 0. If the column is a measurement, make bins of it: {_BINS}."
+
+
 def size_of(role: str, given: Any, labels: tuple[Any, ...] | None, seen: int) -> int:
     """How many states or actions there are: as many as given, as labels, or as were seen."""
     if given is None:
         return len(labels) if labels else seen
     require_count(f"n_{role}s", given, error=InvalidDemonstrations)
     if given < seen:
-        raise InvalidDemonstrations(f"n_{role}s", f"at least {seen}, for the {role} column", given)
+        raise InvalidDemonstrations(
+            f"n_{role}s", f"at least {seen}, for the {role} column", given, None, _too_few(role, given, seen)
+        )
     if labels is not None and given != len(labels):
         rule = f"cannot be {given}, because the {role} column has {len(labels)} labels, and the others have no names"
         raise InvalidDemonstrations.conflict(f"n_{role}s", rule, remedy=f"List all labels instead ({arg(f'{role}s')}).")

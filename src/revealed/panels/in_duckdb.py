@@ -35,6 +35,7 @@ from revealed.panels.columns import (
 from revealed.panels.groups import Coding, Counted, Groups, one_each
 from revealed.panels.sql import Source, as_ids
 from revealed.progress import Progress
+from revealed.voices import shown
 
 
 def count_relation(stored: Stored, roles: Roles, states: Any, actions: Any) -> Counted:
@@ -68,7 +69,7 @@ class _Count(Source):
         if others and all(self.one(column).size for column in others):
             samples.append([self.one(column) for column in others])
         for pair in zip(*samples, strict=True):
-            require_kind(role, pair, known is not None)
+            require_kind(role, pair, known)
         if are_indices(known, samples):
             self._require_indices(columns + others)
             return Coding(None, None, None)
@@ -235,7 +236,7 @@ class _Count(Source):
         differs = " OR ".join(f"{n} <> lead({s}) OVER win" for n, s in zip(self.after, self.state, strict=True))
         said = "(" + ", ".join(self.after) + ")" if len(self.after) > 1 else self.after[0]
         _, value, row = self._offender(f"({near}) AND ({differs})", "x", said)
-        return contradiction(repr(value.item() if hasattr(value, "item") else value), row)
+        return contradiction(shown(value.item() if hasattr(value, "item") else value), row)
 
 
 def _ranked_ids(ids: str) -> str:

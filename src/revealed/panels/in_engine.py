@@ -21,6 +21,7 @@ from revealed.panels.columns import (
     SECONDS,
     Roles,
     are_indices,
+    are_slips,
     as_agent_ids,
     as_indices,
     distinct_rows,
@@ -34,12 +35,14 @@ from revealed.panels.columns import (
     out_of_bins,
     require_counters,
     require_kind,
+    slipped,
     too_short,
     twice,
 )
 from revealed.panels.groups import ROLES, Coding, Counted, Groups, one_each
 from revealed.progress import Progress
 from revealed.voices import arg, either
+from revealed.written import NUMBER
 
 IN_MEMORY = either("Pass keep_steps=True to read the frame into memory.", "Use a smaller panel.")
 
@@ -111,7 +114,7 @@ def _code(
     if bins is not None:
         return Coding(bins.labels, None), np.split(columns[0].astype(np.intp), sizes)
     for column in columns:
-        require_kind(role, [column], known is not None)
+        require_kind(role, [column], known)
     if are_indices(known, [columns]):
         return Coding(None, None), np.split(as_indices(role, columns[0]), sizes)
     distinct, (ranks,) = distinct_rows([columns])
@@ -132,7 +135,7 @@ class _Count:
         import narwhals as nw
 
         self.roles, self.schema = roles, frame.collect_schema()
-        self._require_numbers()
+        self._require_numbers(frame)
         width = 1 if roles.bins is not None else len(roles.state)
         self.state = [f"s{j}" for j in range(width)]
         self.action = [f"a{j}" for j in range(len(roles.action))]
@@ -147,14 +150,29 @@ class _Count:
         columns += [] if roles.weight is None else [nw.col(roles.weight).cast(nw.Float64).alias("w")]
         self.base = frame.select(*columns)
 
-    def _require_numbers(self) -> None:
+    def _require_numbers(self, frame: Any) -> None:
         """Weights and what bins are made of are numbers."""
         import narwhals as nw
 
         for role, name in self.roles.of_numbers:
-            kind = self.schema[name]
+            kind, expected = self.schema[name], f"numbers in column {name!r}"
+            if kind == nw.String:
+                numbers = nw.col(name).str.contains(rf"^\s*({NUMBER})\s*$")
+                value, where = self._offender(frame, ~numbers, name)
+                if value is not None:
+                    raise InvalidDemonstrations(role, expected, f"text such as {value}", where)
             if not kind.is_numeric() and kind != nw.Boolean:
-                raise InvalidDemonstrations(role, f"numbers in column {name!r}", f"a column of {kind}")
+                raise InvalidDemonstrations(role, expected, f"a column of {kind}")
+
+    def _offender(self, frame: Any, test: Any, name: str) -> tuple[Any, str | None]:
+        """The value of a column in some row of the frame for which a test holds, and where that is."""
+        import narwhals as nw
+
+        columns = {"i": self.roles.id, "t": self.roles.time, "value": name}
+        rows = frame.filter(test).select(*(nw.col(column).alias(short) for short, column in columns.items()))
+        found = collect(rows.head(1))
+        one, when, value = (found[short].tolist() for short in columns)
+        return (value[0], f"id {one[0]!r}, time {when[0]}") if value else (None, None)
 
     def _states(self, names: Any, shorts: list[str]) -> list[Any]:
         import narwhals as nw
@@ -174,6 +192,13 @@ class _Count:
             raise no_values("time", int(absent), None)
         if kind.is_float() and self._all(frame, t.is_null() | t.is_nan() | (t.abs() <= EXACT) & (t == t.round())):
             t, kind = nw.when(~t.is_nan()).then(t).cast(nw.Int64), nw.Int64()
+        if kind.is_float() and period is None:
+            odd = t != t.round()
+            counts = collect(frame.select(odd.sum().alias("n"), nw.len().alias("total")))
+            n, total = (int(counts[name][0]) for name in ("n", "total"))
+            if are_slips(n, total):
+                value, where = self._offender(frame, odd, name)
+                raise slipped(n, total, f"{value!r}", where)
         if kind.is_integer():
             t = t.cast(nw.Int64)
             return self._counters(frame, t) if period is None else self._numbered_periods(frame, t, period)

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from revealed.checks import Floats, Ints, shown
+from revealed.checks import Floats, Ints
 from revealed.errors import InvalidDemonstrations, InvalidInput
-from revealed.frames import Column, Table, as_plain, missing_in, require_exact
+from revealed.frames import At, Column, Table, as_label_values, as_plain, in_row, missing_in, require_exact
 from revealed.labels import plain
 from revealed.panels.clock import is_own, periods_late
 from revealed.panels.columns import (
@@ -42,6 +42,7 @@ from revealed.panels.columns import (
     other_goal,
     require_counters,
     require_kind,
+    require_no_slips,
     too_short,
     trip_or_two,
     twice,
@@ -49,6 +50,7 @@ from revealed.panels.columns import (
     varies,
 )
 from revealed.tables import require_countable
+from revealed.voices import shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -146,6 +148,7 @@ class _Rows:
     def of(cls, id: Column, time: Column, episode: Column | None, roles: Roles) -> _Rows:
         ids, agent = np.unique(id, return_inverse=True)
         clock = in_periods(time, roles.period)
+        require_no_slips(clock)
         if roles.period is None and clock.dtype.kind in "iu" and may_be_dates(clock.min(), clock.max()):
             require_counters(np.unique(clock))
         part = np.zeros(agent.size, dtype=np.intp) if episode is None else np.unique(episode, return_inverse=True)[1]
@@ -169,7 +172,7 @@ class _Rows:
         return self.same & (np.diff(self.clock.astype(np.int64)) == 1) if whole else self.same  # small types would wrap
 
     def begins(self) -> npt.NDArray[np.bool_]:
-        """(n,): the first row of each id, or of each of its episodes; a row after a gap is no beginning."""
+        """(n,): the first row of each id, or of each of its episodes; a row after a gap is not a start."""
         return np.concatenate([[True], ~self.same])
 
     def begins_trip(
@@ -252,14 +255,19 @@ _OF_STATES = {"state": "states", "next_state": "next states", "goal": "goals"}  
 
 @dataclass(frozen=True)
 class _Block:
-    """Columns whose values together stand for one state or action per row; `rows` tells which, where not all."""
+    """Columns whose values together stand for one state or action per row; `rows` tells which, where not all, and
+    `places` what they are called where they are no rows of a frame."""
 
     role: str
     columns: list[Column]
     rows: Ints | None = None
+    places: list[str] | None = None
 
     def row(self, i: Any) -> int:
         return int(i if self.rows is None else self.rows[i])
+
+    def at(self, i: Any) -> str:
+        return in_row(self.row(i)) if self.places is None else self.places[int(i)]
 
 
 def _code_states(table: Table, roles: Roles, known: Any) -> tuple[tuple[Any, ...] | None, dict[str, Ints]]:
@@ -285,14 +293,17 @@ def _next_states(table: Table, roles: Roles) -> list[_Block]:
         return []
     raw = [_raw(table, "next_state", name, roles) for name in roles.next_state]
     there = np.flatnonzero(~np.logical_or.reduce([missing_in(column) for column in raw]))
-    after = [as_plain("next_state", column[there], table.error) for column in raw] if there.size else []
-    after = [_whole_again(column) for column in after] if roles.bins is None else after
-    return [_Block("next_state", after, there)] if after else []
+    if not there.size:
+        return []
+    at = _Block("next_state", [], there).at
+    after = [as_plain("next_state", column[there], table.error, at=at) for column in raw]
+    after = [_whole_again(column, at) for column in after] if roles.bins is None else after
+    return [_Block("next_state", after, there)]
 
 
-def _whole_again(column: Column) -> Column:
+def _whole_again(column: Column, at: At) -> Column:
     """Whole numbers that became floats because some were missing."""
-    require_exact("next_state", column, InvalidDemonstrations)
+    require_exact("next_state", column, InvalidDemonstrations, at)
     whole = column.dtype.kind == "f" and bool(np.all(np.isfinite(column) & (column == np.round(column))))
     return column.astype(np.int64) if whole else column
 
@@ -330,27 +341,55 @@ def code(
         return bins.labels, [bins.code(*block) for block in columns]
     who = " and ".join(_OF_STATES.get(block.role, block.role) for block in blocks)
     for alike in zip(*columns, strict=True):
-        require_kind(role, alike, known is not None, who)
+        require_kind(role, alike, known, who)
     if are_indices(known, columns):
         return None, [as_indices(block.role, block.columns[0], block.rows) for block in blocks]
     distinct, ranks = distinct_rows(columns)
 
     def first(lost: Ints) -> tuple[int, str, str]:
         met = [(k, np.flatnonzero(np.isin(rank, lost))) for k, rank in enumerate(ranks)]
-        row, k, at = min((blocks[k].row(at[0]), k, at[0]) for k, at in met if at.size)
-        return int(ranks[k][at]), blocks[k].role, f"row {row}"
+        _, k, at = min((blocks[k].row(at[0]), k, at[0]) for k, at in met if at.size)
+        return int(ranks[k][at]), blocks[k].role, blocks[k].at(at)
 
     labels, codes = index_of_ranks(role, known, distinct, first)
     return labels, [codes[rank] for rank in ranks]
 
 
-def code_lists(role: str, known: Any, lists: Sequence[list[Any]]) -> tuple[tuple[Any, ...] | None, list[list[Any]]]:
-    """Lists of labels as lists of indices, and the labels: as those of a column are read."""
-    values = np.empty(sum(map(len, lists)), dtype=object)
-    values[:] = [label for one in lists for label in one]
-    labels, (index,) = code(role, known, [_Block(role, [as_plain(role, values, InvalidDemonstrations)])])
-    ends = np.cumsum([len(one) for one in lists])[:-1]
-    return labels, [part.tolist() for part in np.split(index, ends)]
+class Listed(NamedTuple):
+    """Labels of states or actions in some role, and where each was written, in words."""
+
+    role: str
+    labels: list[Any]
+    places: list[str]
+
+
+def code_lists(role: str, known: Any, lists: Sequence[Listed]) -> tuple[tuple[Any, ...] | None, list[Ints]]:
+    """Lists of labels as indices, and the labels, which they share: as those of columns are read. Labels of several
+    parts are tuples."""
+    width = next((len(one) for one in lists[0].labels if isinstance(one, tuple)), 0)
+    blocks = []
+    for one in lists:
+        odd = next((k for k, x in enumerate(one.labels) if (len(x) if isinstance(x, tuple) else 0) != width), None)
+        if odd is not None:
+            expected = f"labels of one form (elsewhere tuples of {width})"
+            raise InvalidDemonstrations(one.role, expected, shown(plain(one.labels[odd])), one.places[odd])
+        columns = [_column([label[j] for label in one.labels], one) for j in range(width)]
+        blocks.append(_Block(one.role, columns or [_column(one.labels, one)], None, one.places))
+    labels, codes = code(role, known, blocks)
+    return labels, [np.asarray(index, dtype=np.intp) for index in codes]
+
+
+def _column(labels: Sequence[Any], one: Listed) -> Column:
+    values = np.empty(len(labels), dtype=object)
+    values[:] = labels
+    at = one.places.__getitem__
+    found = as_label_values(one.role, values, False, InvalidDemonstrations, at)
+    found = as_plain(one.role, found, InvalidDemonstrations, _MISSING, at)
+    require_exact(one.role, found, InvalidDemonstrations, at)
+    return found
+
+
+_MISSING = "Drop or fill them."
 
 
 def _first(where: npt.NDArray[np.bool_]) -> int:
@@ -375,7 +414,7 @@ def _given_next(
     clash = followed & (given[:-1] >= 0) & (given[:-1] != following[:-1])
     if clash.any():
         i = _first(clash)
-        said, seen = (k if labels is None else repr(labels[k]) for k in (int(given[i]), int(following[i])))
+        said, seen = (k if labels is None else shown(labels[k]) for k in (int(given[i]), int(following[i])))
         raise contradiction(f"{said} where {seen} follows", int(order[i]))
     return np.where(given >= 0, given, following)
 
@@ -405,7 +444,7 @@ def write_panel(
             columns.append((name, _labelled(labels.get(field), getattr(steps, field))))
     columns += [(name, _labelled(values, steps.agent)) for name, values in kept.items()]
     if len({name for name, _ in columns}) < len(columns):
-        raise InvalidInput("to_frame", "distinct column names", repr([name for name, _ in columns]))
+        raise InvalidInput("to_frame", "distinct column names", shown([name for name, _ in columns]))
     return pd.DataFrame(dict(columns))
 
 
@@ -420,7 +459,7 @@ def _require_names(field: str, given: Any) -> None:
 def _spread(field: str, names: Sequence[str], labels: Any, index: Ints) -> list[tuple[str, Any]]:
     """A column per part of the labels."""
     if labels is None or not all(isinstance(label, tuple) and len(label) == len(names) for label in labels):
-        raise InvalidInput(field, "one name, since labels do not have that many parts", repr(list(names)))
+        raise InvalidInput(field, "one name, since labels do not have that many parts", shown(list(names)))
     return [(name, _labelled(tuple(label[j] for label in labels), index)) for j, name in enumerate(names)]
 
 

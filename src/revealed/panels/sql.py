@@ -11,12 +11,13 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from revealed.errors import InvalidDemonstrations
-from revealed.frames import Column, Stored, as_plain, fetch, kind_of, labelled
+from revealed.frames import Column, Stored, as_plain, fetch, in_row, labelled, no_number
 from revealed.panels.columns import (
     MONTHS,
     NUMERAL,
     SECONDS,
     Roles,
+    are_slips,
     may_be_dates,
     no_dates,
     no_id,
@@ -24,10 +25,11 @@ from revealed.panels.columns import (
     no_values,
     not_finite,
     require_counters,
+    slipped,
     too_large,
 )
 from revealed.panels.groups import ROLES
-from revealed.written import EXACT, ISO, ZONE, quoted, sql_text
+from revealed.written import EXACT, ISO, ZONE, number_last, quoted, sql_text, unmarked
 
 if TYPE_CHECKING:
     from revealed.bins import Bins
@@ -47,7 +49,9 @@ class Source:
         episode = () if roles.episode is None else (roles.episode,)
         labels = (roles.id, *episode, *roles.action, *roles.keep, *(() if roles.bins is not None else states))
         self.relation, self.roles = stored.read(values, labels, apart=True, keep=True), roles
-        self.types = dict(zip(self.relation.columns, (kind.id for kind in self.relation.types), strict=True))
+        self.types = dict(
+            zip(map(unmarked, self.relation.columns), (kind.id for kind in self.relation.types), strict=True)
+        )
         self._ones: dict[str, Column] = {}
         width = 1 if roles.bins is not None else len(roles.state)
         self.state = [f"s{j}" for j in range(width)]
@@ -135,6 +139,8 @@ class Source:
             self._refuse_first(t, "true", no_order)
         if kind in REAL and self.holds(f"isnan({t}) OR {t} = round({t})", t):
             t, kind = f"CASE WHEN NOT isnan({t}) THEN {t} END", "bigint"
+        elif kind in REAL and period is None:
+            self._require_no_slips(t)
         if kind in WHOLE:
             t = f"CAST({t} AS BIGINT)"
             return self._counters(t) if period is None else self._numbered_periods(t, period)
@@ -182,6 +188,14 @@ class Source:
         at = f"CAST({x}{day} AS TIMESTAMPTZ) AT TIME ZONE 'UTC'"
         return f"CASE WHEN {zoned} THEN {at} ELSE CAST({x}{day} AS TIMESTAMP) END"
 
+    def _require_no_slips(self, t: str) -> None:
+        """As in memory."""
+        found = self.fetch(f"SELECT count(*) FILTER ({t} <> round({t})) AS n, count(*) AS total {FROM}")
+        n, total = int(found["n"][0]), int(found["total"][0])
+        if are_slips(n, total):
+            complaint = partial(slipped, n, total)
+            self._refuse_first(t, f"{t} <> round({t})", lambda text, row: complaint(text, f"row {row}"))
+
     def _require_times(self, t: str, real: bool) -> None:
         """Times are finite, and floats among them small enough to be whole numbers where they are."""
         infinite = f"NOT isfinite({t})" + (f" AND NOT isnan({t})" if real else "")
@@ -218,10 +232,13 @@ class Source:
         """Weights and what bins are made of are numbers."""
         for role, name in self.roles.of_numbers:
             labels = role == "state" and len(self.roles.state) == 1 and self.types[name] == "varchar"  # of the bins
+            labels = labels and self.holds(f"{number_last(quoted(name))} < 2", quoted(name))
             if self.types[name] not in (*WHOLE, *REAL, "boolean", "null") and not labels:
-                found = self.fetch(f"SELECT {quoted(name)} AS x {FROM} WHERE {quoted(name)} IS NOT NULL LIMIT 1")["x"]
-                got = f"{kind_of(as_plain(role, found, InvalidDemonstrations))} such as {found[0]!s}"
-                raise InvalidDemonstrations(role, f"numbers in column {name!r}", got)
+                rows = f"SELECT row_number() OVER () - 1 AS r, {quoted(name)} AS x {FROM}"
+                order = f"{number_last('x')}, r" if self.types[name] == "varchar" else "r"
+                found = self.fetch(f"SELECT r, x FROM ({rows}) WHERE x IS NOT NULL ORDER BY {order} LIMIT 1")
+                values = as_plain(role, found["x"], InvalidDemonstrations)
+                raise no_number(role, name, values, InvalidDemonstrations, lambda _, r=int(found["r"][0]): in_row(r))
 
     # what must hold of single rows
 

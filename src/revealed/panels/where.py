@@ -10,7 +10,7 @@ from typing import Any
 
 from revealed.checks import require_flag
 from revealed.errors import InvalidDemonstrations, InvalidInput
-from revealed.frames import as_narwhals, declared_order, read_table, relation_of
+from revealed.frames import as_narwhals, declared_orders, read_table, relation_of, under_names
 from revealed.panels.clock import is_own
 from revealed.panels.columns import Roles
 from revealed.panels.groups import Counted
@@ -31,9 +31,9 @@ def read_frame(
         require_flag("keep_steps", keep_steps)
     if keep_steps is False:
         _refuse_goals(roles)
-    several = len(roles.state) > 1 or roles.bins is not None
-    states = declared_order(frame, *roles.of_states) if states is None and not several else states
-    actions = declared_order(frame, *roles.action) if actions is None and len(roles.action) == 1 else actions
+    if states is None and roles.bins is None:
+        states = declared_orders(frame, *filter(None, (roles.state, roles.next_state, roles.goal)))
+    actions = declared_orders(frame, roles.action) if actions is None else actions
     found = _count_where_it_lives(frame, roles, states, actions, first_time, keep_steps)
     if found is not None:
         return found
@@ -66,7 +66,7 @@ def _count_lazy(
 ) -> Counted | None:
     import narwhals as nw
 
-    roles.require(table.collect_schema().names())
+    table = under_names(table, roles.require(table.collect_schema().names()))
     engine = str(table.implementation).rpartition(".")[2].lower()
     if keep_steps is None and engine in LOCAL and table.select(nw.len()).collect().item() <= MOST_STEPS:
         return None
@@ -79,13 +79,13 @@ def _require_countable(roles: Roles, first_time: Any) -> None:
     _refuse_goals(roles)
     if first_time is not None and not is_own(first_time):
         remedy = either("Pass keep_steps=True to read it into memory.", "Use a smaller panel.")
-        rule = "requires single decisions, and a panel of this size is only counted"
+        rule = "requires individual decisions, but for a panel this large only counts are kept"
         raise InvalidInput.conflict("first_time", rule, remedy=remedy)
 
 
 def _refuse_goals(roles: Roles) -> None:
-    """Which goal a decision was made for is known of single decisions alone."""
+    """Which goal a decision was made for is known only of individual decisions."""
     if roles.goal:
-        remedy = either("Pass keep_steps=True to read it into memory, or read", "Read") + " a part of the trips."
-        rule = "requires single decisions, and a panel of this size is only counted"
+        remedy = either("Pass keep_steps=True to read it into memory, or use", "Use") + " part of the trips."
+        rule = "requires individual decisions, but for a panel this large only counts are kept"
         raise InvalidInput.conflict("goal", rule, remedy=remedy)

@@ -13,14 +13,15 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from revealed.checks import Bools, as_list, require_floats, shown
+from revealed.checks import Bools, require_floats
 from revealed.errors import InvalidReward
 from revealed.gates import floats_of, require_memory
-from revealed.labels import is_derived, require_declared, spell
+from revealed.labels import is_derived, require_declared, sequence_of, spell
 from revealed.mdp import MDP, Floats
 from revealed.naming import are_row_numbers
 from revealed.positions import by_parameter
-from revealed.rewards.holes import require_defined, shown_value, undefined
+from revealed.rewards.holes import require_defined, undefined
+from revealed.voices import shown
 
 
 @runtime_checkable
@@ -120,7 +121,7 @@ class LiftedWithJacobian(LiftedReward):
 def reward_table(reward: Reward, theta: Floats, mdp: MDP) -> Floats:
     """(S, A): r at θ of a reward that fits the model (theory V1), for every pair: also for those that the model does
     not offer and for terminal states, since another model may offer them. NaN where the reward has no value."""
-    return np.array(np.broadcast_to(shown_value(reward, theta), mdp.feasible.shape))
+    return np.array(np.broadcast_to(np.asarray(reward.value(theta), dtype=np.float64), mdp.feasible.shape))
 
 
 def plain(reward: Any) -> Any:
@@ -136,7 +137,10 @@ def require_reward(reward: Any) -> None:
         remedy = "Wrap features as rv.LinearReward(features)." if hasattr(reward, "shape") else None
         if callable(reward) and hasattr(reward, "__self__"):
             remedy = f"It is a method: call it, as in {reward.__name__}()."
-        raise InvalidReward("reward", f"an object with {needed}", got, remedy=remedy)
+        if hasattr(reward, "transitions") and not isinstance(reward, type):
+            remedy = "The MDP is an argument of fit(mdp, demonstrations)."
+        expected = f"a reward, as rv.LinearReward(features), or an object with {needed}"
+        raise InvalidReward("reward", expected, got, remedy=remedy)
 
 
 def has_features(reward: Any) -> bool:
@@ -198,7 +202,7 @@ def _require_positions(reward: Any, model: MDP, roles: Sequence[str]) -> None:
     for role in derived:
         if sizes.get(role, 1) > 1:
             labels = getattr(model, f"{role}_labels")
-            require_declared("reward", role, labels, "a reward by position", InvalidReward)
+            require_declared("reward", role, labels, "a reward without labels", InvalidReward)
 
 
 def lift_reward(reward: Reward, mdp: MDP) -> Reward:
@@ -275,7 +279,7 @@ def check_names(names: Sequence[str] | None, k: int, default: str = "theta") -> 
     require_memory("features", f"{k} features", 16 * k, InvalidReward)
     if names is None:
         return tuple(f"{default}{i}" for i in range(k))
-    listed = [str(n) for n in as_list(names) or ()]
+    listed = [spell(n) for n in sequence_of(names) or ()]
     if len(listed) != k or len(set(listed)) != k:
-        raise InvalidReward("names", f"a sequence of {k} distinct names", repr(names)[:80])
+        raise InvalidReward("names", f"a sequence of {k} distinct names", shown(names))
     return tuple(listed)

@@ -7,7 +7,7 @@ Where pairs have features, those that the table leaves out are remembered as abs
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,10 +16,10 @@ import scipy.sparse as sp
 
 from revealed.checks import Bools, Floats, Ints, as_list, require_flag
 from revealed.errors import InvalidReward
-from revealed.frames import Table, as_plain, kind_of, missing_in, read_table, require_column
-from revealed.labels import Order, find, plain, spell
+from revealed.frames import Table, as_plain, in_row, missing_in, no_number, read_table, require_column
+from revealed.labels import Order, distinct_labels, find, holds_missing, index_columns, plain, spell, with_columns
 from revealed.transitions import is_sparse
-from revealed.voices import arg
+from revealed.voices import arg, shown
 
 Labels = tuple[Any, ...]
 DENSE = 0.25  # share of entries that are not zero from which on a dense matrix is no larger than a sparse one
@@ -48,10 +48,10 @@ def indexed_features(frame: Any) -> FeatureTable:
     missing = np.flatnonzero([bool(np.any(missing_in(np.array(_parts(label), dtype=object)))) for label in labels])
     if missing.size:
         raise InvalidReward(
-            "features", "an index without missing labels", repr(labels[missing[0]]), f"row {missing[0]}"
+            "features", "an index without missing labels", shown(labels[missing[0]]), f"row {missing[0]}"
         )
     require_once("features", "state", labels)
-    return FeatureTable(np.column_stack(numbers), names, tuple(labels))
+    return FeatureTable(np.column_stack(numbers), names, with_columns(tuple(labels), index_columns(frame.index)))
 
 
 def read_features(
@@ -73,14 +73,20 @@ def read_features(
     values = np.column_stack(numbers) if numbers else np.zeros((table.n_rows, 0))
     labels = table.labels("state", state)
     if action is None:
-        return _of_states(labels, values, names, constants, actions)
-    return _of_pairs(labels, table.labels("action", action), values, names, constants, actions)
+        found = _of_states(labels, values, names, constants, actions)
+    else:
+        found = _of_pairs(labels, table.labels("action", action), values, names, constants, actions)
+    own, chosen = (() if key is None or isinstance(key, str) else as_list(key) or () for key in (state, action))
+    states, choices = with_columns(found.state_labels, own), with_columns(found.action_labels, chosen)
+    return replace(found, state_labels=states, action_labels=choices)
 
 
 def require_once(argument: str, what: str, labels: Sequence[Any]) -> None:
     """No label twice; they are told apart by their text, as everywhere."""
     first: dict[str, int] = {}
     for row, label in enumerate(labels):
+        if holds_missing(label):
+            raise InvalidReward(argument, f"a {what} in every row", shown(plain(label)), f"row {row}")
         earlier = first.setdefault(spell(label), row)
         if earlier != row:
             got = f"{plain(label)!r} in rows {earlier} and {row}"
@@ -159,16 +165,16 @@ def _with_constants(names: list[str], choices: Labels) -> tuple[str, ...]:
 
 
 def _as_actions(actions: Any) -> Labels:
-    listed = None if isinstance(actions, str) else as_list(actions)
-    if not listed or len({spell(label) for label in listed}) < len(listed):
-        raise InvalidReward("actions", "distinct labels of actions", repr(actions)[:60])
+    listed = None if isinstance(actions, str) else distinct_labels(actions)
+    if listed is None:
+        raise InvalidReward("actions", "distinct labels of actions", shown(actions))
     return tuple(plain(label) for label in listed)
 
 
 def _key(role: str, names: Any, table: Table) -> list[str]:
     listed = [names] if isinstance(names, str) else as_list(names)
     if not listed:
-        raise InvalidReward(role, "the name of a column, or a list of names", repr(names))
+        raise InvalidReward(role, "the name of a column, or a list of names", shown(names))
     for name in listed:
         require_column(role, name, table.names)
     return listed
@@ -189,7 +195,8 @@ def _numbers(name: Any, raw: npt.NDArray[Any], names: Sequence[str] | None = Non
         others = [other for other in names or () if other != name]
         remedy = f"Name the columns that are features, as in {arg('columns', others)}."
         remedy = "Leave it out, or turn it into numbers." if names is None else remedy
-        raise InvalidReward(argument, "numbers", f"{kind_of(values)} such as {values[0]!s}", "row 0", remedy)
+        rows = np.flatnonzero(~missing)
+        raise no_number(argument, None, values, InvalidReward, lambda k: in_row(int(rows[k])), remedy)
     numbers = np.full(raw.shape, np.nan)
     numbers[~missing] = values.astype(np.float64)
     return numbers

@@ -1,8 +1,8 @@
 """Features that are NaN or infinite, where nothing is chosen: at infeasible pairs and in terminal states.
 
 Such a pair has no reward, and nothing is ever computed from it. Rewards remember these *holes* and compute with zeros
-in their place; once a reward meets a model, a hole at a pair that the model offers is an error. In tables that are
-shown, a hole is NaN.
+in their place; once a reward meets a model, a hole at a pair that the model offers is an error. In its table a hole is
+NaN, so that no model that offers the pair takes it for a reward of zero.
 """
 
 from __future__ import annotations
@@ -107,10 +107,15 @@ def undefined(reward: Any) -> Bools | None:
     return own if isinstance(own, np.ndarray) and own.any() else None
 
 
-def shown_value(reward: Any, theta: Floats) -> Floats:
-    """r(s, a; θ) as a table to be shown: NaN where the reward has no value."""
-    table, holes = np.asarray(reward.value(theta), dtype=np.float64), undefined(reward)
-    return table if holes is None else np.where(holes, np.nan, table)
+def with_holes(table: Floats, gone: Bools | None) -> Floats:
+    """A table of rewards, NaN where there is none."""
+    return table if gone is None else np.where(gone, np.nan, table)
+
+
+def filled(table: Any) -> Floats:
+    """A table of rewards, or of their slopes, for computing: zero where there is none."""
+    array = np.asarray(table, dtype=np.float64)
+    return np.where(np.isnan(array), 0.0, array)
 
 
 def require_defined(reward: Any, mdp: MDP) -> None:

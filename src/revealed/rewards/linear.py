@@ -9,18 +9,30 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from revealed.checks import LARGEST, Bools, Ints, as_list, is_count, require_whole, shown
+from revealed.checks import LARGEST, Bools, Ints, frozen, is_count, is_index, require_whole
 from revealed.errors import InvalidReward
 from revealed.gates import is_hashable
-from revealed.labels import Order, listed, locate, near, plain
+from revealed.labels import (
+    Order,
+    columns_of,
+    in_parts_of,
+    index_columns,
+    listed,
+    locate,
+    near,
+    plain,
+    sequence_of,
+    twin,
+    with_columns,
+)
 from revealed.mdp import Floats
 from revealed.naming import rows_of
 from revealed.positions import keys_of, labelled
 from revealed.rewards.base import as_cotangent, as_features, as_theta, check_names, sum_actions
 from revealed.rewards.feature_table import FeatureTable, Labels, indexed_features, read_features, require_once
-from revealed.rewards.holes import Holes, fill_holes, find_holes, mask_holes, move_holes
+from revealed.rewards.holes import Holes, fill_holes, find_holes, mask_holes, move_holes, with_holes
 from revealed.sparse_input import as_float_csr, as_float_entries, is_sparse
-from revealed.voices import either
+from revealed.voices import either, shown
 
 
 class LinearReward:
@@ -68,7 +80,7 @@ class LinearReward:
             self.counted = table.state_labels is None
         matrix, self.n_states, self.n_columns = _as_matrix(features, n_actions)
         holes = find_holes(matrix)
-        self.matrix = fill_holes(matrix, holes)
+        self.matrix = frozen(fill_holes(matrix, holes))
         if holes is not None:
             self.holes = holes
         self.names = check_names(names, self.n_params)
@@ -153,7 +165,10 @@ class LinearReward:
         if not _is_mask(feasible, n) or feasible.shape != targets.shape:
             raise InvalidReward("feasible", f"bools of shape {targets.shape}", type(feasible).__name__)
         wanted = np.where(feasible, targets, -1)
-        same = self.state_labels == tuple(state_labels) and wanted.shape == self.leads.shape
+        same = (
+            self.state_labels == tuple(in_parts_of(state_labels, self.state_labels))
+            and wanted.shape == self.leads.shape
+        )
         if same and np.array_equal(self.leads[feasible], wanted[feasible]):
             return self
         own = locate(state_labels, self.state_labels)
@@ -162,7 +177,7 @@ class LinearReward:
         if (row < 0).any():
             k = int(np.flatnonzero(row < 0)[0])
             ends = [plain(state_labels[int(i)]) for i in (s[k], targets[s[k], a[k]])]
-            where = f"from {ends[0]!r} to {ends[1]!r}"
+            where = f"the move from {ends[0]!r} to {ends[1]!r}"
             got = f"none for {int((row < 0).sum())}"
             raise InvalidReward("features", "features for every move of the model", got, where, _OTHER_NETWORK)
         place = np.full(feasible.shape, -1)
@@ -176,7 +191,8 @@ class LinearReward:
     def _stands(self, state_labels: Sequence[Any], action_labels: Sequence[Any] | None) -> bool:
         """Whether the rows are in the order of these labels already."""
         own = self.action_labels
-        return self.state_labels == tuple(state_labels) and (own is None or own == tuple(action_labels or own))
+        states, actions = in_parts_of(state_labels, self.state_labels), in_parts_of(action_labels or own, own)
+        return self.state_labels == tuple(states) and (own is None or own == tuple(actions))
 
     def _without(self, lost: Bools, states: Sequence[Any], actions: Labels | None) -> InvalidReward:
         """The complaint about states or pairs that have no features."""
@@ -220,9 +236,9 @@ class LinearReward:
         return np.zeros(self.n_params)
 
     def value(self, theta: Floats) -> Floats:
-        """(S, 1) or (S, A): r at θ, which knows the labels of the rows where they have any."""
+        """(S, 1) or (S, A): r at θ, which knows the labels of the rows where they have any; NaN where there is none."""
         table = (self.matrix @ as_theta(theta, self)).reshape(self.n_states, self.n_columns)
-        return labelled(table, self)
+        return labelled(with_holes(table, self.undefined), self)
 
     def vjp(self, theta: Floats, cotangent: Floats) -> Floats:
         cotangent = as_cotangent(cotangent, self.n_states, self.n_columns)
@@ -299,6 +315,9 @@ def _as_matrix(features: Any, n_actions: int | None) -> tuple[Any, int, int]:
         return _from_list(features)
     if not is_sparse(features):
         dense = as_features(features)
+        if n_actions is not None and (dense.ndim == 2 or not is_index(n_actions) or n_actions != dense.shape[1]):
+            remedy = "Pass features of pairs as an array (S, A, K), which tells the number of actions."
+            raise InvalidReward.conflict("n_actions", "requires a sparse matrix of features (S*A, K)", remedy=remedy)
         columns = 1 if dense.ndim == 2 else dense.shape[1]
         return dense.reshape(-1, dense.shape[-1]), dense.shape[0], columns
     if len(features.shape) == 3:
@@ -310,24 +329,25 @@ def _as_matrix(features: Any, n_actions: int | None) -> tuple[Any, int, int]:
         matrix = _csr(features)
         return matrix, int(matrix.shape[0]), 1
     if not is_count(n_actions) or features.shape[0] % n_actions:
-        raise InvalidReward("n_actions", f"a divisor of the {features.shape[0]} rows of the features", repr(n_actions))
+        raise InvalidReward("n_actions", f"a divisor of the {features.shape[0]} rows of the features", shown(n_actions))
     return _csr(features), features.shape[0] // int(n_actions), int(n_actions)
 
 
 def _as_labels(labels: Any, n: int, what: str = "state") -> Labels:
-    given = None if isinstance(labels, str) else as_list(labels)
+    given = None if isinstance(labels, str) else sequence_of(labels)
     if given is None or len(given) != n:
-        raise InvalidReward(f"{what}_labels", f"{n} labels, one per {what}", repr(labels)[:60])
+        raise InvalidReward(f"{what}_labels", f"{n} labels, one per {what}", shown(labels))
     require_once(f"{what}_labels", what, given)
-    return tuple(plain(label) for label in given)
+    columns = columns_of(labels) or index_columns(labels)
+    return with_columns(tuple(plain(label) for label in given), columns)
 
 
 def _as_names(argument: str, given: Any) -> Labels:
     """Labels of any number of states or actions."""
-    found = as_list(given)
+    found = sequence_of(given)
     if found is None or not all(map(is_hashable, found)):
         raise InvalidReward(argument, "labels that are names or numbers", shown(given))
-    return given if isinstance(given, Order) else tuple(found)
+    return given if isinstance(given, Order) else with_columns(tuple(found), index_columns(given))
 
 
 def _none_of(own: Sequence[Any], states: Sequence[Any]) -> str:
@@ -343,9 +363,15 @@ def _none_of(own: Sequence[Any], states: Sequence[Any]) -> str:
 
 
 def _unused_near(label: Any, own: Labels, wanted: Sequence[Any]) -> str | None:
-    """A remedy that names the label that looks like this one, among those that the model has no use for."""
-    unused = np.flatnonzero(locate(own, wanted) < 0)
-    return near(label, [own[k] for k in unused]) if label not in own else None
+    """A remedy that names the label that looks like this one, among those that the model has no use for, or one that
+    differs in case or blanks alone."""
+    if label in own:
+        return None
+    unused, alike = np.flatnonzero(locate(own, wanted) < 0), twin(label, own)
+    meant = near(label, [own[k] for k in unused])
+    if meant is not None or alike is None:
+        return meant
+    return f"Add a row for it; {alike!r} has features: do they mean the same?"
 
 
 def _is_mask(feasible: Any, n_states: int) -> bool:

@@ -21,24 +21,24 @@ from revealed.checks import (
     require_floats,
     require_number,
     require_option,
-    shown,
 )
 from revealed.errors import InvalidOption, InvalidReward
 from revealed.gates import require_function, require_memory, require_room
-from revealed.labels import find
+from revealed.labels import find, in_parts_of
 from revealed.mdp import Floats
 from revealed.positions import labelled
 from revealed.rewards.base import as_cotangent, as_features, as_theta, check_names, sum_actions
-from revealed.rewards.holes import Holes, find_holes, holes_at, holes_in, mask_holes
+from revealed.rewards.holes import Holes, find_holes, holes_at, holes_in, mask_holes, with_holes
 from revealed.rewards.linear import aligned_rows, as_row_labels, labels_of_rows, refuse_row_labels
 from revealed.rewards.units import STANDARDISED, Standard, as_columns, unit_notes
+from revealed.voices import shown
 
 if TYPE_CHECKING:
     import jax
 
 ACTIVATIONS = ("relu", "tanh", "softplus", "sigmoid", "gelu", "silu", "elu")
 SATURATING = ("tanh", "sigmoid")  # to whose start Glorot's variance suits; He's to the others
-SPREAD = 0.5  # deviation of the normal prior on each weight that a network's penalty stands for, unless one is set
+SPREAD = 0.5  # s.d. of the normal prior on each weight that a network's penalty stands for, unless one is set
 MOST_L2 = 0.01  # of that penalty: with few decisions it would leave nothing of the network
 
 
@@ -47,10 +47,10 @@ class JaxReward:
 
     `params` is any pytree of arrays (dicts, lists, an Equinox module's arrays); it is also where estimation starts.
     `features` is whatever `apply` takes: an array, or a pytree of arrays. With `standardize=True` each column is scaled
-    to mean 0 and deviation 1: `reward.standardized(features)` does the same elsewhere.
+    to mean 0 and standard deviation 1: `reward.standardized(features)` does the same elsewhere.
 
     Features may be NaN or infinite where nothing is chosen, at infeasible pairs and in terminal states, as long as the
-    function treats each state or pair by itself: it gets zeros there, and its result is ignored.
+    function treats each state or pair by itself: it gets zeros there, and the reward is NaN.
     """
 
     linear = False
@@ -145,7 +145,7 @@ class JaxReward:
 
         with jax.enable_x64(True):
             table = np.asarray(self._table(as_theta(theta, self), self._features))
-        return table if self._gone is None else np.where(self._gone, 0.0, table)
+        return with_holes(table, self._gone)
 
     def vjp(self, theta: Floats, cotangent: Floats) -> Floats:
         import jax
@@ -168,13 +168,14 @@ class JaxReward:
 class NeuralReward(JaxReward):
     """A feed-forward network on features (S, K) of states or (S, A, K) of state-action pairs.
 
-    Two hidden layers of 32 and 16 units with tanh by default; `activation` is one of relu, tanh, softplus, sigmoid,
-    gelu, silu, elu. `seed` draws the start: zero biases, and normal weights with Glorot's variance for tanh and
-    sigmoid, with He's for the others.
+    Two hidden layers of 32 and 16 units with tanh by default (`hidden=16` is one layer); `activation` is one of relu,
+    tanh, softplus, sigmoid, gelu, silu, elu. `seed` draws the start: zero biases, and normal weights with Glorot's
+    variance for tanh and sigmoid, with He's for the others.
 
-    Inputs are standardised: each feature has mean 0 and deviation 1 over the states or pairs, so that neither units nor
-    offsets of features matter. `standardize=False` uses them as they are, and a pair (center, scale) sets these
-    numbers; `center` and `scale` are the numbers used. `with_features` applies the same network to other features.
+    Inputs are standardised: each feature has mean 0 and standard deviation 1 over the states or pairs, so that neither
+    units nor offsets of features matter. `standardize=False` uses them as they are, and a pair (center, scale) sets
+    these numbers; `center` and `scale` are the numbers used. `with_features` applies the same network to other
+    features.
 
     The index of a data frame, or `state_labels`, names the states of the rows, which are then matched by label; so do
     `action_labels` for features of pairs.
@@ -189,7 +190,7 @@ class NeuralReward(JaxReward):
     def __init__(
         self,
         features: Any,
-        hidden: Sequence[int] = (32, 16),
+        hidden: Sequence[int] | int = (32, 16),
         seed: int = 0,
         activation: str = "tanh",
         standardize: Any = True,
@@ -201,18 +202,19 @@ class NeuralReward(JaxReward):
 
         require_option("activation", activation, ACTIVATIONS)
         if not is_seed(seed):
-            raise InvalidOption("seed", "a whole number >= 0", repr(seed))
+            raise InvalidOption("seed", "a whole number >= 0", shown(seed))
         labels = labels_of_rows(features) if state_labels is None else state_labels
         X = as_features(features)
         self.state_labels = None if labels is None else as_row_labels(labels, len(X))
         paired = action_labels is not None and X.ndim == 3
         self.action_labels = as_row_labels(action_labels, X.shape[1], "action") if paired else None
-        layers = as_list(hidden)
+        layers: Any = [hidden] if is_count(hidden) else as_list(hidden)
         if layers is None or not all(is_count(n) for n in layers):
-            raise InvalidReward("hidden", "layer sizes that are whole numbers, at least 1", repr(hidden))
+            raise InvalidReward("hidden", "layer sizes that are whole numbers, at least 1", shown(hidden))
         sizes = [X.shape[-1], *layers, 1]
         require_memory("hidden", hidden, 4 * sum(m * n for m, n in pairwise(map(int, sizes))), error=InvalidReward)
-        self.hidden, self.activation, self.seed, self._sizes = tuple(layers), activation, seed, sizes
+        self.activation, self.seed, self._sizes = activation, seed, sizes
+        self.hidden: tuple[int, ...] = tuple(map(int, layers))
         bend = getattr(jax.nn, activation) if activation != "tanh" else jax.numpy.tanh
 
         def network(layers: list[tuple[Any, Any]], x: Any) -> Any:
@@ -245,7 +247,7 @@ class NeuralReward(JaxReward):
         return self.activation != "relu"
 
     def usual_l2(self, decisions: float) -> float:
-        """The penalty where none is set: a normal prior of deviation ½ on each weight, l2 = 4/n, and at most 0.01."""
+        """The penalty where none is set: a normal prior with s.d. ½ on each weight, l2 = 4/n, and at most 0.01."""
         n = require_number("decisions", decisions)
         return min(1.0 / (SPREAD**2 * n), MOST_L2) if n > 0.0 else MOST_L2
 
@@ -267,13 +269,15 @@ class NeuralReward(JaxReward):
     ) -> NeuralReward:
         """The same network on the rows of these states, in this order, where rows have labels."""
         actions = self.action_labels if self.action_labels is None else tuple(action_labels or self.action_labels)
-        if self.state_labels is None or (self.state_labels, self.action_labels) == (tuple(state_labels), actions):
+        if self.state_labels is None:
+            return self
+        if (self.state_labels, self.action_labels) == (tuple(in_parts_of(state_labels, self.state_labels)), actions):
             return self
         rows, left_out = aligned_rows(self.features, self.state_labels, state_labels, feasible)
         if self.action_labels is not None and actions is not None:
             rows = rows[:, find("action_labels", actions, self.action_labels, "action", InvalidReward)]
         options = self.hidden, self.seed, self.activation, self.standardize
-        other = NeuralReward(rows, *options, tuple(state_labels), actions)
+        other = NeuralReward(rows, *options, state_labels, actions)
         other.left_out = left_out
         return other
 
@@ -332,7 +336,7 @@ def _as_arrays(name: str, tree: Any) -> Any:
 
     try:
         named = jax.tree_util.tree_leaves_with_path(tree)
-    except (SystemError, RecursionError) as error:  # a list within itself
+    except (SystemError, RecursionError, ValueError) as error:  # a list within itself, keys without an order
         raise InvalidReward(name, "nested lists, tuples and dicts of arrays", shown(tree)) from error
     arrays = [
         require_floats(f"{name}{jax.tree_util.keystr(path)}", leaf, "an array of numbers", InvalidReward)

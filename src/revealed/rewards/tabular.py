@@ -8,14 +8,15 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from revealed.checks import as_list, require_count, shown
+from revealed.checks import require_count
 from revealed.errors import InvalidReward
 from revealed.gates import require_memory
-from revealed.labels import Order, spell
+from revealed.labels import Order, sequence_of, spell
 from revealed.mdp import Floats
 from revealed.naming import Names
 from revealed.positions import labelled
 from revealed.rewards.base import as_cotangent, as_theta, check_names, sum_actions
+from revealed.voices import shown
 
 
 class TabularReward:
@@ -80,7 +81,7 @@ class TabularReward:
 
 
 def _as_labels(given: Any) -> list[Any]:
-    found = as_list(given)
+    found = sequence_of(given)
     if found is None:
         raise InvalidReward("state_labels", "labels that are names or numbers", shown(given))
     return found

@@ -15,7 +15,7 @@ from revealed.errors import InvalidReward, MissingDependency
 from revealed.gates import require_room
 from revealed.mdp import Floats
 from revealed.rewards.base import as_cotangent, as_theta, sum_actions
-from revealed.rewards.holes import Holes, holes_at, holes_in
+from revealed.rewards.holes import Holes, holes_at, holes_in, with_holes
 from revealed.rewards.linear import refuse_row_labels
 from revealed.rewards.units import STANDARDISED, Standard, unit_notes
 
@@ -51,11 +51,11 @@ class TorchReward:
 
     The module is copied in float64 and evaluation mode; the original is not changed. Estimation starts at its
     parameters. `module_at(theta)` gives a copy that carries fitted parameters. With `standardize=True` the module is
-    given each feature with mean 0 and deviation 1; the copies of `module_at` then do that by themselves, on raw
-    features.
+    given each feature with mean 0 and standard deviation 1; the copies of `module_at` then do that by themselves, on
+    raw features.
 
     Features may be NaN or infinite where nothing is chosen, at infeasible pairs and in terminal states, as long as the
-    module treats each state or pair by itself: it gets zeros there, and its result is ignored.
+    module treats each state or pair by itself: it gets zeros there, and the reward is NaN.
     """
 
     linear = False
@@ -124,7 +124,7 @@ class TorchReward:
         torch = _torch()
         with _few_threads(torch, self._rows), torch.no_grad():
             table = self._table(torch.tensor(as_theta(theta, self))).numpy()
-        return table if self._gone is None else np.where(self._gone, 0.0, table)
+        return with_holes(table, self._gone)
 
     def vjp(self, theta: Floats, cotangent: Floats) -> Floats:
         torch = _torch()

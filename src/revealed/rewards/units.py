@@ -1,5 +1,5 @@
-"""Units of a network's inputs: each feature with mean 0 and deviation 1 over the states (or pairs), or a word of
-warning.
+"""Units of a network's inputs: each feature with mean 0 and standard deviation 1 over the states (or pairs), or a word
+of warning.
 
 Weights of a network start at random sizes that suit inputs of size 1. Features in other units start it where it is flat
 or saturated, and the search ends there: a change of units must not decide that.
@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from revealed.checks import require_floats, shown
+from revealed.checks import require_floats
 from revealed.errors import InvalidReward
 from revealed.linear_solvers import EPS
 from revealed.mdp import Floats
-from revealed.voices import either, words
+from revealed.voices import either, shown, words
 
 SMALL, LARGE = 1e-3, 1e3  # deviations below, and sizes above, that a network of unit weights hardly handles
 
@@ -30,8 +30,8 @@ class Standard:
 
     @classmethod
     def of(cls, features: Floats) -> Standard:
-        """Mean and deviation of each column over all other axes, but for rows that are not finite. A constant keeps its
-        size as unit: it becomes 0."""
+        """Mean and standard deviation of each column over all other axes, but for rows that are not finite. A constant
+        keeps its size as unit: it becomes 0."""
         X = finite_rows(features.reshape(-1, features.shape[-1]))
         first, most = X[0], np.abs(X).max(axis=0)
         span = np.abs(X - first).max(axis=0)  # from the first row: shifted by a large number, squares would drown
@@ -82,13 +82,13 @@ def unit_notes(arrays: dict[str, Floats]) -> tuple[str, ...]:
         far = np.flatnonzero((most > LARGE) | (~still & (deviation < SMALL)))
         if far.size:
             k = int(far[0])
-            what = f"reaches {most[k]:.3g}" if most[k] > LARGE else f"has deviation {deviation[k]:.3g}"
+            what = f"reaches {most[k]:.3g}" if most[k] > LARGE else f"has standard deviation {deviation[k]:.3g}"
             return (_NOTE.format(name=f"{name}, column {k}," if X.shape[1] > 1 else name, what=what),)
     return ()
 
 
-STANDARDISED = "inputs standardised: each feature enters with mean 0 and deviation 1."
+STANDARDISED = "inputs standardised: each feature enters with mean 0 and standard deviation 1."
 _NOTE = words(
-    "the inputs have units far from 1 ({name} {what}), which does not suit a network's starting weights. "
+    "the inputs are far from unit scale ({name} {what}), which suits a network's initial weights badly. "
     + either("Pass standardize=True, or scale the features.", "Scale the features.")
 )

@@ -6,15 +6,15 @@ the trips that arrive in both worlds. Welfare is the change of the expected maxi
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from revealed.checks import Floats, require_count
+from revealed.checks import Floats, Ints, require_count
 from revealed.counterfactual import readable
 from revealed.errors import InvalidInput
-from revealed.labels import in_short, spell
+from revealed.labels import in_short, locate, spell
 from revealed.routes.expected import Expected, expect
 from revealed.sheet import Printed, Sheet
 from revealed.trip_demand import Demand
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from revealed.routes.choice import RouteChoice
 
 SHOWN = 5  # links whose flows change most, and lost pairs, that are named
+ROUNDING = 1e-13  # of all trips: a change of a flow that is none
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -80,14 +81,24 @@ class RouteComparison(Printed):
     def _sheet(self) -> Sheet:
         title = f"Route choice: {self.words}"
         minded = self.attributes[self.attributes.index.isin(self.valued)]
-        blocks = [readable(minded, "{} per trip"), readable(self.totals), readable(self.most_changed(), "flow on {}")]
+        changed = self.most_changed()
+        changed = changed[changed["change"] != 0.0]
+        blocks = [readable(minded, "{} per trip"), readable(self.totals), readable(changed, "flow on {}")]
         left = (("Trips", f"{self.trips:.10g}"), ("Arriving in both", f"{self.arriving:.10g}"))
         right = (("Lost", f"{self.lost['trips'].sum():.10g}"), ("Gained", f"{self.gained['trips'].sum():.10g}"))
-        notes = ["Welfare is the expected maximum, in units of the shocks; its level means nothing, its change does."]
         told = _named(self.lost, "no longer"), _named(self.gained, "only afterwards"), self._begun_on_closed()
-        notes += [note for note in told if note]
+        level = (
+            "Welfare is the expected maximum, in units of the shocks; only its changes are meaningful, not its level."
+        )
+        notes = [note for note in (*told, self._unmoved(changed), level) if note]
         head = ("", "before", "after", "change")
         return Sheet(title, head, tuple(b for b in blocks if b), left, right, tuple(notes), title)
+
+    def _unmoved(self, changed: pd.DataFrame) -> str:
+        """A sentence where there is no flow to show."""
+        if self.arriving and len(changed):
+            return ""
+        return "No flow changes." if self.arriving else "No trip arrives in both worlds: no flows can be compared."
 
     def _begun_on_closed(self) -> str:
         """A sentence on closed links that keep a flow."""
@@ -98,17 +109,28 @@ class RouteComparison(Printed):
 
 def compare(before: RouteChoice, after: Any, demand: Demand, money: str | None) -> RouteComparison:
     """See `RouteChoice.compare`."""
-    if not isinstance(after, type(before)) or after.network.links != before.network.links:
-        remedy = "Make it with `close` or `change`, or on a network with the same links."
+    remedy = "Make it with `close` or `change`, or on a network with the same links."
+    if not isinstance(after, type(before)):
         raise InvalidInput("other", "an rv.RouteChoice with the same links", type(after).__name__, remedy=remedy)
+    odd = sorted(set(map(spell, before.network.links)) ^ set(map(spell, after.network.links)))
+    if odd:
+        where = f"link {odd[0]!r}, which one of the two lacks"
+        got = f"one with {after.network.n_links} links beside {before.network.n_links}"
+        raise InvalidInput("other", "an rv.RouteChoice with the same links", got, where, remedy)
+    places = locate(before.network.links, after.network.links)  # the same links may stand in another order there
     asked = demand.keep(demand.trips > 0.0)
-    now, then = (asked.arriving(model.network.mdp) for model in (before, after))
+    now, then = asked.arriving(before.network.mdp), _there(asked, places).arriving(after.network.mdp)
     both = asked.keep(now & then)
-    found = [expect(model.cases(both), both, model.network.pair) for model in (before, after)]
+    found = [
+        expect(model.cases(some), some, model.network.pair)
+        for model, some in ((before, both), (after, _there(both, places)))
+    ]
     table = asked.to_frame()
     return RouteComparison(
         words=_words(before, after),
-        flows=_side_by_side([part.visits for part in found], before.link_index),
+        flows=_without_rounding(
+            _side_by_side([found[0].visits, found[1].visits[places]], before.link_index), both.total
+        ),
         attributes=_attributes(before, after, found, both.total),
         welfare=_welfare(both, [part.value for part in found], before, money),
         lost=table[now & ~then].reset_index(drop=True),
@@ -118,6 +140,11 @@ def compare(before: RouteChoice, after: Any, demand: Demand, money: str | None) 
         valued=before.names,
         closed=_closed(before, after),
     )
+
+
+def _there(demand: Demand, places: Ints) -> Demand:
+    """The same trips on a network whose links stand elsewhere."""
+    return replace(demand, origin=places[demand.origin], destination=places[demand.destination])
 
 
 def _words(before: RouteChoice, after: RouteChoice) -> str:
@@ -131,8 +158,9 @@ def _words(before: RouteChoice, after: RouteChoice) -> str:
 
 
 def _closed(before: RouteChoice, after: RouteChoice) -> tuple[Any, ...]:
-    index = np.setdiff1d(before.network.target, after.network.target)
-    return tuple(before.network.links[k] for k in index)
+    entered = {spell(after.network.links[k]) for k in np.unique(after.network.target)}
+    names = (before.network.links[k] for k in np.unique(before.network.target))
+    return tuple(link for link in names if spell(link) not in entered)
 
 
 def _side_by_side(both: list[Floats], index: Any) -> pd.DataFrame:
@@ -140,6 +168,11 @@ def _side_by_side(both: list[Floats], index: Any) -> pd.DataFrame:
 
     frame = pd.DataFrame({"before": both[0], "after": both[1]}, index=index)
     return frame.assign(change=frame["after"] - frame["before"])
+
+
+def _without_rounding(flows: pd.DataFrame, trips: float) -> pd.DataFrame:
+    """Changes that are rounding of a sum over all trips are none."""
+    return flows.assign(change=flows["change"].where(flows["change"].abs() > ROUNDING * trips, 0.0))
 
 
 def _attributes(before: RouteChoice, after: RouteChoice, found: list[Expected], trips: float) -> pd.DataFrame:

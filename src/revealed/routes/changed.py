@@ -34,8 +34,8 @@ def changed(model: RouteChoice, attribute: str, values: Any) -> RouteChoice:
         e = int(apart[0])
         ends = [spell(model.network.links[x]) for x in (model.network.source[e], model.network.target[e])]
         raise InvalidInput.impossible(
-            f"the reward does not take {attribute!r} from the network as it is: the feature is {feature[e]:.5g}, the "
-            f"attribute {own[e]:.5g}",
+            f"the reward's feature {attribute!r} differs from the network's attribute ({feature[e]:.5g} and "
+            f"{own[e]:.5g})",
             f"the turn from {ends[0]} to {ends[1]}",
             "Make a RouteChoice of the changed network and a reward that fits it.",
             "attribute",

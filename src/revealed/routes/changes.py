@@ -5,17 +5,17 @@ States and actions keep their numbers throughout, so that what fits one network 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from revealed.checks import Floats, Ints, as_number, require_floats
+from revealed.checks import Floats, Ints, as_number, is_mapping, require_floats
 from revealed.errors import InvalidInput
 from revealed.labels import find, in_short, plain, spell
 from revealed.routes.link_tables import Nodes
 from revealed.trip_demand import is_series
+from revealed.voices import shown
 
 if TYPE_CHECKING:
     from revealed.routes.network import RoadNetwork
@@ -52,7 +52,7 @@ def change_attribute(network: RoadNetwork, name: str, values: Any) -> RoadNetwor
     """See `RoadNetwork.with_attribute`. It is an attribute of links where links are named and it is not yet one of
     turns; else it becomes one of turns."""
     if not isinstance(name, str) or not name:
-        raise InvalidInput("name", "a name", repr(name))
+        raise InvalidInput("name", "a name", shown(name))
     named = _as_named(network, values)
     if named is None:
         return _of_turns(network, name, _per_turn(network, values))
@@ -88,7 +88,7 @@ def _present(network: RoadNetwork, name: str) -> Floats:
 
 def _as_named(network: RoadNetwork, values: Any) -> dict[Any, Any] | None:
     """Values by name, of a dict or a Series; None for what has no names, such as a Series in the turns' own order."""
-    if isinstance(values, Mapping):
+    if is_mapping(values):
         return dict(values)
     if not is_series(values):
         return None
@@ -103,14 +103,14 @@ def _as_named(network: RoadNetwork, values: Any) -> dict[Any, Any] | None:
 
 
 def _require_own_names(network: RoadNetwork, index: Any, keys: list[Any]) -> None:
-    """The numbers that pandas gives to rows are no ids of links, unless there are as many as links, whose ids are just
+    """The numbers that pandas gives to rows are not ids of links, unless there are as many as links, whose ids are just
     these in their order; as many as turns may be turns. An index that has a name was set by somebody: its numbers are
     ids, if there are such links."""
     if type(index).__name__ != "RangeIndex" or (index.name is not None and _are_links(network, keys)):
         return
     if len(keys) == network.n_turns or [spell(key) for key in keys] != list(network.place):
         expected, got = "a Series by link or by pair of links", f"one by row number, 0…{len(keys) - 1}"
-        remedy = 'As in table.set_index("link")["toll"], or pass a dict; an array is in the order of the turns.'
+        remedy = 'For example: table.set_index("link")["toll"], or a dict; an array is in the order of the turns.'
         raise InvalidInput("values", expected, got, remedy=remedy)
 
 
@@ -128,7 +128,7 @@ def _per_turn(network: RoadNetwork, values: Any) -> Floats:
     expected = f"a number, {network.n_turns} finite numbers (one per turn), or a dict by link or by pair of links"
     given = require_floats("values", values, expected)
     if given.shape != (network.n_turns,) or not np.isfinite(given).all():
-        raise InvalidInput("values", expected, f"shape {given.shape}" if given.ndim else repr(values)[:60])
+        raise InvalidInput("values", expected, f"shape {given.shape}" if given.ndim else shown(values))
     return given
 
 
@@ -137,14 +137,14 @@ def _pairs(network: RoadNetwork, keys: list[Any]) -> Ints:
     for key in keys:
         if not isinstance(key, tuple) or len(key) != 2:
             find("values", [key], network.links)  # complains, with what is near, unless links and pairs are mixed
-            raise InvalidInput("values", "keys that are all links, or all pairs of links", repr(key)[:60])
+            raise InvalidInput("values", "keys that are all links, or all pairs of links", shown(key))
     return np.array([network.turn_index(*key) for key in keys], dtype=np.intp)
 
 
 def _number(key: Any, value: Any) -> float:
     number = as_number(value)
     if not np.isfinite(number):
-        raise InvalidInput("values", "a finite number for every link or turn named", repr(value), f"{key!r}")
+        raise InvalidInput("values", "a finite number for every link or turn named", shown(value), f"{key!r}")
     return number
 
 

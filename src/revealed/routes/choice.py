@@ -28,6 +28,7 @@ from revealed.routes.link_model import LinkModel
 from revealed.routes.network import RoadNetwork
 from revealed.trip_demand import Demand, trips_on
 from revealed.trip_simulation import simulate_trips
+from revealed.voices import shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -79,7 +80,7 @@ class RouteChoice(LinkModel):
     # -- one destination ----------------------------------------------------------------------------------------------
 
     def value(self, destination: Any, origin: Any = None) -> pd.Series:
-        """The expected maximum V of a trip from each link to the destination, 0 there, −inf where no way leads to it.
+        """The expected maximum V of a trip from each link to the destination, 0 there, −inf if it cannot be reached.
 
         `origin` is needed only where the reward depends on it (link sizes by pair)."""
         import pandas as pd
@@ -152,7 +153,7 @@ class RouteChoice(LinkModel):
         return expect(self.cases(table), table, self.network.pair)
 
     def welfare(self, demand: Any, money: str | None = None, **columns: Any) -> pd.DataFrame:
-        """The expected maximum of a trip of each pair, V(origin), in units of the shocks; −inf where there is no way.
+        """The expected maximum of a trip of each pair, V(origin), in units of the shocks; −inf if there is no route.
 
         With `money`, the name of a cost's parameter, also in its units: consumer surplus V / −θ, up to a constant."""
         table = as_demand(self.network, demand, **columns)
@@ -181,12 +182,12 @@ class RouteChoice(LinkModel):
         table = as_demand(self.network, demand, **columns)
         odd = np.flatnonzero(table.trips != np.round(table.trips))
         if odd.size:
-            got, where = f"{table.trips[odd[0]]:g}", table.words(int(odd[0]))
+            got, where = f"{table.trips[odd[0]]:g}", table.where(int(odd[0]))
             raise InvalidInput("trips", "whole numbers of trips", got, where, "Round them first.")
         there = (table.trips > 0.0) & (table.origin == table.destination)
         kept = table.keep((table.trips > 0.0) & ~there)
         if not len(kept):
-            raise InvalidInput("demand", "trips between different links", repr(table))
+            raise InvalidInput("demand", "trips between different links", shown(table))
         require_ways(kept, self.network.mdp)
         often = kept.trips.astype(np.intp)
         starts, ends = (np.repeat(x, often) for x in (kept.origin, kept.destination))
@@ -282,5 +283,5 @@ def _require_extent(n: Any, coverage: Any, most: Any) -> None:
         require_count("n", n)
         require_memory("n", n, 64 * int(n))
     if coverage is not None and not 0.0 < as_number(coverage) < 1.0:
-        raise InvalidInput("coverage", "a share between 0 and 1", repr(coverage))
+        raise InvalidInput("coverage", "a share between 0 and 1", shown(coverage))
     require_count("most", most)

@@ -20,8 +20,8 @@ from revealed.trip_demand import Demand
 
 @dataclass(frozen=True, eq=False)
 class Expected:
-    """`value` (P,) is V at the origin of each pair, −∞ where no way leads to its destination; `visits` (S,) and `turns`
-    (E,) are the expected use of links and turns by all trips of the other pairs."""
+    """`value` (P,) is V at the origin of each pair, −∞ where its destination cannot be reached; `visits` (S,) and
+    `turns` (E,) are the expected use of links and turns by all trips of the other pairs."""
 
     value: Floats
     visits: Floats
@@ -50,4 +50,4 @@ def require_ways(demand: Demand, mdp: MDP) -> None:
         trips, pairs = f"{demand.trips[lost].sum():g} trips", how_many(lost.size, "pair")
         what = f"{trips} of {pairs} cannot reach their destination"
         remedy = "Leave them out: `welfare(demand)` shows −inf for them."
-        raise InvalidInput.impossible(what, demand.words(int(lost[0])), remedy, "demand")
+        raise InvalidInput.impossible(what, demand.where(int(lost[0])), remedy, "demand")

@@ -6,24 +6,25 @@ elsewhere one factorisation serves all.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from revealed.checks import Floats, Ints, as_list, as_number, require_floats
+from revealed.checks import Floats, Ints, as_list, as_number, is_mapping, require_floats
 from revealed.errors import InvalidInput
-from revealed.gates import floats_of, require_instance, require_place, require_places
+from revealed.gates import floats_of, require_instance, require_list, require_place, require_places
 from revealed.goal_values import GoalValues, Toward
 from revealed.labels import listed, plain
 from revealed.naming import label_index
 from revealed.paths import Moves
+from revealed.positions import parameter_named
 from revealed.rewards.base import align_reward, is_linear, lift_reward, require_reward
 from revealed.rewards.feature_table import column_of
 from revealed.routes.network import RoadNetwork
-from revealed.scenario import find_parameter
 from revealed.trip_demand import Demand, is_series
+from revealed.voices import shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -90,7 +91,7 @@ class LinkModel:
             yield self.toward(int(demand.destination[rows[0]]), int(demand.origin[rows[0]])), rows
 
     def values_of(self, demand: Demand) -> Floats:
-        """(P,): V at the origin of each pair, −∞ where no way leads to its destination."""
+        """(P,): V at the origin of each pair, −∞ if its destination cannot be reached."""
         require_instance("demand", demand, Demand, "the demand that rv.demand_of returns")
         out = np.full(len(demand), -np.inf)
         for toward, rows in self.cases(demand):
@@ -101,7 +102,7 @@ class LinkModel:
 
     def price(self, money: str) -> float:
         """−θ of a cost: how much the expected maximum falls with one more unit of it."""
-        theta = float(self.theta[find_parameter(money, self.names, "money")])
+        theta = float(self.theta[parameter_named("money", money, self.names)])
         if not theta < 0.0:
             expected = "the parameter of a cost, which is negative"
             raise InvalidInput("money", expected, f"{money} = {theta:.5g}")
@@ -112,7 +113,7 @@ class LinkModel:
         base = self.base
         if not is_linear(base):
             raise InvalidInput("attribute", "an attribute of a linear reward", f"a {type(base).__name__}")
-        k = find_parameter(attribute, tuple(map(str, base.names)), "attribute")
+        k = parameter_named("attribute", attribute, base.names)
         J = base.jacobian(self.theta[: base.n_params])
         rows = self.network.pair if J.shape[0] == self.network.mdp.feasible.size else self.network.source
         return k, column_of(J, k)[rows]
@@ -123,14 +124,14 @@ class LinkModel:
         moved = np.full(self.network.n_turns, links is None and turns is None)
         if links is not None:
             moved |= np.isin(self.network.target, self.network.indices(links))
-        for turn in as_list(turns) or ():
+        for turn in () if turns is None else require_list("turns", turns, "pairs (from link, to link)"):
             moved[self._turn(turn)] = True
         return np.where(moved, self.theta[k] * feature, 0.0)
 
     def _turn(self, turn: Any) -> int:
         pair = None if isinstance(turn, str) else as_list(turn)
         if pair is None or len(pair) != 2:
-            raise InvalidInput("turns", "pairs (from link, to link)", repr(turn)[:60])
+            raise InvalidInput("turns", "pairs (from link, to link)", shown(turn))
         return self.network.turn_index(*pair)
 
     # -- names --------------------------------------------------------------------------------------------------------
@@ -143,7 +144,7 @@ class LinkModel:
         """The links of a path and its turns, by index; a turn that does not exist is an error."""
         given = None if isinstance(links, str) else as_list(links)
         if not given:
-            raise InvalidInput("links", "the links of a path, the last its destination", repr(links)[:60])
+            raise InvalidInput("links", "the links of a path, the last its destination", shown(links))
         path = np.array([self.link("links", label) for label in given], dtype=np.intp)
         turns = self.network.turns_between(path[:-1], path[1:])
         missing = np.flatnonzero(turns < 0)
@@ -195,7 +196,7 @@ def as_theta(params: Any, names: Sequence[str]) -> Floats:
         if own != tuple(names):
             raise InvalidInput("params", f"a fit of the parameters {listed(names)}", listed(own))
         params = params.theta
-    if isinstance(params, Mapping) or is_series(params):
+    if is_mapping(params) or is_series(params):
         return _by_name(dict(params.items()), names)
     expected = f"{len(names)} numbers ({listed(names)}), a dict or Series by name, or a fit"
     theta = require_floats("params", params, expected)
@@ -207,9 +208,9 @@ def as_theta(params: Any, names: Sequence[str]) -> Floats:
 def _by_name(params: dict[Any, Any], names: Sequence[str]) -> Floats:
     theta = np.full(len(names), np.nan)
     for name, value in params.items():
-        theta[find_parameter(name, tuple(names))] = as_number(value)
+        theta[parameter_named("params", name, names)] = as_number(value)
     bad = np.flatnonzero(~np.isfinite(theta))
     if bad.size:
         name = names[int(bad[0])]
-        raise InvalidInput("params", "a number for every parameter", repr(params.get(name)), repr(name))
+        raise InvalidInput("params", "a number for every parameter", shown(params.get(name)), shown(name))
     return theta

@@ -90,7 +90,9 @@ class LinkSizes:
         start = "" if self.by == "goal" or origin is None else f"from {plain(names[origin])!r} "
         got = f"a trip {start}to {plain(names[goal])!r}"
         remedy = "Compute the sizes for all trips that are needed: link_size(..., demand)."
-        return InvalidInput("link sizes", f"one of the {len(self.goal)} cases they were made for", got, remedy=remedy)
+        of = "destinations" if self.by == "goal" else "pairs"
+        expected = f"trips of the {len(self.goal)} {of} for which link sizes were computed"
+        return InvalidInput("trips", expected, got, remedy=remedy)
 
     def to_frame(self) -> pd.DataFrame:
         """A row per case and link that is used: origin (for pairs), destination, link, size."""
@@ -104,7 +106,7 @@ class LinkSizes:
         return pd.DataFrame(told)
 
     def again(self, network: RoadNetwork, at: Any) -> LinkSizes:
-        """The same on a changed network; pairs without a way have no sizes."""
+        """The same on a changed network; pairs without a route have no sizes."""
         require_instance("network", network, RoadNetwork, "an rv.RoadNetwork")
         if not callable(getattr(at, "cases", None)):
             raise InvalidInput("at", "an rv.RouteChoice on this network", type(at).__name__)
@@ -261,9 +263,10 @@ class LinkSizeReward:
         S, A = network.n_links, network.n_actions
         features = _beside(self._matrix, size, pair)
         names = [*self.base.names, NAME]
-        if is_sparse(features):
-            return LinearReward(features, names, n_actions=A)
-        return LinearReward(features.reshape(S, A, -1), names)
+        made = LinearReward(features if is_sparse(features) else features.reshape(S, A, -1), names, n_actions=A)
+        gone = self.undefined
+        made.absent = None if gone is None else np.broadcast_to(gone, (S, A))
+        return made
 
 
 _ANEW = "Compute the sizes on the network of this model: rv.link_size(network, ...)."

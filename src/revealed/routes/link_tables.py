@@ -17,7 +17,7 @@ from revealed.errors import InvalidInput
 from revealed.frames import FRAME_REMEDY, Column, Table, as_plain, kind_of, missing_in, read_table, require_column
 from revealed.gates import is_hashable
 from revealed.labels import how_many, near, plain, spell
-from revealed.voices import either
+from revealed.voices import Written, arg, either, shown
 
 Columns = str | Sequence[str]
 CORNERS = ("x_from", "y_from", "x_to", "y_to")
@@ -48,7 +48,7 @@ class Nodes:
 @dataclass(frozen=True)
 class Links:
     """What is known of the links before they are joined by turns; `coordinates` (S, 2, 2) are their two ends,
-    `left_out` the columns that are no attributes, each with the reason."""
+    `left_out` the columns that are not attributes, each with the reason."""
 
     labels: tuple[Any, ...]
     values: dict[str, Floats]
@@ -66,6 +66,7 @@ def read_links(
 ) -> Links:
     """The table of links; `ends` names its columns of nodes, `corners` those of coordinates."""
     table = read_table(frame, "links")
+    require_roles(table, {"link": link} | ({} if ends is None else dict(zip(ENDS, ends, strict=True))))
     labels = read_link_labels(table, link)
     nodes = None if ends is None else join_nodes(*(read_ids(table, role, name) for role, name in zip(ENDS, ends)))
     corner = _corner_columns(table, corners)
@@ -119,6 +120,7 @@ def _corner_columns(table: Table, corners: tuple[str | None, ...]) -> tuple[str,
 def read_places(frame: Any, node: Columns, x: str, y: str, nodes: Nodes) -> Floats:
     """(S, 2, 2): both ends of each link, from a table of nodes."""
     table = read_table(frame, "nodes")
+    require_roles(table, {"node": node, "x": x, "y": y})
     ids = read_ids(table, "node", node)
     row_of = _rows_by_text(ids, "node", "Keep one of them.")
     place = np.array([row_of.get(spell(label), -1) for label in nodes.labels])
@@ -142,8 +144,48 @@ def as_names(names: Any) -> list[Any]:
     """The columns that are meant: one, or several."""
     listed = [names] if isinstance(names, str) else as_list(names) or [names]
     if not all(map(is_hashable, listed)):
-        raise InvalidInput("columns", "names of columns", repr(names)[:60])
+        raise InvalidInput("columns", "names of columns", shown(names))
     return listed
+
+
+def require_roles(table: Table, roles: dict[str, Columns]) -> None:
+    """Columns for these arguments are there; else one remedy says how to name all that are not, with what looks like
+    them."""
+    names, known = {role: as_names(columns) for role, columns in roles.items()}, set(table.names)
+    lost = [role for role, columns in names.items() if not set(columns) <= known]
+    if not lost:
+        return
+    name = next(name for name in names[lost[0]] if name not in known)
+    taken = {column for role, columns in names.items() if role not in lost for column in columns}
+    said: list[str] = []
+    for role in lost:
+        guess = _looks_like(role, [column for column in table.names if column not in taken])
+        taken |= {guess}
+        said.append(arg(role, Written("...")) if guess is None else arg(role, guess))
+    remedy = f"Name the columns, as in {', '.join(said)}."
+    if "node" in roles:  # which has no flags of its own
+        remedy = either(remedy, f"Call the columns {', '.join(lost)}.")
+    meant = near(name, table.names) if len(lost) == 1 and isinstance(name, str) else None
+    require_column(lost[0], name, table.names, meant or remedy)
+
+
+_ALSO = {  # how columns are often called
+    "link": ("link_id", "id", "edge", "edge_id", "osmid", "arc"),
+    "start": ("a", "u", "from", "from_node", "from_node_id", "source", "start", "start_node", "init_node", "tail"),
+    "end": ("b", "v", "to", "to_node", "to_node_id", "target", "end", "end_node", "term_node", "head"),
+    "turn_from": ("from", "a", "u", "from_id", "from_edge", "in_link"),
+    "turn_to": ("to", "b", "v", "to_id", "to_edge", "out_link"),
+    "trip": ("trip_id", "tripid", "id", "path", "path_id", "route"),
+    "sequence": ("seq", "step", "order", "position", "pos", "index", "time", "t"),
+    "node": ("node_id", "id", "osmid"),
+    "x": ("lon", "lng", "longitude", "easting", "x_coord"),
+    "y": ("lat", "latitude", "northing", "y_coord"),
+}
+
+
+def _looks_like(role: str, free: Sequence[Any]) -> str | None:
+    by_text = {spell(name).casefold(): spell(name) for name in free}
+    return next((by_text[word] for word in (role, *_ALSO[role]) if word in by_text), None)
 
 
 def read_ids(table: Table, argument: str, names: Columns, ordered: bool = False) -> Ids:
@@ -155,10 +197,10 @@ def read_ids(table: Table, argument: str, names: Columns, ordered: bool = False)
         return Ids(np.asarray(code, dtype=np.intp), tuple(plain(label) for label in labels))
     names = as_list(names) or []
     if not all(map(is_hashable, names)):
-        raise InvalidInput(argument, "the name of a column, or a list of names", repr(names)[:60])
+        raise InvalidInput(argument, "the name of a column, or a list of names", shown(names))
     parts = [read_ids(table, argument, name, ordered) for name in names]
     if not parts:
-        raise InvalidInput(argument, "the name of a column, or a list of names", repr(names))
+        raise InvalidInput(argument, "the name of a column, or a list of names", shown(names))
     joint = np.zeros(table.n_rows, dtype=np.intp)
     for part in parts:  # renumbered after each, so that the numbers stay below rows times labels
         numbered = joint * len(part.labels) + part.code
@@ -191,7 +233,7 @@ def read_attributes(
     table: Table, argument: str, keys: set[Any], wanted: Sequence[str] | None, owner: Callable[[int], str]
 ) -> tuple[dict[str, Floats], dict[str, str]]:
     """The columns of numbers beside the `keys`, or those wanted, and why the rest is left out; `owner` names a row."""
-    chosen = None if wanted is None else as_names(wanted)
+    chosen = None if wanted is None else set(as_names(wanted))  # by their hash: pd.NA has no equal
     names = [name for name in table.names if name not in keys and (chosen is None or name in chosen)]
     values: dict[str, Floats] = {}
     other: dict[str, str] = {}
@@ -208,7 +250,7 @@ def read_attributes(
 
 
 def notes_on(left_out: dict[str, str], argument: str) -> tuple[str, ...]:
-    """A note on the columns of a table that are no attributes."""
+    """A note on the columns of a table that are not attributes."""
     if not left_out:
         return ()
     what = (
@@ -220,7 +262,7 @@ def notes_on(left_out: dict[str, str], argument: str) -> tuple[str, ...]:
 
 
 def _held(raw: Column) -> str:
-    """The first value that is no number, and where it stands."""
+    """The first value that is not a number, and where it stands."""
     known = np.flatnonzero(~missing_in(raw))
     if not known.size:
         return "holds no value"

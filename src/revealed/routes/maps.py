@@ -1,4 +1,4 @@
-"""Maps of road networks: where links run, how much they are used, and the fan of ways between two links.
+"""Maps of road networks: where links run, how much they are used, and the fan of routes between two links.
 
 Every link is a line. The two directions of a street lie side by side, the right one as on a road where one drives on
 the right, and as far apart as they are wide, whatever the scale of the map. Pictures only: flows and shares are
@@ -14,8 +14,10 @@ import numpy as np
 
 from revealed.checks import Bools, Floats, Ints, require_floats
 from revealed.errors import InvalidInput
+from revealed.naming import rows_of
 from revealed.plot_checks import require_axes, require_style
 from revealed.plots import COLORS, add_colorbar, own_axes
+from revealed.positions import in_order
 from revealed.routes.network import RoadNetwork
 from revealed.voices import arg
 
@@ -57,10 +59,10 @@ def draw_network(
 def draw_classes(
     network: RoadNetwork, kind: Any, names: Sequence[str], ax: Axes | None = None, fontsize: float = 11.0, **style: Any
 ) -> Figure:
-    """The links in the colours of their classes: `kind` (S,) are indices into `names`, the higher the broader."""
+    """The links in the colours of their classes: `kind` (S,) are indices into `names`, the higher, the wider."""
     from matplotlib.lines import Line2D
 
-    kind = np.asarray(kind)
+    kind = np.asarray(in_order(network.mdp, kind, "kind", ("state",)))
     looks = [CLASSES[min(k, len(CLASSES) - 1)] for k in range(len(names))]
     figure, ax = own_axes(ax, SIZE)
     for k, (colour, width) in enumerate(looks):
@@ -78,20 +80,20 @@ def draw_flows(
     label: str = "trips per link",
     unit: str = "",
     most: float | None = None,
-    broadest: float = 4.0,
+    widest: float = 4.0,
     colorbar: bool = True,
     fontsize: float = 11.0,
 ) -> Figure:
-    """How much each link is used: the more, the broader and darker.
+    """How much each link is used: the more, the wider and darker.
 
-    `flows` (S,) are numbers >= 0. `most` is the flow of the broadest and darkest lines (by default the largest),
-    `broadest` their width in points, `label` what the colour bar says.
+    `flows` (S,) are numbers >= 0; a Series is matched by link. `most` is the flow of the widest and darkest lines (by
+    default the largest), `widest` their width in points, `label` what the colour bar says.
     """
     values = _per_link("flows", flows, network)
     top = float(values.max()) if most is None else most
     figure, ax = own_axes(ax, SIZE)
     draw_links(ax, network, 0.3, GREY, zorder=1.0)
-    lines = _coloured(ax, network, values, values > 0.0, FLOW, top, broadest)
+    lines = _coloured(ax, network, values, values > 0.0, FLOW, top, widest)
     set_map(ax, network, title, unit, fontsize)
     if colorbar:
         add_colorbar(lines, [ax], label, fontsize, location="right", shrink=0.6, aspect=28, pad=0.02)
@@ -106,12 +108,12 @@ def draw_fan(
     ax: Axes | None = None,
     title: str = "",
     unit: str = "",
-    broadest: float = 5.0,
+    widest: float = 5.0,
     colorbar: bool = True,
     fontsize: float = 11.0,
     around: Any = None,
 ) -> Figure:
-    """The ways that trips take from one link to another: `visits` (S,) is the expected use of each link by one trip.
+    """The routes that trips take from one link to another: `visits` (S,) is the expected use of each link by one trip.
 
     The map shows the part of the network around the links that at least one trip in two hundred uses, or around those
     of `around`, visits of another fan, so that two can be compared.
@@ -121,7 +123,7 @@ def draw_fan(
     ends = [network.index(link) for link in (origin, destination)]
     figure, ax = own_axes(ax, SIZE)
     draw_links(ax, network, 0.5, GREY, zorder=1.0)
-    lines = _coloured(ax, network, np.minimum(100.0 * shares, 100.0), shares >= FAINT, FAN, 100.0, broadest)
+    lines = _coloured(ax, network, np.minimum(100.0 * shares, 100.0), shares >= FAINT, FAN, 100.0, widest)
     set_map(ax, network, title, unit, fontsize, seen >= FAINT)
     _mark_ends(ax, network, ends, fontsize)
     if colorbar:
@@ -142,8 +144,10 @@ def draw_links(
     figure, _ = own_axes(ax)
     places = require_places(network)
     chosen = np.arange(len(places)) if which is None else which
-    lines, widths = places[chosen], np.broadcast_to(width, len(places))[chosen]
-    colours = colour if colour is None or isinstance(colour, str) else np.asarray(colour)[chosen]
+    one = width if np.ndim(width) == 0 else _per_link("width", width, network)
+    lines, widths = places[chosen], np.broadcast_to(one, len(places))[chosen]
+    given = colour if rows_of(colour) is None else in_order(network.mdp, colour, "colour", ("state",))
+    colours = given if given is None or isinstance(given, str) else np.asarray(given)[chosen]
     beside = _right_of(lines) * (has_return(places)[chosen] * (widths + BETWEEN) / 2.0)[:, None]
     points = Affine2D().scale(1.0 / 72.0) + figure.dpi_scale_trans
     place = {"offsets": beside, "offset_transform": points, "zorder": zorder}
@@ -194,7 +198,7 @@ def _right_of(lines: Floats) -> Floats:
 
 
 def _coloured(
-    ax: Axes, network: RoadNetwork, values: Floats, which: Bools, colours: Sequence[str], top: float, broadest: float
+    ax: Axes, network: RoadNetwork, values: Floats, which: Bools, colours: Sequence[str], top: float, widest: float
 ) -> LineCollection:
     """Links in colour and width by their values, the largest on top."""
     from matplotlib.colors import Normalize
@@ -202,7 +206,7 @@ def _coloured(
     top = top if top > 0.0 else 1.0
     order = np.argsort(values, kind="stable")
     shown = order[which[order]]
-    width = 0.5 + (broadest - 0.5) * np.clip(values / top, 0.0, 1.0)
+    width = 0.5 + (widest - 0.5) * np.clip(values / top, 0.0, 1.0)
     lines = draw_links(ax, network, width, None, shown, zorder=2.0)
     lines.set(array=values[shown], cmap=_colormap(colours), norm=Normalize(0.0, top))
     return lines
@@ -250,7 +254,7 @@ def round_below(length: float) -> float:
 
 def _per_link(name: str, values: Any, network: RoadNetwork) -> Floats:
     expected = f"{network.n_links} numbers >= 0, one per link"
-    array = require_floats(name, values, expected)
+    array = require_floats(name, in_order(network.mdp, values, name, ("state",)), expected)
     if array.shape != (network.n_links,) or not (np.isfinite(array) & (array >= 0.0)).all():
         raise InvalidInput(name, expected, f"shape {array.shape}, least {array.min(initial=0.0):g}")
     return array

@@ -15,22 +15,29 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
-from revealed.checks import Floats, Ints, as_list, require_flag, shown
+from revealed.checks import Floats, Ints, as_list, frozen, require_flag
 from revealed.demonstrations import Demonstrations
 from revealed.errors import InvalidInput
 from revealed.gates import require_instance, require_place, require_places
 from revealed.labels import find, listed, near, places_by_text, plain, spell
 from revealed.mdp import MDP
-from revealed.model_checks import frozen
 from revealed.rewards.linear import LinearReward
 from revealed.routes.link_tables import Columns, Links, Nodes, as_names, notes_on, read_links, read_places
 from revealed.routes.turn_features import BUILT_IN, make_features, make_reward
 from revealed.routes.turns import Turns, join_links, read_turns, with_built_ins
+from revealed.voices import either, shown
 
 if TYPE_CHECKING:
     import pandas as pd
 
 LEFT_TURN = (40.0, 170.0)  # degrees
+
+
+_PLACED = "It requires coordinates of the nodes: " + either(
+    "pass RoadNetwork.from_frame(nodes=...), a table with columns node, x and y, or columns of links: x_from=, "
+    "y_from=, x_to= and y_to=.",
+    "give --nodes, a file with columns node, x and y.",
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -64,7 +71,7 @@ class RoadNetwork:
         named = {name: getattr(self, name) for name in ("source", "target", "slot", "n_slots", "arrival")}
         if self.coordinates is not None:
             named["coordinates"] = self.coordinates
-        for name, array in {**named, **dict(self.link_values), **dict(self.turn_values)}.items():
+        for name, array in (*named.items(), *self.link_values.items(), *self.turn_values.items()):
             require_instance(str(name), array, np.ndarray, "an array", "Use from_frame, from_turns or from_networkx.")
             frozen(array)
 
@@ -102,7 +109,7 @@ class RoadNetwork:
             of links that meet is one; a loop, which ends where it starts, does not follow itself.
         u_turns : False leaves out turns back to the node a link came from, except where there is no other way out.
         attributes : the columns that are attributes. By default every other column of numbers: those of the links
-            describe the link that a turn enters, those of the turns the turn itself, which wins where both have one.
+            describe the link that a turn enters, those of the turns the turn itself, which is used if both have it.
         nodes : a table of nodes with columns `node`, `x` and `y`. Coordinates may also stand in the table of links, in
             columns named by `x_from`, `y_from`, `x_to` and `y_to` (those of just these names are found).
         left_turn : from which angle to which a turn is one to the left, in degrees; x points east and y north.
@@ -284,7 +291,7 @@ class RoadNetwork:
         """Where the turns at the end of a link lead, for a message."""
         require_place("link", link, self.n_links, "links")
         ways = [self.links[k] for k in self.target[self.source == link]]
-        name = repr(plain(self.links[link]))
+        name = shown(plain(self.links[link]))
         return f"From {name} turns lead to {listed(ways)}." if ways else f"{name} is a dead end."
 
     # -- attributes ---------------------------------------------------------------------------------------------------
@@ -305,7 +312,8 @@ class RoadNetwork:
         if name not in self.link_values:
             known, why = self.attributes, self.left_out.get(name)
             remedy = near(name, known) if why is None else f"It is not an attribute: {why}."
-            raise InvalidInput(argument, f"one of {listed(known)}", repr(name), remedy=remedy)
+            remedy = _PLACED if name in ("left_turn", "length") else remedy
+            raise InvalidInput(argument, f"one of {listed(known)}", shown(name), remedy=remedy)
         return self.link_values[name][self.target]
 
     def features(self, columns: str | Sequence[str] | None = None, sparse: bool = False) -> Any:

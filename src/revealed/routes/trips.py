@@ -14,7 +14,7 @@ from revealed.frames import Column, Table, read_table
 from revealed.gates import require_list
 from revealed.labels import how_many, near
 from revealed.panels.columns import as_times, varies
-from revealed.routes.link_tables import Columns, Ids, read_ids
+from revealed.routes.link_tables import Columns, Ids, read_ids, require_roles
 from revealed.trajectories import Steps
 from revealed.voices import arg, either
 
@@ -119,6 +119,7 @@ def _read_rows(
     """The table in order, its links known, and notes on what was left out."""
     require_option("bad", bad, BAD)
     table = read_table(frame, "table", InvalidDemonstrations)
+    require_roles(table, {"trip": trip, "sequence": sequence, "link": link})
     trips = read_ids(table, "trip", trip, ordered=True)
     links = read_ids(table, "link", link)
     clock = _clock(table, sequence)
@@ -227,7 +228,7 @@ def _settle(rows: Rows, fault: Fault | None, bad: str, notes: list[str]) -> Rows
     were = f"{how_many(lost.size, 'trip')} {'were' if lost.size > 1 else 'was'}"
     notes.append(f"{were} left out (first {rows.ids[lost[0]]!r}): {fault.reason}.")
     if lost.size == len(rows.ids):
-        raise InvalidDemonstrations(ARGUMENT, "trips that the network allows", "none", remedy=" ".join(notes))
+        raise InvalidDemonstrations.impossible("no trip is possible on this network", None, " ".join(notes), ARGUMENT)
     kept = np.ones(len(rows.ids), dtype=bool)
     kept[lost] = False
     return rows.of_trips(kept)

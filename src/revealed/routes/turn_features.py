@@ -14,6 +14,7 @@ from revealed.labels import listed
 from revealed.rewards.feature_table import pair_matrix
 from revealed.rewards.linear import LinearReward
 from revealed.transitions import is_sparse
+from revealed.voices import shown
 
 if TYPE_CHECKING:
     from revealed.routes.network import RoadNetwork
@@ -56,9 +57,9 @@ def _names(network: RoadNetwork, columns: str | Sequence[str] | None) -> list[st
         return [name for name in network.attributes if name not in BUILT_IN or network.attribute(name).any()]
     names = [columns] if isinstance(columns, str) else as_list(columns)
     if not names:
-        raise InvalidInput("columns", f"names among {listed(network.attributes)}", repr(columns)[:60])
+        raise InvalidInput("columns", f"one or more of {listed(network.attributes)}", shown(columns))
     if not all(isinstance(name, str) for name in names):
-        raise InvalidInput("columns", f"names among {listed(network.attributes)}", repr(columns)[:60])
+        raise InvalidInput("columns", f"one or more of {listed(network.attributes)}", shown(columns))
     twice = next((name for k, name in enumerate(names) if name in names[:k]), None)
     if twice is not None:
         raise InvalidInput("columns", "each attribute once", f"{twice!r} twice")

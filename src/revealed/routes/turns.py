@@ -19,8 +19,8 @@ from revealed.checks import Bools, Floats, Ints, require_floats
 from revealed.errors import InvalidInput
 from revealed.frames import read_table
 from revealed.labels import how_many, near, places_by_text, sorted_labels
-from revealed.routes.link_tables import Columns, Ids, Links, Nodes, as_names, read_attributes, read_ids
-from revealed.voices import arg
+from revealed.routes.link_tables import Columns, Ids, Links, Nodes, as_names, read_attributes, read_ids, require_roles
+from revealed.voices import arg, shown
 
 MOST_TURNS = 10**8  # beyond this a column of nodes was hardly one
 
@@ -60,6 +60,7 @@ def read_turns(
 ) -> tuple[Turns, tuple[Any, ...]]:
     """The turns of a table, and the labels of the links: those of `links`, or without them the table's own, sorted."""
     table = read_table(frame, "turns")
+    require_roles(table, {"turn_from": turn_from, "turn_to": turn_to})
     ids = read_ids(table, "turn_from", turn_from), read_ids(table, "turn_to", turn_to)
     labels = sorted_labels(label for part in ids for label in part.labels) if links is None else links.labels
     source, target = _coded(ids, labels)
@@ -160,7 +161,7 @@ def as_limits(left_turn: Any) -> tuple[float, float]:
     expected = "two angles in degrees, 0 < least < most <= 180"
     limits = require_floats("left_turn", left_turn, expected)
     if limits.shape != (2,) or not 0.0 < limits[0] < limits[1] <= 180.0:
-        raise InvalidInput("left_turn", expected, repr(left_turn)[:60])
+        raise InvalidInput("left_turn", expected, shown(left_turn))
     return float(limits[0]), float(limits[1])
 
 

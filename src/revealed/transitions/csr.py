@@ -12,7 +12,8 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from revealed.checks import Floats, require_floats
-from revealed.errors import InvalidTransitions
+from revealed.errors import InvalidInput, InvalidTransitions
+from revealed.naming import rows_of
 from revealed.sparse_input import as_float_csr, is_sparse
 
 BLOCK = 40_000  # pairs of a block: their numbers stay in the cache
@@ -43,11 +44,29 @@ class CsrTransitions:
 
     def expect(self, V: Floats) -> Floats:
         """(T V)(s, a) = Σ_s' T(s'|s,a) V(s'); for V of shape (S, K) the result is (S, A, K)."""
+        V = self._by_position("V", V, 0, self.n_states)
         return (self.matrix @ V).reshape(self.n_states, self.n_actions, *V.shape[1:])
 
     def push(self, d: Floats) -> Floats:
         """(Tᵀ d)(s') = Σ_{s,a} T(s'|s,a) d(s, a): the adjoint of `expect`."""
-        return self.matrix.T @ d.reshape(-1)
+        return self.matrix.T @ self._pairs("d", d)
+
+    def _pairs(self, name: str, table: Any) -> Floats:
+        """(S·A,) numbers of pairs."""
+        return self._by_position(name, table, None, self.n_states * self.n_actions).reshape(-1)
+
+    def _by_position(self, name: str, values: Any, axis: int | None, n: int) -> Any:
+        """An array in the order of T, which knows no labels: those of a Series or frame would be ignored."""
+        if rows_of(values) is not None:
+            rule = "requires an array in the order of the model, because transitions have no labels"
+            remedy = "Pass .loc[list(mdp.state_labels)].to_numpy() of it (and its columns in the order of the actions)."
+            raise InvalidInput.conflict(name, rule, None, remedy)
+        array = values if isinstance(values, np.ndarray) else require_floats(name, values, "an array of numbers")
+        found = array.size if axis is None else array.shape[axis] if array.ndim else 0
+        if isinstance(array, np.ma.MaskedArray) or found != n:
+            array = require_floats(name, values, "an array of numbers")
+            raise InvalidInput(name, f"numbers for {n} {'states' if axis == 0 else 'pairs'}", f"shape {array.shape}")
+        return array
 
     @cached_property
     def row_blocks(self) -> tuple[RowBlock, ...]:
@@ -65,12 +84,14 @@ class CsrTransitions:
 
     def mix(self, policy: Floats) -> sp.csr_array:
         """T^π(s'|s) = Σ_a π(a|s) T(s'|s,a), sparse (S, S); only what can happen is stored."""
-        return self._merged.matrix(self._merged.entries @ np.append(policy.reshape(-1), 0.0), self.n_states, 1.0)
+        weights = np.append(self._pairs("policy", policy), 0.0)
+        return self._merged.matrix(self._merged.entries @ weights, self.n_states, 1.0)
 
     def identity_minus(self, gamma: float, policy: Floats) -> sp.csr_array:
         """I − γT^π, sparse (S, S): its pattern is the same for all policies, and its entries are linear in π."""
+        policy = self._pairs("policy", policy)
         weights = np.empty(policy.size + 1)
-        np.multiply(policy.reshape(-1), -gamma, out=weights[:-1])
+        np.multiply(policy, -gamma, out=weights[:-1])
         weights[-1] = 1.0
         data = self._merged.entries @ weights
         return self._merged.matrix(data, self.n_states)

@@ -15,12 +15,13 @@ from typing import Any, Protocol, Self
 import numpy as np
 import scipy.sparse as sp
 
-from revealed.checks import Bools, Floats, Ints, shown
+from revealed.checks import Bools, Floats, Ints
 from revealed.errors import InvalidMask
 from revealed.gates import floats_of
 from revealed.naming import pair_in_words
+from revealed.positions import by_parameter
 from revealed.tables import sparse_table
-from revealed.voices import arg, words
+from revealed.voices import arg, shown, words
 
 NO_PAIRS: Ints = np.zeros(0, dtype=np.intp)
 
@@ -175,8 +176,10 @@ class EstimatedTransitions:
             return self.at(draw)
         return replace(self, model=self.model.recounted(floats_of("draw", draw, self.counts.shape)))
 
-    def reweighted(self, weights: Floats) -> EstimatedTransitions:
-        """Re-estimated with agent i counting `weights[i]` times; what was then not seen at all stays as it was."""
+    def reweighted(self, weights: Any) -> EstimatedTransitions:
+        """Re-estimated with agent i counting `weights[i]` times, a dict or Series by id; what was then not seen at all
+        stays as it was."""
+        weights = by_parameter("weights", weights, self.ids)
         counts = np.asarray(self.by_agent.T @ floats_of("weights", weights, (self.by_agent.shape[0],)))
         model = self.model.recounted(counts)
         return replace(self, model=model, psi=model.estimate(counts, self.psi))
@@ -211,16 +214,16 @@ class EstimatedTransitions:
             return self.model.about
         n_actions = pairs // n_states
         first = pair_in_words(self, *divmod(int(unseen[0]), n_actions))
-        pairs_told = "pairs" if feasible is None or self.rule == "infeasible" else "feasible pairs"
-        told = f"{unseen.size} of {int(counted.sum())} {pairs_told} were never seen with their next state"
+        which = "" if feasible is None or self.rule == "infeasible" else "feasible "
+        told = f"{unseen.size} of {int(counted.sum())} {which}state-action pairs were never observed with a next state"
         return (words(f"{told} (first {first}): {self._in_words(unseen, unknown, n_actions)}."), *self.model.about)
 
     def _in_words(self, unseen: Ints, unknown: Ints, n_actions: int) -> str:
         """What becomes of pairs that were never seen: those that the estimate fills, and those that it does not."""
         rules = {
-            "error": f"need a rule ({arg('unseen')}) or must not be feasible",
+            "error": f"must be treated by a rule ({arg('unseen')}) or be made infeasible",
             "stay": "stay where they are",
-            "infeasible": "are not offered" + self._ends(unknown, n_actions),
+            "infeasible": "are treated as infeasible" + self._ends(unknown, n_actions),
         }
         if unknown.size == unseen.size:
             return f"they {rules[self.rule]}"
