@@ -4,7 +4,7 @@ are refused. The oracle has sixty digits (`precise.py`)."""
 import hypothesis.strategies as st
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 
 import revealed as rv
 from models import corridor, random_mdp, random_policy, random_reward
@@ -356,3 +356,18 @@ def test_with_masks_actions_that_are_not_tied_are_not_split():
     found, short = rv.solve_hard(mdp, reward), Precise.of(mdp).hard(reward)
     np.testing.assert_array_equal(found.policy[mdp.feasible], (short == 0.0)[mdp.feasible])
     assert evd(mdp, reward, -reward) > 1e-3
+
+
+@pytest.mark.parametrize("device", [None, "cpu"])
+@given(st.integers(0, 2**32 - 1), st.integers(2, 5), st.sampled_from([1e5, 1e7, 1e9]))
+@example(17, 3, 1e7)  # Newton's method never ended on these two
+@example(27, 3, 1e7)
+@settings(max_examples=30, deadline=None)
+def test_a_single_action_is_solved_at_any_size_of_reward(device, seed, n_states, size):
+    """With one action V = (I − γT)⁻¹r: no choice to be wrong about, also where one state's numbers cancel to zero."""
+    rng = np.random.default_rng(seed)
+    T = np.roll(np.eye(n_states), 1, axis=1) if seed % 2 else rng.dirichlet(np.full(n_states, 0.3), n_states)
+    mdp, reward = rv.MDP(T[:, None], discount=0.9), size * rng.normal(size=(n_states, 1))
+    found = rv.solve(mdp if device is None else mdp.to(device), reward)
+    exact = np.linalg.solve(np.eye(n_states) - 0.9 * T, reward[:, 0])
+    np.testing.assert_allclose(found.value, exact, rtol=1e-10, atol=1e-10 * size)

@@ -343,7 +343,10 @@ class SoftBellman:
         state elsewhere."""
         if not point.at_rounding or self._surely_known(point):
             return point.at_rounding
-        return bool(np.all(np.abs(point.residual) <= self._rounding(reward, point)))
+        residual, noise = point.residual, self._rounding(reward, point)
+        if point.level is None:
+            return bool(np.all(np.abs(residual) <= noise))
+        return bool((residual - noise).max() <= (residual + noise).min())  # one constant explains them all
 
     def _surely_known(self, point: _Point) -> bool:
         """Whether the contraction's bound is enough, which costs nothing to look at."""
@@ -352,7 +355,8 @@ class SoftBellman:
     def _rounding(self, reward: Floats, point: _Point) -> Floats:
         """(S,): what rounding may leave of Λ(V) − V in each state, from the numbers that were added up there."""
         terms = np.abs(reward) + self.mdp.discount * self.mdp.transitions.expect(np.abs(point.V))
-        return 8 * EPS * (np.abs(point.LV) + (point.choices[1] * terms).sum(axis=1)) + TINY
+        ends = np.maximum(np.abs(point.LV), np.abs(point.V))  # where nothing ends they differ by a constant
+        return 8 * EPS * (ends + (point.choices[1] * terms).sum(axis=1)) + TINY
 
     def _doubt(self, reward: Floats, point: _Point, found: SoftOptimum) -> SolverFailed | None:
         """Why choices are not known to `TOLERANCE`, where they are not (theory B6)."""

@@ -117,7 +117,7 @@ def _rounding(T: Any, gamma: Any, mask: Any, reward: Any, V: jax.Array, r: jax.A
     for a, expected in enumerate(T.each_action(jnp.abs(V))):
         term = jnp.abs(reward[a if reward.shape[0] > 1 else 0]) + gamma * expected
         largest = jnp.maximum(largest, term if mask is None else jnp.where(mask[a] == 0.0, term, 0.0))
-    return 8 * EPS * (jnp.abs(V + r) + largest)
+    return 8 * EPS * (jnp.maximum(jnp.abs(V + r), jnp.abs(V)) + largest)
 
 
 @jax.jit
@@ -424,7 +424,11 @@ class _Search:
         reached = point.size <= 4 * EPS * point.scale
         if not reached or self._surely_known(point):
             return reached
-        return bool(jnp.all(jnp.abs(self._residual(point)) <= self._hidden(point)))
+        going, residual, noise = self.model.going, self._residual(point), self._hidden(point)
+        if not self.shift:
+            return bool(jnp.all(jnp.abs(residual) <= noise))
+        above, below = jnp.where(going, residual - noise, -jnp.inf), jnp.where(going, residual + noise, jnp.inf)
+        return bool(above.max() <= below.min())  # one constant explains them all
 
     def _surely_known(self, point: _Point) -> bool:
         return surely_known(self.model.discount, point.size + 4 * EPS * point.scale)
