@@ -281,9 +281,11 @@ SQUARE = [(0, 1), (2, 1)]
     "written", [SQUARE, tuple(SQUARE), np.array(SQUARE), [[0, 1], [2, 1]], np.array(SQUARE).tolist()]
 )
 def test_what_may_be_steps_or_a_pair_is_refused_with_both(written):
-    with pytest.raises(InvalidDemonstrations) as caught:
-        rv.Demonstrations.from_trajectories([written], 3, 3)
-    told = str(caught.value)
+    for states, actions in ((3, 3), (None, None), (None, 3)):  # also where a size is missing
+        with pytest.raises(InvalidDemonstrations) as caught:
+            rv.Demonstrations.from_trajectories([written], states, actions)
+        told = str(caught.value)
+        assert "two steps, or a list" in told
     assert "two steps, or a list of states and a list of actions (first at trajectory 0)" in told
     assert "([0, 2], [1, 1]) for the steps: action 1 in state 0, then action 1 in state 2" in told
     assert "([0, 1], [2, 1]) for states and actions: action 2 in state 0, then action 1 in state 1" in told

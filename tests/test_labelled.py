@@ -102,7 +102,7 @@ def test_labels_of_the_data_serve_where_the_model_has_none():
     assert fit.state_labels == PLACES
     assert fit.action_labels == MOVES
     assert plain.state_labels is None  # the user's own stays as it is
-    assert fit.mdp.transitions is plain.transitions
+    assert fit.mdp.transitions.matrix is plain.transitions.matrix
     changed = fit.counterfactual(mdp=plain.replace(discount=0.5), bands=None)
     assert changed.words == "discount 0.8 → 0.5"
     assert list(changed.frame("value").index) == list(PLACES)

@@ -874,21 +874,90 @@ def test_parameters_called_by_numbers_are_named_by_numbers():
         fit.counterfactual(params={1: 1.0})  # no position
 
 
-def test_transitions_refuse_labels_that_they_would_ignore():
-    T: Any = named().transitions
-    V, policy = pd.Series([1.0, 2.0, 3.0], STATES), pd.DataFrame(named().uniform_policy(), STATES, ACTIONS)
-    for call in (
-        lambda: T.expect(V),
-        lambda: T.expect(V.to_frame()),
-        lambda: T.mix(policy),
-        lambda: T.push(policy),
-        lambda: T.identity_minus(0.5, policy),
-    ):
-        with pytest.raises(InvalidInput, match=r"requires an array.*to_numpy"):
-            call()
+def test_transitions_match_what_has_labels():
+    mdp = named()
+    T: Any = mdp.transitions
+    turned = rv.MDP(MOVES, 0.8, state_labels=STATES, action_labels=ACTIONS)._reordered(
+        *np.array([[2, 0, 1], [1, 2, 0]])
+    )
+    rng = np.random.default_rng(8)
+    V, policy = rng.normal(size=S), rng.dirichlet(np.ones(A), size=S)
+    series, frame = pd.Series(V, STATES), pd.DataFrame(policy, STATES, ACTIONS)
+    backwards = frame.iloc[::-1, [1, 2, 0]]
+    arrays = [(labelled(V, mdp), labelled(policy, mdp))]
+    arrays += [(labelled(V[[2, 0, 1]], turned), labelled(policy[[2, 0, 1]][:, [1, 2, 0]], turned))]
+    for value, table in [
+        *arrays,
+        (series, frame),
+        (series.iloc[::-1], backwards),
+        (series.iloc[::-1].to_frame(), backwards),
+    ]:
+        np.testing.assert_array_equal(np.ravel(T.expect(value)), T.expect(V).ravel())
+        np.testing.assert_array_equal(T.push(table), T.push(policy))
+        np.testing.assert_array_equal(T.mix(table).toarray(), T.mix(policy).toarray())
+        np.testing.assert_array_equal(T.identity_minus(0.5, table).toarray(), T.identity_minus(0.5, policy).toarray())
+    np.testing.assert_allclose(turned.transitions.push(frame)[[1, 2, 0]], T.push(policy))
+    with pytest.raises(InvalidInput, match="one of new, mid, old; got 'young'"):
+        T.expect(pd.Series(V, ["new", "young", "old"]))
+    counted = pd.Series(V)  # its index says nothing but the order of the rows
+    np.testing.assert_array_equal(rv.MDP(MOVES, 0.8).transitions.expect(counted), T.expect(V))
+    with pytest.raises(InvalidInput, match="requires state labels"):
+        derived_model().transitions.expect(counted)
+    later = rv.MDP(MOVES, 0.8).with_labels(list(STATES), list(ACTIONS)).transitions
+    for T in (later, pickle.loads(pickle.dumps(mdp)).transitions):
+        np.testing.assert_array_equal(T.push(backwards), mdp.transitions.push(policy))
+
+
+def test_transitions_check_the_form_of_arrays():
+    T, V = named().transitions, pd.Series([1.0, 2.0, 3.0], STATES)
     np.testing.assert_array_equal(T.expect([1.0, 2.0, 3.0]), T.expect(V.to_numpy()))
     for call in (lambda: T.expect(np.ones(4)), lambda: T.mix(np.ones((2, 2))), lambda: T.push(np.ones(5))):
         with pytest.raises(InvalidInput, match="numbers for"):
             call()
     with pytest.raises(InvalidInput, match="filled"):
         T.expect(np.ma.masked_array([1.0, 2.0, 3.0], [True, False, False]))
+
+
+# -- labels of several parts ------------------------------------------------------------------------------------------
+
+PLACES = [(x, y) for x in range(3) for y in range(3)]
+
+
+def on_a_board(states: Any) -> rv.MDP:
+    moves = np.random.default_rng(4).dirichlet(0.3 * np.ones(9), size=(9, 2))
+    return rv.MDP(moves, 0.8, state_labels=states, action_labels=["stay", "go"])
+
+
+def seen_on_a_board(**more: Any) -> rv.Demonstrations:
+    policy = rv.solve(on_a_board(PLACES), np.random.default_rng(5).normal(size=(9, 2))).policy
+    frame = rv.simulate(on_a_board(PLACES), policy, 50, 20, seed=6).to_frame()
+    frame[["x", "y"]] = frame["state"].tolist()
+    return rv.Demonstrations.from_frame(frame, id="id", time="time", state=["x", "y"], action="action", **more)
+
+
+@pytest.mark.parametrize("states", [PLACES, PLACES[::-1], pd.MultiIndex.from_tuples(PLACES, names=["x", "y"])])
+@pytest.mark.parametrize("declared", [{}, {"states": PLACES}])
+def test_parts_of_labels_are_matched_by_the_columns_of_the_data(states, declared):
+    frame = pd.DataFrame(PLACES, columns=["x", "y"]).assign(f=np.random.default_rng(7).normal(size=9))
+    demos = seen_on_a_board(**declared)
+    one, two = (
+        rv.NFXP(rv.LinearReward.from_frame(frame, state=order)).fit(on_a_board(states), demos)
+        for order in (["x", "y"], ["y", "x"])
+    )
+    np.testing.assert_allclose(one.theta, two.theta, rtol=1e-9)
+    assert list(one.table("policy").index.names) == ["x", "y"]
+    assert list(one.mdp.state_labels) == list(states)
+    here = rv.metrics.nll(one.policy, demos)
+    assert rv.metrics.nll(one.table("policy").swaplevel(), demos) == pytest.approx(here, rel=1e-12)
+    nameless = one.table("policy").rename_axis(["state_0", "state_1"])  # as tables of a model without names of parts
+    assert rv.metrics.nll(nameless.swaplevel(), demos) == pytest.approx(here, rel=1e-12)
+
+
+def test_parts_keep_their_names_on_a_horizon():
+    demos = seen_on_a_board()
+    frame = pd.DataFrame(PLACES, columns=["y", "x"]).assign(f=np.random.default_rng(7).normal(size=9))
+    reward = rv.LinearReward.from_frame(frame, state=["y", "x"])
+    by_name = pd.MultiIndex.from_tuples(PLACES, names=["x", "y"])
+    bare, full = (rv.NFXP(reward).fit(on_a_board(s).unroll(20), demos) for s in (PLACES, by_name))
+    np.testing.assert_allclose(bare.theta, full.theta, rtol=1e-9)
+    assert list(bare.table("policy").index.names) == ["time", "x", "y"]

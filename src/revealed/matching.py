@@ -13,10 +13,10 @@ from revealed.demonstrations import Demonstrations, numbered_from_one, were_seen
 from revealed.errors import InvalidDemonstrations, InvalidInput
 from revealed.goal_checks import require_goals_within, require_named_goals, require_ways
 from revealed.goal_steps import first_met, whose
-from revealed.labels import are_positions, find, holds_numbers, require_declared
+from revealed.labels import Order, are_positions, columns_of, find, holds_numbers, is_derived, require_declared
 from revealed.mdp import MDP
 from revealed.naming import in_words, pair_in_words, state_in_words
-from revealed.positions import same_labels
+from revealed.positions import reordering, same_labels
 from revealed.tables import sparse_table
 from revealed.voices import either, named, words
 
@@ -64,8 +64,8 @@ def match_labels(demos: Demonstrations, mdp: MDP) -> Demonstrations:
         transition_counts=sparse_table(moves.data, pair[moves.coords[0]], to_state[moves.coords[1]], (S * A, S)),
         steps=steps,
         starts_by_agent=own_starts,
-        state_labels=model.state_labels if _named("state", demos) else None,
-        action_labels=model.action_labels if _named("action", demos) else None,
+        state_labels=_matched_labels("state", demos, model),
+        action_labels=_matched_labels("action", demos, model),
     )
     if demos.action_labels is not None:
         return matched
@@ -170,8 +170,14 @@ def _matching(role: str, demos: Demonstrations, model: MDP) -> tuple[Ints | None
     return find(f"{role}_labels", own, known, what=f"{role} label", error=InvalidDemonstrations), max(n, most)
 
 
-def _named(role: str, demos: Demonstrations) -> bool:
-    return getattr(demos, f"{role}_labels") is not None or role in demos.numbered
+def _matched_labels(role: str, demos: Demonstrations, model: MDP) -> Any:
+    """The model's labels under the names of the data's columns; None where the data have no labels."""
+    own, known = getattr(demos, f"{role}_labels"), getattr(model, f"{role}_labels")
+    if own is None:
+        return known if role in demos.numbered else None
+    if known is None or columns_of(known) or not columns_of(own):
+        return known
+    return Order(known, is_derived(known), columns_of(own))
 
 
 def _names(role: str, numbered: Demonstrations | MDP, others: Any) -> bool:
@@ -206,11 +212,22 @@ def decisions_on(demos: Demonstrations, mdp: MDP) -> Demonstrations:
 
 def name_alike(mdp: MDP, named: Demonstrations | MDP) -> MDP:
     """The model with the labels of decisions, or of a model, that it shares states and actions with, where it has none
-    of its own."""
+    of its own; and with the names of the columns that the parts of labels stood in, where it has labels without."""
     model = mdp.base or mdp
-    states = named.state_labels if named.n_states == model.n_states and model.state_labels is None else None
-    actions = named.action_labels if named.n_actions == model.n_actions and model.action_labels is None else None
+    states = named.state_labels if named.n_states == model.n_states else None
+    actions = named.action_labels if named.n_actions == model.n_actions else None
+    states, actions = _more_names(model.state_labels, states), _more_names(model.action_labels, actions)
     return mdp if states is None and actions is None else mdp.with_labels(states, actions)
+
+
+def _more_names(own: Any, others: Any) -> Any:
+    """The labels of others where we have none; ours under the names of their columns where these are the same labels
+    in whatever order; else None: nothing to add."""
+    if own is None or columns_of(own) or not columns_of(others):
+        return others if own is None else None
+    if not same_labels(own, others) and reordering(others, own) is None:
+        return None
+    return Order(own, is_derived(own), columns_of(others))
 
 
 def require_fit(mdp: MDP, demos: Demonstrations) -> None:

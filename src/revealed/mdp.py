@@ -19,7 +19,7 @@ import scipy.sparse as sp
 from revealed.checks import Bools, Floats, frozen, is_count, pass_instead, require_array, shape_of
 from revealed.errors import InvalidInput
 from revealed.gates import require_memory, require_place
-from revealed.labels import listed, locate, places_by_text, require_declared, sequence_of, spell, unknown
+from revealed.labels import columns_of, listed, locate, places_by_text, require_declared, sequence_of, spell, unknown
 from revealed.model_checks import (
     as_discount,
     as_distribution,
@@ -195,7 +195,10 @@ class MDP(Placed):
         return write_transitions(self.transitions.matrix, columns, self.state_labels, self.action_labels)
 
     def _set(self, **fields: Any) -> None:
-        self.__dict__.update(fields)
+        own = self.__dict__
+        own.update(fields)
+        if {"transitions", "state_labels", "action_labels"} <= own.keys():
+            own["transitions"] = self.transitions.called(self.state_labels, self.action_labels)
 
     def __setstate__(self, fields: dict[str, Any]) -> None:
         """Copies and pickles are as frozen as the original."""
@@ -318,7 +321,7 @@ class MDP(Placed):
 
     def with_labels(self, state_labels: Any = None, action_labels: Any = None) -> MDP:
         """The same model with labels where it has none yet; on a horizon those of the states before unrolling. Labels
-        that it has are not changed: others are an error."""
+        that it has are not changed, but for the names of the columns of their parts: others are an error."""
         if self.base is not None and self.horizon is not None:
             base = self.base.with_labels(state_labels, action_labels)
             names: dict[str, Any] = {"base": base, "state_labels": unrolled_labels(base.state_labels, self.horizon + 1)}
@@ -326,7 +329,9 @@ class MDP(Placed):
         else:
             names = {"state_labels": self._labels_or("state_labels", state_labels, self.n_states)}
             names["action_labels"] = self._labels_or("action_labels", action_labels, self.n_actions)
-        return self._but("_places", **names)
+        other = self._but("_places", **names)
+        other._set()  # T is called so, too
+        return other
 
     def _labels_or(self, name: str, given: Any, n: int) -> Labels:
         """Its own labels, or those that are given where it has none."""
@@ -337,7 +342,7 @@ class MDP(Placed):
             rule = f"cannot be changed here: the model has labels ({listed(own)}), not ({listed(new or ())})"
             remedy = f"Use mdp.replace({name}=[...]) to rename them."
             raise InvalidInput.conflict(name, rule, None, remedy)
-        return own
+        return new if columns_of(new) and not columns_of(own) else own
 
     def replace(self, **changes: Any) -> MDP:
         """Another MDP with some of the constructor's arguments changed, as in `mdp.replace(discount=0.99)`."""

@@ -252,6 +252,8 @@ def index_keys(index: Any, known: Labels, role: str = "state") -> tuple[Any, ...
         return Order(keys, columns=columns) if columns else keys
     nested = isinstance(known[0], tuple) and len(known[0]) == 2 and isinstance(known[0][1], tuple)
     names = columns_of(known) if nested else level_names(role, known)
+    numbered = ("time", *level_names(role, known[0][1:])) if nested else level_names(role, tuple(known))
+    names = numbered if sorted(columns) == sorted(numbered) else names  # of a table whose model knows no names of parts
     if columns and len(names) > 1:
         keys = tuple(in_parts_of(Order(keys, columns=columns), Order((), columns=names)))
     if nested and all(isinstance(key, tuple) and len(key) == 1 + len(known[0][1]) for key in keys):

@@ -16,7 +16,7 @@ from revealed.checks import Floats, Ints, as_list, is_index, require_array, requ
 from revealed.errors import InvalidDemonstrations
 from revealed.frames import order_of
 from revealed.gates import is_hashable, require_memory
-from revealed.labels import are_positions, is_missing, plain, spell
+from revealed.labels import MOST_INDEX, are_positions, is_missing, plain, spell
 from revealed.naming import Labels, is_label, label_array, places, rows_of
 from revealed.positions import by_parameter
 from revealed.tables import sparse_table
@@ -77,10 +77,13 @@ def read_trajectories(
     `labels` are those of the states, for messages. `goes_on` tells which trajectories are the rest of the one before
     them, with decisions between them that were not seen: these are not starts.
     """
+    written = [list(one) if isinstance(one, Iterator) else one for one in as_list(trajectories) or ()]
+    sizes: list[Any] = [n_states, n_actions]
+    if None in sizes:  # what can be read in two ways is told before that a size is missing
+        are_steps(written, *(MOST_INDEX if n is None else as_whole(n) or 0 for n in sizes))
     require_count("n_states", n_states, error=InvalidDemonstrations)
     require_count("n_actions", n_actions, error=InvalidDemonstrations)
     require_memory("n_states, n_actions", (n_states, n_actions), int(n_states) * int(n_actions), InvalidDemonstrations)
-    written = [list(one) if isinstance(one, Iterator) else one for one in as_list(trajectories) or ()]
     steps_each = are_steps(written, n_states, n_actions)
     pairs = [as_pair(i, t, n_states, n_actions, steps_each[i]) for i, t in enumerate(written)]
     if not pairs:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -13,7 +13,8 @@ import scipy.sparse as sp
 
 from revealed.checks import Floats, require_floats
 from revealed.errors import InvalidInput, InvalidTransitions
-from revealed.naming import rows_of
+from revealed.naming import Labels, rows_of
+from revealed.positions import LabelledArray, in_order
 from revealed.sparse_input import as_float_csr, is_sparse
 
 BLOCK = 40_000  # pairs of a block: their numbers stay in the cache
@@ -33,34 +34,42 @@ class CsrTransitions:
     matrix: sp.csr_array
     n_states: int
     n_actions: int
+    state_labels: Labels = field(default=None, repr=False, compare=False)
+    action_labels: Labels = field(default=None, repr=False, compare=False)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"matrix": self.matrix, "n_states": self.n_states, "n_actions": self.n_actions}
+        return {one.name: getattr(self, one.name) for one in fields(self)}
+
+    def called(self, state_labels: Labels, action_labels: Labels) -> CsrTransitions:
+        """The same T, and what was worked out from it, under the labels of a model."""
+        if state_labels is self.state_labels and action_labels is self.action_labels:
+            return self
+        other = object.__new__(CsrTransitions)
+        other.__dict__.update(self.__dict__, state_labels=state_labels, action_labels=action_labels)
+        return other
 
     @cached_property
     def cumulative(self) -> Floats:
         """Running sum of all stored probabilities, row after row: for drawing next states by bisection."""
         return np.cumsum(self.matrix.data)
 
-    def expect(self, V: Floats) -> Floats:
+    def expect(self, V: Any) -> Floats:
         """(T V)(s, a) = Σ_s' T(s'|s,a) V(s'); for V of shape (S, K) the result is (S, A, K)."""
-        V = self._by_position("V", V, 0, self.n_states)
+        V = self._in_order("V", V, ("state",), 0, self.n_states)
         return (self.matrix @ V).reshape(self.n_states, self.n_actions, *V.shape[1:])
 
-    def push(self, d: Floats) -> Floats:
+    def push(self, d: Any) -> Floats:
         """(Tᵀ d)(s') = Σ_{s,a} T(s'|s,a) d(s, a): the adjoint of `expect`."""
         return self.matrix.T @ self._pairs("d", d)
 
     def _pairs(self, name: str, table: Any) -> Floats:
         """(S·A,) numbers of pairs."""
-        return self._by_position(name, table, None, self.n_states * self.n_actions).reshape(-1)
+        return self._in_order(name, table, ("state", "action"), None, self.n_states * self.n_actions).reshape(-1)
 
-    def _by_position(self, name: str, values: Any, axis: int | None, n: int) -> Any:
-        """An array in the order of T, which knows no labels: those of a Series or frame would be ignored."""
-        if rows_of(values) is not None:
-            rule = "requires an array in the order of the model, because transitions have no labels"
-            remedy = "Pass .loc[list(mdp.state_labels)].to_numpy() of it (and its columns in the order of the actions)."
-            raise InvalidInput.conflict(name, rule, None, remedy)
+    def _in_order(self, name: str, values: Any, axes: Sequence[str], axis: int | None, n: int) -> Any:
+        """An array in the order of T. What knows its labels is matched by them."""
+        if rows_of(values) is not None or isinstance(values, LabelledArray):
+            values = in_order(self, values, name, axes)
         array = values if isinstance(values, np.ndarray) else require_floats(name, values, "an array of numbers")
         found = array.size if axis is None else array.shape[axis] if array.ndim else 0
         if isinstance(array, np.ma.MaskedArray) or found != n:
@@ -82,12 +91,12 @@ class CsrTransitions:
         rows.data, rows.indices, rows.indptr = T.data[inside], T.indices[inside], bounds - bounds[0]  # so: no copy
         return RowBlock(slice(first, end), rows)
 
-    def mix(self, policy: Floats) -> sp.csr_array:
+    def mix(self, policy: Any) -> sp.csr_array:
         """T^π(s'|s) = Σ_a π(a|s) T(s'|s,a), sparse (S, S); only what can happen is stored."""
         weights = np.append(self._pairs("policy", policy), 0.0)
         return self._merged.matrix(self._merged.entries @ weights, self.n_states, 1.0)
 
-    def identity_minus(self, gamma: float, policy: Floats) -> sp.csr_array:
+    def identity_minus(self, gamma: float, policy: Any) -> sp.csr_array:
         """I − γT^π, sparse (S, S): its pattern is the same for all policies, and its entries are linear in π."""
         policy = self._pairs("policy", policy)
         weights = np.empty(policy.size + 1)
