@@ -79,7 +79,7 @@ def read_trajectories(
     """
     written = [list(one) if isinstance(one, Iterator) else one for one in as_list(trajectories) or ()]
     sizes: list[Any] = [n_states, n_actions]
-    if None in sizes:  # what can be read in two ways is told before that a size is missing
+    if any(n is None for n in sizes):  # what can be read in two ways is told before that a size is missing
         are_steps(written, *(MOST_INDEX if n is None else as_whole(n) or 0 for n in sizes))
     require_count("n_states", n_states, error=InvalidDemonstrations)
     require_count("n_actions", n_actions, error=InvalidDemonstrations)
