@@ -245,7 +245,7 @@ def told(ccp: Any, npl: Any = SAME, nfxp: Any = SAME) -> Replications:
         ((1, 3, 9), 0.95, 0.3, SAME + 0.5, "NPL"),  # rule 2: worse, so the cheaper of the others
         ((1, 8, 9), 0.95, 0.3, SAME + 0.5, "NFXP"),
         ((1, 3, 9), 0.50, 0.3, SAME + [0.5, -0.4, 0.2], "NFXP"),  # rule 3: undecided, features known
-        ((1, 3, 9), 0.50, 0.8, SAME + [0.5, -0.4, 0.2], "CCP"),  # … no better known than the policy
+        ((1, 3, 9), 0.50, 0.8, SAME + [0.5, -0.4, 0.2], "CCP"),  # … no more precise than the policy
         ((1, 3, 9), 0.05, 0.8, SAME + [0.5, -0.4, 0.2], "NFXP"),  # … and the policy is guesswork
         ((1, 3, 9), 0.95, 0.3, SAME + [0.5, -0.4, 0.2], "CCP"),  # … the policy is known
     ],
@@ -295,7 +295,7 @@ def test_well_covered_experts_need_no_fixed_point():
     mdp, demos, reward = a_small_world(1500)
     advice = rv.advise(mdp, demos, reward, **QUIET)
     found = advice.table.set_index("quantity")["value"]
-    assert found["occupancy in well visited states"] == 1.0
+    assert found["occupancy in well-visited states"] == 1.0
     assert found["CCP: worse than the best by"] < 0.001
     assert found["CCP: parameters, distance"] < 1.0
     assert found["NPL: same parameters, p"] == 1.0  # settled: the same estimator

@@ -148,7 +148,7 @@ def test_values_that_cannot_be_meant():
         network.with_attribute("toll", "free")
     with raises("`values`: expected one of ab, ba, bc, cd, da, ce; got 'bcc'. Did you mean bc?"):
         network.with_attribute("toll", {"bcc": 1.0})
-    with raises("no turn leads from link 'ab' to link 'cd'. From 'ab' turns lead to ba, bc."):
+    with raises("no turn leads from link 'ab' to link 'cd'. Turns from link 'ab' lead to ba, bc."):
         network.with_attribute("toll", {("ab", "cd"): 1.0})
     with raises("`values`: expected keys that are all links, or all pairs of links; got 'bc'."):
         network.with_attribute("toll", {("ab", "bc"): 1.0, "bc": 1.0})

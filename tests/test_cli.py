@@ -119,7 +119,7 @@ def test_a_second_run_computes_nothing_and_says_so(reproduced, monkeypatch):
     before = (folder / "table.jsonl").read_bytes()
     done = here("reproduce", "--out", folder, "--jobs", 1)
     assert "24 tasks (24 done)" in done.output
-    assert "Nothing is left to compute: the report is drawn again from the stored results." in done.output
+    assert "Nothing is left to compute: the report is rebuilt from the stored results." in done.output
     assert (folder / "table.jsonl").read_bytes() == before
 
 

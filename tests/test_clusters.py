@@ -210,6 +210,7 @@ def test_nobody_at_an_address_is_told_in_words(monkeypatch):
     [
         (None, "FILE: No such file or directory"),
         ("", "FILE, which is not JSON"),
+        ("[" * 100_000, "FILE, which is not JSON"),
         ("tcp://127.0.0.1:1", "FILE, which is not JSON"),
         ('["tcp://127.0.0.1:1"]', "FILE, which has no address"),
         ('{"theta": 1.0}', "FILE, which has no address"),
@@ -298,6 +299,6 @@ def test_workers_with_another_version_are_named():
 
 def test_a_piece_that_kills_every_worker_is_given_up_in_words(cluster):
     cluster.made.scheduler.allowed_failures = 0  # Dask's own patience, which is for three workers
-    said = r"^worker processes kept dying; 1 tasks are left \(KilledWorker: .* use fewer workers, or give each"
+    said = r"^worker processes kept dying; unfinished tasks: 1 \(KilledWorker: .* use fewer workers, or give each"
     with parallel_config(backend="dask", client=cluster.client), pytest.raises(WorkersLost, match=said):
         list(each(os._exit, [(1,)], 2))

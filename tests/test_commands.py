@@ -263,10 +263,13 @@ def test_what_the_library_calls_otherwise_is_said_in_flags():
     [
         (("fit", *TRIPS, "--featurs", "x"), "--features"),
         (("fit", *TRIPS, "--methd", "npl"), "--method"),
-        (("fit", *TRIPS, "--method", "nlp"), "'nlp' is not one of 'nfxp', 'mce-irl', 'ccp', 'npl'. Did you mean npl?"),
+        (("fit", *TRIPS, "--method", "nlp"), "expected one of nfxp, mce-irl, ccp, npl; got 'nlp'. Did you mean npl?"),
         (("fit", *TRIPS, "--method", "mceirl"), "Did you mean mce-irl?"),
-        (("fit", *TRIPS, "--discount", "95"), "expected a number in [0, 1]; got 95.0. As in --discount 0.95."),
-        (("fit", *TRIPS, "--discount", "high"), "--discount"),
+        (("fit", *TRIPS, "--discount", "95"), "expected a number in [0, 1]; got 95.0. For example: --discount 0.95."),
+        (
+            ("fit", *TRIPS, "--discount", "high"),
+            "`--discount`: expected a number; got 'high'. See revealed fit --help.",
+        ),
         (("fit", *TRIPS, "--discount", "1.5"), "`--discount`: expected a number in [0, 1]; got 1.5."),
         (("fti",), "fit"),
         (("fit", "nowhere.csv", *TRIPS[1:]), "`PANEL`: expected a CSV or Parquet file that exists; got nowhere.csv."),
@@ -299,7 +302,8 @@ def test_what_the_library_calls_otherwise_is_said_in_flags():
         ),
         (("predict", "trips-fit", "--period", "1"), "`--period` requires a fit with --horizon."),
         (("predict", "trips-fit", "--out", "table.txt"), "a file that ends in .csv or .parquet; got table.txt."),
-        (("simulate", "trips-fit", "--n", "0"), "--n"),
+        (("simulate", "trips-fit", "--n", "0"), "`--n`: expected a whole number, at least 1; got '0'."),
+        (("simulate", "trips-fit", "--seed", "x"), "`--seed`: expected a whole number, at least 0; got 'x'."),
         (("simulate", "trips-fit", "--initial", "moon"), "`--initial`: expected one of airport"),
         (("counterfactual", "trips-fit"), "`counterfactual` requires at least one change. For example: --set RC=12"),
         (("counterfactual", "trips-fit", "--set", "shop=1"), "got 'shop'. Did you mean shops?"),
@@ -307,7 +311,7 @@ def test_what_the_library_calls_otherwise_is_said_in_flags():
         (("counterfactual", "trips-fit", "--set", "shops=much"), "a number after the operator"),
         (
             ("counterfactual", "trips-fit", "--set", "shops=1", "--bands", "wide"),
-            "'wide' is not one of 'auto', 'delta'",
+            "`--bands`: expected one of auto, delta, bootstrap, none; got 'wide'.",
         ),
         (
             ("counterfactual", "trips-fit", "--set", "shops=1", "--set", "shops=2"),

@@ -113,7 +113,7 @@ def test_what_is_wrong_in_a_file_is_named(tmp_path, text, message):
     assert "--" not in str(caught.value)
 
 
-@pytest.mark.parametrize("content", [None, b"\xff\xfe\xff", b"updates = " + b"9" * 5000])
+@pytest.mark.parametrize("content", [None, b"\xff\xfe\xff", b"updates = " + b"9" * 5000, b"bins = " + b"[" * 5000])
 def test_a_file_that_cannot_be_read_is_named(tmp_path, content):
     file = tmp_path / "run.toml"
     if content is not None:
@@ -123,6 +123,14 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path, content):
     assert in_flags(caught.value).startswith("`--config`: expected a TOML file")
 
 
+def test_a_file_is_read_to_a_limit(tmp_path, monkeypatch):
+    """A device has no end: /dev/zero took all the memory there was."""
+    monkeypatch.setattr("revealed.description.MOST_BYTES", 10)
+    (tmp_path / "run.toml").write_text('id = "a name"')
+    with pytest.raises(InvalidOption, match="at most 10 bytes"):
+        Description.from_toml(tmp_path / "run.toml")
+
+
 @pytest.mark.parametrize("name", NEEDED)
 def test_what_is_missing_is_asked_for(name):
     with pytest.raises(InvalidOption) as caught:
@@ -130,7 +138,7 @@ def test_what_is_missing_is_asked_for(name):
     assert str(caught.value).startswith(f"`{name}` is required (")
     assert "--" not in str(caught.value)
     assert in_flags(caught.value).startswith(f"`{flag(name)}` is required (")
-    assert in_flags(caught.value).endswith(" in the file of --config.")
+    assert in_flags(caught.value).endswith(" in the --config file.")
 
 
 def test_the_discount_is_one_everywhere():

@@ -203,8 +203,8 @@ def test_transitions_that_do_not_follow_each_other_are_broken_and_it_is_said():
     np.testing.assert_array_equal(demos.starts, [1, 0, 0, 0])
     assert demos.n_agents == 1
     assert demos.notes == (
-        "1 transition does not begin where the previous one led; trajectories are split there, the rest is not a "
-        "start, and times continue as if nothing were missing. `dones` must mark where episodes end.",
+        "1 transition does not begin where the previous one led; trajectories are split there, the second part is not "
+        "a start, and times continue as if nothing were missing. `dones` must mark where episodes end.",
     )
 
 

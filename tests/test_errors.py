@@ -130,7 +130,7 @@ BAD_TRAJECTORIES = {
     "state out of range": ([([0, 4], [0, 0])], {}, r"4 \(first at trajectory 0, step 1\)"),
     "negative state": ([([0], [0]), ([-1], [0])], {}, r"-1 \(first at trajectory 1, step 0\)"),
     "action out of range": ([([0, 1], [0, 2])], {}, r"2 \(first at trajectory 0, step 1\)"),
-    "lengths": ([([0, 1, 2], [0])], {}, "3 states and 1 actions.*trajectory 0"),
+    "lengths": ([([0, 1, 2], [0])], {}, "3 states and 1 action .*trajectory 0"),
     "real numbers": ([([0.5], [0])], {}, "whole numbers.*trajectory 0"),
     "text": ([("ab", "ab")], {}, "trajectory 0"),
     "no pair": ([[0, 1, 2]], {}, "trajectory 0"),

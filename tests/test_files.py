@@ -156,3 +156,11 @@ def test_a_folder_may_be_a_link_to_one_that_is_not_there_yet(tmp_path):
         (beside / "params.csv").write_text("new")
     assert (tmp_path / "out").is_symlink()
     assert (tmp_path / "real" / "params.csv").read_text() == "new"
+
+
+@pytest.mark.parametrize(
+    ("path", "said"), [("a" * 300, "255 bytes each; got 300"), ("é/" * 2000, "4096 bytes; got 6000")]
+)
+def test_what_is_too_long_is_said(path, said):
+    with pytest.raises(RevealedError, match=said):
+        rv.load(path)

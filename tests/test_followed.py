@@ -15,6 +15,7 @@ from shell import here, leave_out_reports, one_line, quickly_in, well
 TABULAR = "fit trips.csv --id rider --time t --state station --action choice --reward tabular"
 LATE = TABULAR.replace("trips", "late")
 BUSES = "fit buses.csv --id bus --time month --period month --state miles --action decision --bins miles=8"
+WALKS = "fit walks.csv --id who --time t --state at --action way --goal goal --constants --discount 0.9"
 GRID = "fit grid.csv --id who --time t --state x,y --action go --next-state x2,y2 --reward tabular"
 
 # what is typed, what is said of it, and what is typed instead
@@ -96,13 +97,24 @@ MISTAKES: list[tuple[str, str, str]] = [
     ),
     (
         f"{TABULAR} --episode station",
-        "1 pair was taken 17 times, but never with its next state",
+        "1 pair was taken 17 times, but its next state was never observed",
         f"{TABULAR} --episode station --unseen stay",
     ),
     (
         f"{TABULAR} --episode station",
         "or fill the pairs: --smoothing 1.0",
         f"{TABULAR} --episode station --smoothing 1.0",
+    ),
+    (WALKS, "Give the states after last decisions (--next-state):", f"{WALKS} --next-state to"),
+    (
+        f"{WALKS} --smoothing 1",
+        "goal 'yard' cannot be reached from state 'inn' (first at trip 0, time 0, row 0). Give the states after last",
+        f"{WALKS} --next-state to",
+    ),
+    (
+        f"{WALKS} --unseen stay",
+        "goal 'yard' cannot be reached from state 'inn' (first at trip 0, time 0, row 0). Give the states after last",
+        f"{WALKS} --next-state to",
     ),
     (
         f"{GRID} --terminal 2,22 --discount 0.9",
@@ -121,6 +133,9 @@ def data(tmp_path_factory) -> Path:
     moves.replace("zoo", "zooo").to_csv(folder / "slip.csv", index=False)
     moves.replace("stay", "stays").to_csv(folder / "acts.csv", index=False)
     files.stations().rename(columns={"station": "stop"}).to_csv(folder / "stops.csv", index=False)
+    ways = "0,0,inn,on,farm,yard\n0,1,farm,on,yard,yard\n1,0,inn,off,mill,yard\n1,1,mill,on,yard,yard\n"
+    back = "2,0,mill,off,farm,yard\n2,1,farm,off,mill,yard\n2,2,mill,on,yard,yard\n"
+    (folder / "walks.csv").write_text(f"who,t,at,way,to,goal\n{ways}{back}", encoding="utf-8")
     with quickly_in(folder):
         features = "--features stations.csv --columns shops"
         well(*TABULAR.replace("--reward tabular", features).split(), "--horizon", 25, "--out", "horizon_fit")

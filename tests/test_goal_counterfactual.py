@@ -232,7 +232,7 @@ def test_each_wrong_argument_is_refused_with_its_remedy():
     with pytest.raises(InvalidInput, match=r"`mdp`: expected the 24 states of the fit's model; got 14.*without"):
         goal_counterfactual(fit, mdp=streets(3, wide=2).mdp)
     swapped = network.mdp.replace(state_labels=[*network.links[1::-1], *network.links[2:]])
-    with pytest.raises(InvalidInput, match=r"features for every move of the model; got none for \d+"):
+    with pytest.raises(InvalidInput, match=r"features for every move of the model; got none for \d+ move"):
         goal_counterfactual(fit, mdp=swapped)
     with pytest.raises(InvalidDemonstrations, match="`trips`: expected demonstrations with goals; got none"):
         goal_counterfactual(fit, params={"toll": -1}, trips=between(network, ENDS[0]).toward("12-22"))
@@ -397,3 +397,15 @@ def test_the_picture_shows_the_links_that_change_most(dearer):
     after = axes.lines[1].get_ydata()
     np.testing.assert_allclose(after, dearer.most_changed(4)["after"])
     assert [tick.get_text() for tick in axes.get_xticklabels()] == list(dearer.most_changed(4).index)
+
+
+def test_attributes_of_another_reward_are_matched_by_name():
+    """The same attributes in another order took each other's weights."""
+    network = grid()
+    fit = stated(network, between(network, *ENDS))
+    turned = goal_counterfactual(fit, reward=network.reward(NAMES[::-1]))
+    same = goal_counterfactual(fit, reward=network.reward(NAMES))
+    assert turned.change.welfare == pytest.approx(0.0, abs=1e-12)
+    np.testing.assert_allclose(turned.after.visits, same.after.visits, rtol=1e-12)
+    one, other = rv.RouteChoice(network, network.reward(NAMES[::-1]), fit), rv.RouteChoice.of(network, fit)
+    np.testing.assert_allclose(one.value("12-22"), other.value("12-22"), rtol=1e-12)

@@ -204,7 +204,7 @@ def test_episodes_may_have_goals():
     np.testing.assert_array_equal(passed.destinations, [3])
     with pytest.raises(InvalidDemonstrations, match=r"`goal`.*'mil' \(first at episode 1\). Did you mean mill"):
         rv.Demonstrations.from_episodes([steps, steps], mdp, goal=["mill", "mil"])
-    with pytest.raises(InvalidDemonstrations, match=r"cannot go on after.*trip 0, time 2, state 'gate'"):
+    with pytest.raises(InvalidDemonstrations, match=r"cannot continue after.*trip 0, time 2, state 'gate'"):
         rv.Demonstrations.from_episodes([steps], mdp, goal="gate")
 
 
@@ -266,7 +266,7 @@ def test_goals_that_are_none_are_refused_with_the_trajectory():
 
 def test_a_trip_does_not_go_on_behind_its_goal():
     remedy = "Drop the rows after its arrival, or give each trip its own id."
-    text = "a trip cannot go on after it has reached its goal"
+    text = "a trip cannot continue after it has reached its goal"
     assert message(lambda: demos(goal=[3, 3, 3], ids=["ann", "bob", "cas"])) == (
         f"{text} (first at trip 'bob', time 1, state 3). {remedy}"
     )

@@ -255,7 +255,7 @@ def test_a_pair_without_features_is_named():
     with pytest.raises(InvalidReward) as caught:
         rv.NFXP(from_pairs(pair_frame(keep=keep))).fit(model(), draw(model(), PAIR @ THETA, 5))
     assert str(caught.value) == (
-        "`features`: expected features for every feasible pair of the model; got none for 2 "
+        "`features`: expected features for every feasible pair of the model; got none for 2 pairs "
         "(first at state 'Cedar', action 'keep'). Add a row for it."
     )
 
@@ -267,7 +267,7 @@ def test_a_state_without_features_is_named_with_what_looks_like_it_and_is_not_in
         with pytest.raises(InvalidReward) as caught:
             rv.CCP(reward).fit(model(), draw(model(), PAIR @ THETA, 5))
         assert str(caught.value) == (
-            "`features`: expected features for every state of the model; got none for 1 "
+            "`features`: expected features for every state of the model; got none for 1 state "
             f"(first at state 'Cedar'). {remedy}"
         )
 

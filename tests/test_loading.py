@@ -164,7 +164,7 @@ def test_a_reward_of_ones_own_is_passed_again(tmp_path):
             None,
             r"`reward` is required: the file cannot hold the Own of this fit\. Create the Own as",
         ),
-        (Own(2), "expected 1 parameters, like the saved one; got 2"),
+        (Own(2), "expected 1 parameter, like the saved one; got 2"),
         (Own(name="b"), r"expected the names of the saved one \('a0'\); got 'b0' \(first at parameter 0\)"),
         (Own(scale=2.0), r"the saved table of rewards.*features the same"),
         (Own, "n_params, names, init, value, vjp"),

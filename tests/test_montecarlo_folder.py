@@ -55,6 +55,41 @@ def test_a_line_that_was_cut_off_is_computed_again(written):
     scripted([], written, 3)  # and the one that replaced it is whole
 
 
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda record: record.pop("decisions"),
+        lambda record: record.update(fits=None),
+        lambda record: record["fits"].clear(),
+        lambda record: record["fits"].update(m=3),
+        lambda record: record["fits"]["m"].pop("status"),
+        lambda record: record["fits"]["m"].pop("se"),
+        lambda record: record["fits"]["m"].update(theta=[1.0, 2.0]),
+        lambda record: record["fits"]["m"].update(theta="much"),
+        lambda record: record["fits"]["m"].update(upper=[[1.0]]),
+        lambda record: record["fits"]["m"].update(seconds=[]),
+        lambda record: record["fits"]["m"].update(used="yes"),
+    ],
+)
+def test_a_line_that_was_damaged_is_computed_again(written, damage):
+    lines = (written / "replications.jsonl").read_text().splitlines()
+    record = json.loads(lines[1])
+    damage(record)
+    (written / "replications.jsonl").write_text("\n".join([lines[0], json.dumps(record), lines[2], "[" * 9999, ""]))
+    found, method = scripted([(2.0, 1.0)], written, 3)
+    assert method.calls == 1
+    assert found.frame["estimate"].tolist() == [1.0, 2.0, 4.0]
+    assert "Monte Carlo" in str(found)
+
+
+@pytest.mark.parametrize("name", ["study.json", "replications.jsonl"])
+def test_a_folder_in_the_place_of_a_file_is_a_clear_error(written, name):
+    (written / name).unlink()
+    (written / name).mkdir()
+    with pytest.raises(InvalidInput, match=rf"a {name} that can be read.*Pass another folder"):
+        scripted([], written, 3)
+
+
 def test_ctrl_c_keeps_what_was_finished(tmp_path, monkeypatch):
     monkeypatch.setattr(Scripted, "__repr__", lambda self: "a script")
     with pytest.raises(KeyboardInterrupt):
@@ -102,7 +137,7 @@ def test_the_description_of_a_study_is_the_same_in_every_process(tmp_path):
     study(replications=2, folder=tmp_path, model=lambda demos: garnet(6, 2, 2, seed=1).mdp)
 
 
-@pytest.mark.parametrize("damage", ["{", "lost"])
+@pytest.mark.parametrize("damage", ["{", "lost", "[" * 100_000])
 def test_a_folder_whose_description_is_gone_is_a_clear_error(written, damage):
     about = written / "study.json"
     about.unlink() if damage == "lost" else about.write_text(damage)

@@ -278,9 +278,9 @@ def test_links_and_turns_are_found_by_their_labels():
     assert [network.turn_index(*turn) for turn in TURNS] == list(range(7))
     with raises("`link`: expected one of ab, ba, bc, cd, da, ce; got 'daa'. Did you mean da?"):
         network.index("daa")
-    with raises("no turn leads from link 'bc' to link 'ab'. From 'bc' turns lead to cd, ce."):
+    with raises("no turn leads from link 'bc' to link 'ab'. Turns from link 'bc' lead to cd, ce."):
         network.turn_index("bc", "ab")
-    with raises("no turn leads from link 'ce' to link 'ab'. 'ce' is a dead end."):
+    with raises("no turn leads from link 'ce' to link 'ab'. Link 'ce' is a dead end."):
         network.turn_index("ce", "ab")
 
 
@@ -379,7 +379,7 @@ def test_columns_that_nobody_named_say_which_argument_to_pass():
     assert caught.value.remedy == 'Name the columns, as in end="B".'
     with pytest.raises(InvalidInput) as caught:
         rv.RoadNetwork.from_frame(links(), nodes=nodes().rename(columns={"node": "id", "x": "lon", "y": "northward"}))
-    assert caught.value.remedy == 'Name the columns, as in node="id", x="lon", y=....'
+    assert caught.value.remedy == 'Name the columns, as in node="id", x="lon", y="…".'
     assert "Call the columns node, x, y." in caught.value.told({})
     with pytest.raises(InvalidInput) as caught:
         rv.RoadNetwork.from_turns(pd.DataFrame({"A": ["a"], "B": ["b"]}))

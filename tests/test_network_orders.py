@@ -186,7 +186,7 @@ REFUSED: dict[str, tuple[Callable[[Any], Any], str]] = {
     ),
     "other links": (
         lambda f: model(grid(), f).compare(model(town(), f), DEMAND),
-        "got one with 8 links beside 24",
+        "got one with 8 links, not 24",
     ),
     "a map of other links": (lambda f: draw_flows(town(), flow_series(f)), "`flows`"),
     "classes of other links": (lambda f: draw_classes(town(), flow_series(f), ["a"]), "`kind`"),

@@ -323,7 +323,7 @@ COUNTERFACTUAL: dict[str, Line] = {
     "json": Line("--json", (ASKED, CLOSED)),
     "force": Line("--force", (f"{ASKED} --out answer",), {ASKED: "`--force` requires `--out`."}),
 }
-ALONE = "what measures time runs one cell at a time, on this machine."
+ALONE = "timing experiments run one cell at a time, on this machine."
 RUST = {name: f"`--{name}` has no effect with `rust`. Only --out applies to it." for name in ("scale", "jobs", "only")}
 RUST |= {name: f"`--{name}` has no effect with `rust`. Only --out applies to it." for name in ("cluster", "fresh")}
 REPRODUCE: dict[str, Line] = {

@@ -103,7 +103,7 @@ def test_pieces_whose_worker_dies_are_handed_out_again(tmp_path):
 
 def test_a_piece_that_kills_whoever_takes_it_is_given_up_in_words(monkeypatch):
     monkeypatch.setattr(parallel, "MOST_LOSSES", 1)
-    with pytest.raises(WorkersLost, match=r"^worker processes kept dying; 1 tasks are left \(Termin") as found:
+    with pytest.raises(WorkersLost, match=r"^worker processes kept dying; unfinished tasks: 1 \(Termin") as found:
         list(each(os._exit, [(1,)], 2))
     assert str(pickle.loads(pickle.dumps(found.value))) == str(found.value)
 

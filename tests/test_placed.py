@@ -78,7 +78,9 @@ def test_what_this_machine_does_not_have_is_an_error_that_tells_what_it_has(argu
 
 @pytest.mark.skipif("_there('gpu')", reason="there is a GPU here")
 def test_a_card_that_jax_does_not_see_is_told_how_to_be_seen():
-    with pytest.raises(rv.errors.InvalidOption, match=r'JAX sees no GPU here: pip install "jax\[cuda12\]", or'):
+    with pytest.raises(
+        rv.errors.InvalidOption, match=r'JAX sees no GPU here. To install it: pip install "jax\[cuda12\]", or'
+    ):
         ring("discounted").mdp.to("gpu")
 
 

@@ -184,7 +184,7 @@ def by_step(step: Any, mdp: rv.MDP, demos: rv.Demonstrations) -> rv.Fit:
 @pytest.mark.parametrize("door", DOORS)
 def test_positions_are_refused_at_every_door_where_the_order_was_derived(door):
     with pytest.raises(
-        InvalidInput, match=r"not declared but comes from sorting .*0 = (mid|buy).*Declare the order when"
+        InvalidInput, match=r"not declared: it comes from sorting .*0 = (mid|buy).*Declare the order when"
     ):
         DOORS[door](derived_model(), derived())
 
@@ -344,7 +344,7 @@ def test_values_of_reward_models_know_the_labels_of_their_rows():
     reward = rv.LinearReward.from_frame(pairs_frame().iloc[::-1], state="state", action="action")
     np.testing.assert_allclose(rv.solve(other, reward.value(THETA)).value, rv.solve(other, FRAME).value, rtol=1e-13)
     assert rv.metrics.evd(named(), FRAME, reward.value(THETA)) == pytest.approx(0.0, abs=1e-12)
-    with pytest.raises(InvalidInput, match=r"not declared but comes from sorting .*0 = buy"):
+    with pytest.raises(InvalidInput, match=r"not declared: it comes from sorting .*0 = buy"):
         rv.solve(rv.MDP(MOVES, 0.8), reward.value(THETA))
     network = rv.NeuralReward(of_states, hidden=(2,))
     there = pd.Series(np.asarray(network.value(network.init()))[::-1, 0], STATES)
@@ -961,3 +961,84 @@ def test_parts_keep_their_names_on_a_horizon():
     bare, full = (rv.NFXP(reward).fit(on_a_board(s).unroll(20), demos) for s in (PLACES, by_name))
     np.testing.assert_allclose(bare.theta, full.theta, rtol=1e-9)
     assert list(bare.table("policy").index.names) == ["time", "x", "y"]
+
+
+# -- parameters and features by name ----------------------------------------------------------------------------------
+
+
+def other_order() -> rv.LinearReward:
+    frame = pairs_frame()[["state", "action", "y", "x"]]
+    return rv.LinearReward.from_frame(frame, state="state", action="action")
+
+
+def test_the_parameters_of_another_reward_are_matched_by_name():
+    fit = by_label()
+    for given in ({}, {"params": {"x": 0.5}}):
+        same, turned = (fit.counterfactual(reward=reward, **given) for reward in (fit.reward_model, other_order()))
+        np.testing.assert_allclose(turned.after.value, same.after.value, rtol=1e-12)
+        np.testing.assert_allclose(turned.change.se.welfare, same.change.se.welfare, rtol=1e-9, atol=1e-12)
+    assert fit.counterfactual(reward=other_order()).change.welfare == pytest.approx(0.0, abs=1e-12)
+    by_position = rv.LinearReward(FEATURES)  # theta0, theta1: names that only count
+    assert fit.counterfactual(reward=by_position).change.welfare == pytest.approx(0.0, abs=1e-12)
+    with pytest.raises(InvalidInput, match=r"the parameters of the fit \(x, y\).*no parameter 'x'"):
+        fit.counterfactual(reward=rv.LinearReward(FEATURES, names=["pay", "y"]))
+
+
+def test_a_reward_that_cannot_be_turned_is_refused_in_another_order():
+    def apply(params: Any, features: Any) -> Any:
+        return features @ params
+
+    fit = by_label()
+    same, turned = (rv.JaxReward(apply, np.zeros(2), FEATURES, names=names) for names in (["x", "y"], ["y", "x"]))
+    assert fit.counterfactual(reward=same, bands=None).change.welfare == pytest.approx(0.0, abs=1e-12)
+    with pytest.raises(InvalidInput, match=r"in the order of the fit \(x, y\), not y, x"):
+        fit.counterfactual(reward=turned, bands=None)
+
+
+def test_columns_of_a_restriction_are_matched_by_name():
+    fit = by_label()
+    wanted = fit.wald_test({"y": -1.0})
+    R = pd.DataFrame([[1.0, 0.0]], columns=["y", "x"])
+    for given in (R, R.iloc[0], np.array([[0.0, 1.0]]), pd.DataFrame([[0.0, 1.0]])):
+        assert fit.wald_test((given, [-1.0])).statistic == pytest.approx(wanted.statistic, rel=1e-12)
+    with pytest.raises(InvalidInput, match="a number for each of x, y; got numbers for y, z"):
+        fit.wald_test((R.rename(columns={"x": "z"}), [-1.0]))
+
+
+def test_inputs_of_a_network_are_matched_by_name(tmp_path):
+    features = pd.DataFrame(FEATURES[:, 0], STATES, ["x", "y"])
+    fit = rv.MCEIRL(rv.NeuralReward(features, hidden=(3,)), max_iter=3).fit(named(), derived())
+    fit.save(tmp_path / "fit.zip")
+    for network in (
+        fit.reward_model,
+        rv.load(tmp_path / "fit.zip").reward_model,
+        pickle.loads(pickle.dumps(fit)).reward_model,
+    ):
+        for given in (features, features[["y", "x"]], features.iloc[::-1]):
+            np.testing.assert_array_equal(
+                rv.solve(named(), network.with_features(given).value(fit.theta)).value, fit.value
+            )
+    with pytest.raises(InvalidInput, match="a number for each of x, y"):
+        fit.reward_model.with_features(features.rename(columns={"x": "z"}))
+
+
+def test_transitions_in_frames_are_matched_by_label():
+    """With as many states as actions a list of frames was read as (S, A, S): transposed, and it passed."""
+    frames = [pd.DataFrame(MOVES[:, a], STATES, STATES) for a in range(A)]
+    wanted = named().transitions.matrix.toarray()
+    turned = [frame.iloc[::-1, [1, 0, 2]] for frame in frames]
+    for given in (
+        frames,
+        turned,
+        tuple(turned),
+        [MOVES[:, 0], *turned[1:]],
+        [pd.DataFrame(f.to_numpy()) for f in frames],
+    ):
+        mdp = rv.MDP(given, 0.8, state_labels=STATES, action_labels=ACTIONS)
+        np.testing.assert_array_equal(mdp.transitions.matrix.toarray(), wanted)
+    unnamed = rv.MDP([pd.DataFrame(f.to_numpy()) for f in frames], 0.8)
+    np.testing.assert_array_equal(unnamed.transitions.matrix.toarray(), wanted)
+    with pytest.raises(InvalidInput, match="as data frames with labels require `state_labels`"):
+        rv.MDP(frames, 0.8)
+    with pytest.raises(InvalidInput, match="'young'"):
+        rv.MDP([frame.rename(index={"new": "young"}) for frame in frames], 0.8, state_labels=STATES)

@@ -345,7 +345,7 @@ def test_irregular_times_are_told(tmp_path, keep):
     path = csv(tmp_path, rows("1,0,0,0", "1,1.5,1,0", "1,7.25,0,0"))
     demos = rv.Demonstrations.from_frame(path, id="i", time="t", state="s", action="a", keep_steps=keep)
     (note,) = [note for note in demos.notes if "gaps" in note]
-    assert "not checked: 2 times are not whole numbers, of 3 (first 1.5, row 1)" in note
+    assert "not checked: 2 of 3 times are not whole numbers (first 1.5, row 1)" in note
 
 
 @pytest.mark.parametrize(

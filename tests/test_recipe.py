@@ -131,6 +131,9 @@ def test_coordinates_are_no_features_unless_they_are_named():
     assert trips_recipe(columns=(), coordinates="x,y").reward_model.names == ("shops", "green")
     assert trips_recipe(columns=()).reward_model.names == ("shops", "green", "x", "y")
     assert trips_recipe(columns=["x"], coordinates="x,y").reward_model.names == ("x",)
+    files.stations()[["station", "x", "y"]].to_csv("places.csv", index=False)
+    with pytest.raises(InvalidOption, match="`coordinates` leaves no column of features for the reward"):
+        _ = trips_recipe(features="places.csv", columns=(), coordinates="x,y").reward_model
 
 
 def test_whole_numbers_that_the_features_file_lists_are_names():
@@ -271,7 +274,7 @@ def test_files_in_pieces_are_one_panel():
         ({"bins": "station=many"}, "got 'station=many'"),
         ({"bins": "station=log:3"}, "got 'station=log:3'"),
         ({"feature_state": "code"}, "`--feature-state`: expected one of the columns"),
-        ({"feature_state": ["station", "x"]}, "`--feature-state`: expected 1 columns, as --state has"),
+        ({"feature_state": ["station", "x"]}, "`--feature-state`: expected 1 column, as --state has"),
         ({"terminal": "zo"}, "`--terminal`: expected one of airport"),
         ({"columns": ["shop"]}, "Did you mean shops?"),
         ({"transitions": "stations.csv"}, "`--transitions`: expected a column next_station for where a decision leads"),
@@ -345,7 +348,7 @@ def test_lists_are_taken_apart_where_files_tell_that_they_must_be():
         ),
         (
             {"panel": ["moon.csv"], "next_state": "to", "unseen": "stay"},
-            "that --next-state leads to; got no features for 'moon' in stations.csv. Add a row for it.",
+            "that --next-state leads to; got no features for 'an attraction' in stations.csv. Add a row for it.",
         ),
         (
             {"panel": ["far.csv"], "next_state": "to", "features": "codes.csv"},
@@ -358,7 +361,7 @@ def test_a_state_without_features_is_told_with_the_file(options, message):
     features[:-1].to_csv("short.csv", index=False)
     pd.concat([features, features[-1:]]).to_csv("twice.csv", index=False)
     last = panel.groupby("rider")["station"].shift(-1)
-    panel.assign(to=last.fillna("moon")).to_csv("moon.csv", index=False)
+    panel.assign(to=last.fillna("an attraction")).to_csv("moon.csv", index=False)
     codes = {name: 100 * k + 7 for k, name in enumerate(files.STATIONS)}
     coded = panel.assign(station=panel["station"].map(codes))
     coded.to_csv("coded.csv", index=False)

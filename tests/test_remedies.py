@@ -391,7 +391,7 @@ BOXED = rv.LinearReward(np.eye(2)[:, :1])
         ("tolerance", "Did you mean tol?"),
         ("verbose", "Did you mean progress?"),
         *((name, "The discount belongs to the MDP: rv.MDP(") for name in ("gamma", "discount", "beta")),
-        ("seed", "Fits draw nothing at random; a network has its own seed"),
+        ("seed", "Estimation is deterministic; a network has its own seed"),
         ("updates", "Updates are those of NPL: rv.NPL(reward, updates=3)."),
         ("horizon", "The horizon belongs to the MDP: mdp.unroll(horizon)."),
     ],

@@ -170,7 +170,7 @@ def test_raw_files_that_are_wrong_are_one_line(tmp_path):
 def test_something_else_is_a_usage_error():
     done = revealed("reproduce", "zurcher")
     assert done.exit_code == 1
-    assert "'zurcher' is not one of 'paper', 'rust'" in " ".join(done.stderr.replace("│", " ").split())
+    assert "`what`: expected one of paper, rust; got 'zurcher'." in " ".join(done.stderr.replace("│", " ").split())
 
 
 def test_help_tells_of_it():

@@ -144,7 +144,7 @@ def test_the_path_to_where_one_is_has_no_turn(city):
 
 def test_a_search_that_would_not_fit_says_so(city):
     with pytest.raises(
-        InvalidInput, match=r"`coverage`: expected paths that can be found with at most 50 partial ones"
+        InvalidInput, match=r"`coverage`: expected paths with 0\.999 of the probability, with at most 50 partial paths"
     ):
         city.paths(ORIGIN, GOAL, coverage=0.999, most=50)
     with pytest.raises(InvalidInput, match=r"`n`: .*Ask for fewer paths or less coverage, or allow more with most=\."):
@@ -317,7 +317,7 @@ def test_what_is_no_network_or_fit_is_refused(city):
     [
         (["00-01", "01-12"], "got '01-12'."),
         (["00-01", "11-12"], "no turn leads from '00-01' to '11-12' (first at position 0). "),
-        (["00-01", "11-12"], "From '00-01' turns lead to 01-02, 01-11, 01-00."),
+        (["00-01", "11-12"], "Turns from link '00-01' lead to 01-02, 01-11, 01-00."),
         (
             ["00-01", "01-02", "02-01", "01-02"],
             "a path cannot pass its destination '01-02' before it ends there (first at position 1).",
@@ -415,7 +415,7 @@ def test_a_fit_is_the_same_on_a_network_whose_links_stand_in_another_order():
     brought = rv.NFXP(other.reward(names), l2=1e-3).fit(other.mdp, trips)  # turns are those that lead there
     np.testing.assert_allclose(brought.theta, fit.theta, rtol=1e-6)
     fewer = rv.RoadNetwork.from_turns(network.turns_frame.iloc[1:], links=network.links_frame)
-    with pytest.raises(InvalidReward, match=r"features for every move of the model; got none for 1.*another"):
+    with pytest.raises(InvalidReward, match=r"features for every move of the model; got none for 1 move .*another"):
         rv.RouteChoice(network, fewer.reward(names), fit.theta)
 
 

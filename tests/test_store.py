@@ -73,6 +73,12 @@ def test_a_table_cut_off_at_any_byte_of_its_last_line_loses_that_cell_at_most(tm
         assert lines[:3] == table.splitlines()[:3]
 
 
+def test_a_line_of_lists_too_deep_to_read_is_passed_over(tmp_path):
+    fill(tmp_path)
+    files.append_line(tmp_path / "table.jsonl", "[" * 100_000)
+    assert all(Store(tmp_path).has(CONFIG, cell) for cell in CELLS)
+
+
 def test_a_cell_that_is_stored_after_a_cut_is_whole(tmp_path):
     store = fill(tmp_path)
     store.table.write_bytes(store.table.read_bytes()[:-20])
@@ -191,8 +197,9 @@ def test_a_folder_that_is_only_looked_for_is_not_made(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_note_that_cannot_be_read_is_a_clear_error(tmp_path):
-    (tmp_path / "run.json").write_text('{"scale": ')
+@pytest.mark.parametrize("content", ['{"scale": ', "[" * 100_000])
+def test_a_note_that_cannot_be_read_is_a_clear_error(tmp_path, content):
+    (tmp_path / "run.json").write_text(content)
     with pytest.raises(InvalidInput, match=r"run\.json.*finished tasks are kept"):
         Store(tmp_path).read_run()
 

@@ -430,7 +430,7 @@ def test_a_feature_that_others_make_up_has_no_error(walk):
     both = np.concatenate([features, features.sum(axis=2, keepdims=True)], axis=2)
     fit = rv.NFXP(rv.LinearReward(both, names=["a", "b", "c"])).fit(mdp, demos)
     assert row(str(fit.summary()), "a")[1:] == ["–"] * 5
-    assert "choices do not identify the parameter by itself" in words(fit)
+    assert "choices do not identify the parameter on its own" in words(fit)
 
 
 def test_features_that_nearly_move_together_are_named(walk):

@@ -348,7 +348,7 @@ def test_trips_are_judged_on_another_network_by_their_reward_there(grid_fit):
         expected["starc"] += starc(model, truth, reward) / len(ENDS)
     assert {name: scores[name] for name in expected} == pytest.approx(expected, rel=1e-6)
     assert np.isnan(scores["nll"])
-    assert scores.starts == "where the trips set out"
+    assert scores.starts == "the origins of the trips"
     origins, goals = zip(*ENDS, strict=True)
     new = simulate_trips(closed.mdp, truth, origins, goals, seed=1)
     ours = evaluate(fit, closed.mdp, truth, new)["nll"]

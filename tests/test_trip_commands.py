@@ -156,7 +156,7 @@ def test_methods_are_compared_without_advice():
     said = " ".join(well("compare", *ROADS).split())
     assert "NFXP CCP NPL" in said
     assert "First step logit logit" in said
-    assert "No recommendation for trips with goals: use NFXP, which shares its work between goals" in said
+    assert "No recommendation for trips with goals: use NFXP, which shares computations across goals" in said
 
 
 # ------------------------------------------------------------------------------------------------------------ predict

@@ -170,7 +170,7 @@ def test_what_does_not_know_goals_says_what_to_use():
     with pytest.raises(InvalidDemonstrations) as caught:
         rv.advise(grid().mdp, trips(), grid().reward(NAMES))
     assert str(caught.value) == (
-        "there is no advice for trips with goals. Use rv.NFXP(reward).fit(mdp, demos): it shares its work between the "
+        "there is no advice for trips with goals. Use rv.NFXP(reward).fit(mdp, demos): it shares computations across "
         "goals."
     )
     with pytest.raises(InvalidInput, match=r"Use fit.counterfactual\(params=\{name: value\}\) for each value"):
@@ -202,3 +202,27 @@ def test_a_fit_of_trips_scores_the_same_on_its_model_in_another_order_of_the_lab
     fit = method(rv.LinearReward(cost), l2=0.1).fit(mdp, demos)
     there = evaluate(fit, other, fit.reward)
     assert dict(there) == pytest.approx(dict(evaluate(fit, mdp, fit.reward)), rel=1e-6, abs=1e-9)
+
+
+def test_starts_that_would_not_be_read_are_refused():
+    mdp, start = grid().mdp, {"00-01": 1.0}
+    for call in (
+        lambda: evaluate(fitted(), mdp, truth(), initial=start),
+        lambda: evd(mdp, truth(), fitted(), start, trips()),
+        lambda: stochastic_evd(mdp, truth(), fitted(), start, trips()),
+    ):
+        with pytest.raises(InvalidInput, match="`initial` cannot be given for trips with goals"):
+            call()
+
+
+@pytest.mark.parametrize("given", ["reward", "policy"])
+def test_parts_of_a_fit_of_trips_are_sent_to_the_metrics_that_take_them(given):
+    parts: Any = {"reward": fitted().reward, "policy": fitted().policy_for}
+    with pytest.raises(InvalidInput, match=r"`demos` cannot be trips with goals.*rv\.metrics\.evd takes a reward"):
+        evaluate(mdp=grid().mdp, true_reward=truth(), demos=trips(), **{given: parts[given]})
+    scores = evaluate(fitted(), grid().mdp, truth(), trips())
+    assert evd(grid().mdp, truth(), parts["reward"], demos=trips()) == pytest.approx(scores["evd"])
+    assert nll(parts["policy"], trips()) == pytest.approx(scores["nll"])
+    assert stochastic_evd(grid().mdp, truth(), parts["policy"], demos=trips()) == pytest.approx(
+        scores["stochastic_evd"]
+    )

@@ -34,10 +34,10 @@ class Quantities:
     """One array per quantity: levels, changes, standard errors or bounds.
 
     `policy` and `q` (S, A); `value` (S,) is V*; `occupancy` (S,) expected discounted visits from the start
-    distribution; `long_run` (S,) the share of time in each state, or expected visits of one episode where decisions
-    surely end; `frequencies` (A,) the share of each action among all decisions in the long run; `welfare` is p₀·V*, in
-    units of the shocks (scale 1, centred): expected discounted rewards plus what agents gain by choosing after they
-    see their shocks.
+    distribution; `long_run` (S,) the share of time in each state, or expected visits of one episode where decisions end
+    with probability one; `frequencies` (A,) the share of each action among all decisions in the long run; `welfare` is
+    p₀·V*, in units of the shocks (scale 1, centred): expected discounted rewards plus what agents gain by choosing
+    after they see their shocks.
     """
 
     policy: Floats = field(repr=False)
@@ -53,7 +53,7 @@ class Quantities:
 class Banded(Quantities):
     """Quantities with standard errors `se` and bounds `lower` and `upper`, each of the same form.
 
-    Bounds hold for each number by itself. NaN where nothing can be said, and throughout without bands.
+    Bounds are pointwise: they hold for each number separately. NaN where they are unknown, or without bands.
     """
 
     se: Quantities = field(repr=False)
@@ -66,7 +66,7 @@ class Behaviour(Banded):
     """How agents behave who solve `mdp` with the rewards `reward` (S, A); `start` (S,) is where they begin, and
     `begins` says in words which start that is: welfare and occupancy depend on it.
 
-    `ends` tells whether decisions surely end, so that `long_run` counts the visits of an episode.
+    `ends` says whether decisions end with probability one; `long_run` then counts the visits of an episode.
     """
 
     mdp: MDP = field(kw_only=True)

@@ -30,7 +30,7 @@ from revealed.checks import (
 from revealed.errors import InvalidInput, InvalidOption
 from revealed.frames import no_number, require_column
 from revealed.gates import require_instance, require_list, require_memory, require_text
-from revealed.labels import find
+from revealed.labels import find, how_many
 from revealed.numeric_columns import NumericColumn, numeric_columns, sql_count, sql_float, sql_number
 from revealed.voices import either, shown
 from revealed.written import NUMBER, quoted, sql_text
@@ -62,7 +62,7 @@ class Bins:
     ) -> None:
         names, given = _as_columns(columns), as_list(edges)
         if given is None or len(given) != len(names):
-            raise InvalidInput("edges", f"{len(names)} arrays, one per column", shown(edges))
+            raise InvalidInput("edges", f"{how_many(len(names), 'array')}, one per column", shown(edges))
         checked = tuple(_as_edges(name, own) for name, own in zip(names, given, strict=True))
         fields = {"columns": names, "edges": checked, "how": _as_texts("how", how) or ("given",) * len(names)}
         for name, value in (fields | {"notes": _as_texts("notes", notes)}).items():
@@ -183,7 +183,7 @@ def discretize(
     how: str = "uniform",
     edges: Any = None,
 ) -> Bins:
-    """Bins for one or several continuous columns, to be passed on as `from_frame(..., state=bins)`.
+    """Bins for one or several continuous columns, to be passed as `from_frame(..., state=bins)`.
 
     Parameters
     ----------

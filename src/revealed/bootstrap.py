@@ -70,7 +70,7 @@ class Bootstrap:
 
     @property
     def interrupted(self) -> bool:
-        """Whether replications are missing; `fit.bootstrap()` with the same numbers goes on from here."""
+        """Whether replications are missing; `fit.bootstrap()` with the same `reps` and `seed` resumes from here."""
         return len(self.done) < self.asked
 
     @property

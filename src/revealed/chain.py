@@ -48,8 +48,8 @@ class Chain:
 
     `solver` is "auto", "lu" or "krylov". `stale` may hand over the chain of a nearby policy: its factorisation then
     serves as a preconditioner (theory S1) and a new one is made only where that converges too slowly. `work` counts.
-    `systems` is about how many will be solved: for many a factorisation pays where for one it would not; `near` is the
-    chain of a nearby policy, from which an iterative solver takes what is worth keeping.
+    `systems` is about how many systems will be solved: a factorisation may pay for many of them but not for one. `near`
+    is the chain of a nearby policy, from which an iterative solver reuses what it can.
     """
 
     def __init__(
@@ -161,7 +161,8 @@ class Chain:
         return h, g + level
 
     def step(self, b: Floats, accuracy: float | None = None) -> Floats:
-        """`solve` for a step of Newton's method; near γ = 1, where nothing ends, without a level, which is no news."""
+        """`solve` for a step of Newton's method; near γ = 1, where nothing ends, without the level, which affects no
+        choice."""
         b = self._right_side(b)
         return self._apply(b - self._visits @ b if self._near_one else b, False, accuracy)
 

@@ -36,7 +36,7 @@ Ints = npt.NDArray[np.intp]
 
 TRUTH = (bool, np.bool_)
 LARGEST = 1e100  # numbers of which sums and squares are float64 numbers, too
-UNMASK = "Fill it first: x.filled(value), with the number that masked entries stand for."
+UNMASK = "Fill it first: x.filled(value), with the number that the masked entries should have."
 
 
 def is_count(value: Any) -> bool:

@@ -86,7 +86,7 @@ def address_in(file: str) -> str:
         found = json.loads(Path(file).read_text(encoding="utf-8"))
     except OSError as error:
         raise _not_written(f"{file}: {error.strerror}") from error
-    except ValueError as error:  # neither JSON nor, perhaps, text
+    except (ValueError, RecursionError) as error:  # neither JSON nor, perhaps, text
         raise _not_written(f"{file}, which is not JSON") from error
     address = found.get("address") if isinstance(found, dict) else None
     if address is None:

@@ -209,7 +209,8 @@ def counterfactual(
     Where the transitions were estimated, a bootstrap re-estimates them in every draw, and "delta" accounts for their
     sampling error with joint errors (`fit.with_errors(kind, joint=True)`); else a note says that bands take them as
     known. A model given as `mdp` follows if its transitions are the estimated ones (`fit.mdp.replace(discount=...)`),
-    and stays as it is otherwise. Welfare p₀·V* is in units of the shocks (scale 1) and for centred shocks.
+    and otherwise does not change from draw to draw. Welfare p₀·V* is in units of the shocks (scale 1) and for centred
+    shocks.
     """
     own = ("params", "mdp", "reward", "bands", "level", "initial")
     require_known("counterfactual", bootstrap, own, fit.reward_model.names)

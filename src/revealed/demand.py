@@ -135,7 +135,7 @@ def demand_curve(
     `fit.demand_curve("RC", np.linspace(4, 14, 41), action="replace", per=12)` is Rust's curve of replacements per bus
     and year. The swept parameter is set by hypothesis; the others are at their estimates and carry the uncertainty of
     the estimate: their block of its covariance, marginal and not conditional, because the hypothesis is about the
-    world and tells nothing about what the data say of them. Bands hold at each value by itself. `bands`, `level`,
+    world and not about what the data say about them. Bands are pointwise. `bands`, `level`,
     `initial` and the options of the bootstrap are those of `fit.counterfactual`.
     """
     require_known("demand_curve", bootstrap, ("parameter", "values", "action", "per", "bands", "level", "initial"))

@@ -29,7 +29,7 @@ from revealed.checks import (
 from revealed.errors import InvalidDemonstrations, InvalidInput
 from revealed.gates import require_instance
 from revealed.goal_steps import Trips, n_goals, require_arrival
-from revealed.labels import with_columns
+from revealed.labels import how_many, with_columns
 from revealed.mdp import MDP, Floats, require_mdp
 from revealed.model_checks import as_labels
 from revealed.naming import from_one, rows_of, unrolled_labels, weights_by_name
@@ -135,7 +135,7 @@ class Demonstrations(Trips):
         seen = int((self.counts.sum(axis=1) > 0).sum())
         toward = "" if self.goal_states is None else f" toward {n_goals(self.goal_states)}"
         return (
-            f"Demonstrations({self.n_decisions:.12g} decisions by {self.n_agents} agents{toward}, "
+            f"Demonstrations({self.n_decisions:.12g} decisions by {how_many(self.n_agents, 'agent')}{toward}, "
             f"{seen} of {self.n_states} states seen, {self.n_actions} actions)"
         )
 
@@ -160,10 +160,10 @@ class Demonstrations(Trips):
         `goal` is the state that each trajectory is heading for, or one for all; a trajectory without a decision is then
         not a trip. Episodes of other libraries are read by `from_episodes`.
 
-        Where `n_states` or `n_actions` is given, they are indices. Without it text is labels, as in `from_frame`:
-        `states` and `actions` give them in the order of the model, without which they are sorted; whole numbers are
-        labels where these are given, and tuples are labels of several parts. Labels of `next_state` and `goal` are
-        those of states.
+        Where `n_states` (or `n_actions`) is given, states (or actions) are indices. Otherwise text is read as labels,
+        as in `from_frame`: `states` and `actions` list them in the order of the model; without a list they are sorted.
+        Whole numbers are labels where such a list is given, and tuples are labels of several parts. Labels of
+        `next_state` and `goal` are those of states.
         """
         from revealed.episodes import is_foreign
 
@@ -203,8 +203,9 @@ class Demonstrations(Trips):
 
         Parameters
         ----------
-        mdp : the model, which brings sizes, labels and ends: where an episode terminated in a state that goes on in
-            the model, it led to the terminal state that `MDP.from_gymnasium` appends. Truncated episodes just stop.
+        mdp : the model, which gives sizes, labels and terminal states. An episode that terminated in a state that is
+            not terminal in the model led to the terminal state that `MDP.from_gymnasium` appends. Truncated episodes
+            just stop.
         state_of : a function from one observation to its state (an index, or a label of the model), called once per
             observation. Without it whole numbers, also as floats or in arrays of one element, one-hot vectors, labels
             of the model and dicts with one such entry are states.

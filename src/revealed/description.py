@@ -29,6 +29,7 @@ PERIODS = ("second", "minute", "hour", "day", "week", "month", "quarter", "year"
 REQUIRED = ("panel", "id", "time", "state", "action")
 DISCOUNT = 0.95
 DIGITS = 100  # of a time that is a whole number, at most
+MOST_BYTES = 1 << 23  # of a file of options
 
 
 def _option(
@@ -71,7 +72,7 @@ class Description:
     gaps: str = _option(
         "text",
         "break",
-        "Gap in time: break the trajectory, without a new start, or report an error.",
+        "Gap in time: break the trajectory (the row after it is not a start), or report an error.",
         ("break", "error"),
     )
     episode: str | None = _option(
@@ -121,7 +122,7 @@ class Description:
         "texts", (), "Link column of PANEL, if its name differs from --link.", metavar="COLUMN"
     )
     traveller: str | None = _option(
-        "text", None, "Traveller id column.  [default: none, every trip by itself]", metavar="COLUMN"
+        "text", None, "Traveller id column.  [default: none; each trip counts as one]", metavar="COLUMN"
     )
     bad_trips: str | None = _option(
         "text",
@@ -257,7 +258,7 @@ class Description:
                 raise InvalidOption.conflict(name, f"is required ({about})", remedy=_give(name))
         if not 0.0 <= self.discount <= 1.0:
             raise InvalidOption(
-                "discount", "a number in [0, 1]", shown(self.discount), remedy=f"As in {arg('discount', 0.95)}."
+                "discount", "a number in [0, 1]", shown(self.discount), remedy=f"For example: {arg('discount', 0.95)}."
             )
 
     @property
@@ -267,12 +268,12 @@ class Description:
 
     @classmethod
     def from_flags(cls, given: Mapping[str, Any], config: str | os.PathLike[str] | None = None) -> Self:
-        """From what was said on the command line (None and empty lists: nothing) over what a file says."""
+        """From the command line (None and empty lists: not given), which overrides a file."""
         return cls(**((read_toml(cls, config) if config is not None else {}) | said_in(given)))
 
     @classmethod
     def from_toml(cls, path: str | os.PathLike[str], **changes: Any) -> Self:
-        """From a file; `changes` come over it."""
+        """From a file; `changes` override its options."""
         return cls.from_flags(changes, path)
 
     def to_toml(self, folder: str | os.PathLike[str]) -> str:
@@ -323,12 +324,12 @@ def _give(name: str) -> str:
     """How an option is given that is missing."""
     if name == "panel":
         return either(
-            'As in: panel="trips.csv".', f'As in: revealed fit trips.csv …, or as panel = "trips.csv" {_FILE}.'
+            'For example: panel="trips.csv".', f'For example: revealed fit trips.csv …, or panel = "trips.csv" {_FILE}.'
         )
     return either(f"Give it as {arg(name)}.", f"Give it as {arg(name)}, or as {key(name)} {_FILE}.")
 
 
-_FILE = "in the file of --config"
+_FILE = "in the --config file"
 CONFIG = either("path", "--config")  # of `from_toml`
 
 
@@ -443,10 +444,15 @@ def read_toml(kind: type[Description], path: str | os.PathLike[str]) -> dict[str
     """The options in a file, paths seen from where we are."""
     file = as_path(CONFIG, path)
     try:
-        found = tomllib.loads(file.read_text(encoding="utf-8-sig"))
+        with file.open("rb") as opened:  # a device has no end
+            content = opened.read(MOST_BYTES + 1)
     except OSError as error:
         raise InvalidOption(CONFIG, "a TOML file that can be read", f"{file}: {error.strerror or error}") from error
-    except ValueError as error:  # no TOML, no UTF-8, or a number of more digits than Python reads
+    if len(content) > MOST_BYTES:
+        raise InvalidOption(CONFIG, f"a TOML file of at most {MOST_BYTES} bytes", f"{file}, which has more")
+    try:
+        found = tomllib.loads(content.decode("utf-8-sig"))
+    except (ValueError, RecursionError) as error:  # no TOML, no UTF-8, a number too long or lists too deep for Python
         raise InvalidOption(CONFIG, "a TOML file", f"{file}: {error}") from error
     options = kind.__dataclass_fields__
     out = {}

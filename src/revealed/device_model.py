@@ -103,8 +103,10 @@ def _instead_of(kind: Any) -> str | None:
     """The remedy for a kind of device that is not there."""
     word = kind.lower() if isinstance(kind, str) else ""
     if word in KINDS and kind in KINDS:
-        cuda = ' pip install "jax[cuda12]", or another of' if kind == "gpu" else ""
-        return f"JAX sees no {kind.upper()} here:{cuda} https://docs.jax.dev/en/latest/installation.html."
+        cuda = 'pip install "jax[cuda12]", or what your driver needs: ' if kind == "gpu" else ""
+        return (
+            f"JAX sees no {kind.upper()} here. To install it: {cuda}https://docs.jax.dev/en/latest/installation.html."
+        )
     if word.startswith(CARDS):
         return 'For a graphics card, use "gpu".'
     return f'Did you mean "{word}"?' if word in (*KINDS, "host") else None

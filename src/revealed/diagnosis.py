@@ -33,7 +33,7 @@ CODES = ("converged", "iteration_limit", "separated", "unidentified", "inner_sol
 @dataclass(frozen=True)
 class Status:
     """How a fit ended. `code` is one of converged, iteration_limit, separated, unidentified, inner_solve_failed,
-    cycling; `message` says what to do; `notes` are facts beside a good end; `interrupted` tells of Ctrl-C.
+    cycling; `message` says what to do; `notes` are further facts about the fit; `interrupted` is True after Ctrl-C.
     """
 
     code: str

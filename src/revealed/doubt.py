@@ -19,7 +19,7 @@ from revealed.eigen import symmetric_eigen
 from revealed.errors import InvalidInput, InvalidOption, RevealedError, SolverFailed, ValueDoesNotExist
 from revealed.inference import MOST_NUMBERS
 from revealed.influence import Group, Influence
-from revealed.labels import unknown
+from revealed.labels import how_many, unknown
 from revealed.mdp import ARGUMENTS
 from revealed.parallel import each
 from revealed.progress import Progress
@@ -169,8 +169,7 @@ def doubt(fit: Any, bands: Any, level: Any, options: dict[str, Any]) -> Doubt:
     if bands == "auto":
         bands = "bootstrap" if fit.errors[0] == "bootstrap" else "delta"
     if options and bands != "bootstrap":
-        given = ", ".join(options)
-        raise InvalidOption.conflict(given, f"requires `{arg('bands', 'bootstrap')}`")
+        raise InvalidOption.conflict(next(iter(options)), f"requires `{arg('bands', 'bootstrap')}`")
     if bands is None:
         return Doubt(None, level)
     try:
@@ -187,7 +186,11 @@ def _bootstrap(fit: Any, level: float, options: dict[str, Any], asked: bool) -> 
     how = {} if fit.chosen is None else fit.chosen[2]
     how = {name: (how | options).get(name) for name in ("progress", "jobs")}
     notes = [fit.errors_note] if not asked and getattr(fit, "errors_note", "") else []
-    notes += [f"{draws.n_failed} replications failed and are left out."] if draws.n_failed else []
+    notes += (
+        [f"{how_many(draws.n_failed, 'replication')} failed and {'is' if draws.n_failed == 1 else 'are'} left out."]
+        if draws.n_failed
+        else []
+    )
     if draws.interrupted:
         notes.append(f"the bootstrap was interrupted: {len(draws.theta)} draws of {draws.asked}.")
     if fit.status.code == "unidentified":

@@ -261,7 +261,9 @@ def _cut(flat: Any, where: str) -> tuple[list[Episode], tuple[str, ...]]:
         rest = i - 1 in jumps
         episodes.append(Episode([*rows[i:j], nexts[j - 1]], acts[i:j], rewards[i:j], *ends, goes_on=rest))
     which = "1 transition does" if len(jumps) == 1 else f"{len(jumps)} transitions do"
-    broken = f"{which} not begin where the previous one led; trajectories are split there, the rest is not a start, "
+    broken = (
+        f"{which} not begin where the previous one led; trajectories are split there, the second part is not a start, "
+    )
     broken += "and times continue as if nothing were missing. `dones` must mark where episodes end."
     return episodes, (broken,) if jumps else ()
 

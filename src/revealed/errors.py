@@ -58,7 +58,10 @@ class InvalidInput(RevealedError, ValueError):
 
     `form` is "value", "conflict" or "impossible". For a wrong value, `expected` and `got` say what was needed and what
     was given; for a conflict, `expected` is the rule, and for something impossible, what cannot be; `got` is then None.
+    `labels` are those that were not found, where labels were looked up: of a state, or of a state and an action.
     """
+
+    labels: tuple[Any, ...] = ()
 
     def __init__(
         self,
@@ -105,9 +108,14 @@ class InvalidInput(RevealedError, ValueError):
             return describe(name, expected, _in_words(got), offender, remedy)
         return _ended(f"`{name}` {expected}" if self.form == "conflict" else expected, offender, remedy)
 
+    def without(self, *labels: Any) -> Self:
+        """The same error, which says what labels were not found."""
+        self.labels = labels
+        return self
+
     @property
     def reason(self) -> str:
-        """The message less the name of the argument before it."""
+        """The message without the name of the argument in front."""
         whole, name = marked(self.message), self._fields[0]
         return words(whole.removeprefix(f"`{named(name)}`: ")) if self.form == "value" else self.message
 
@@ -115,7 +123,7 @@ class InvalidInput(RevealedError, ValueError):
         """The same error with other names of arguments, for a caller who knows them under those."""
         argument, *texts = self._fields
         others = [renamed(text, names) if isinstance(text, str) else text for text in texts]
-        return self._of(self.form, names.get(argument, renamed(argument, names)), *others)
+        return self._of(self.form, names.get(argument, renamed(argument, names)), *others).without(*self.labels)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _made_again, (type(self), self.form, self._fields)
@@ -199,7 +207,7 @@ class MissingDependency(RevealedError, ImportError):
 
 
 class WorkersLost(RevealedError):
-    """Worker processes kept dying. Remedy: often memory ran out; use fewer workers, or more memory for each.
+    """Worker processes kept dying. Remedy: memory probably ran out; use fewer workers, or give each more memory.
 
     Finished work is kept (in a folder, or in a bootstrap), and a new call resumes from there.
     """
@@ -208,8 +216,8 @@ class WorkersLost(RevealedError):
         why = f"{type(reason).__name__}: {reason}" if isinstance(reason, BaseException) else str(reason)
         self.pieces, self.reason = pieces, " ".join(why.split())
         super().__init__(
-            f"worker processes kept dying; {pieces} tasks are left ({self.reason[:200]}). Often memory ran "
-            "out: use fewer workers, or give each more memory."
+            f"worker processes kept dying; unfinished tasks: {pieces} ({self.reason[:200]}). Memory probably "
+            "ran out: use fewer workers, or give each more memory."
         )
 
     def __reduce__(self) -> tuple[object, ...]:

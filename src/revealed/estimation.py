@@ -498,7 +498,7 @@ HELD_BY = words(
 )
 LEFT = "the search passed a stationary point that is not a maximum; the estimate is the maximum beyond it."
 _NO_CHOICE = words(
-    "there was nothing to choose: every state with decisions offers a single action, so they say nothing about the "
+    "there was nothing to choose: every state with decisions offers a single action, which says nothing about the "
     f"reward. {either('Is `feasible` right, and were', 'Were')} other actions seen ({arg('unseen')})?"
 )
 _SMOOTHER = f"a smooth network ({arg('activation', 'tanh')}) with {arg('optimizer', 'lbfgs')} takes fewer steps. "

@@ -118,7 +118,7 @@ _ELSEWHERE = {
 }
 _NO_OPTION = {
     "discount": f"The discount belongs to the MDP: rv.MDP(transitions, {arg('discount', 0.95)}).",
-    "seed": f"Fits draw nothing at random; a network has its own seed: rv.NeuralReward(features, {arg('seed', 0)}).",
+    "seed": f"Estimation is deterministic; a network has its own seed: rv.NeuralReward(features, {arg('seed', 0)}).",
     "updates": f"Updates are those of NPL: rv.NPL(reward, {arg('updates', 3)}).",
     "horizon": "The horizon belongs to the MDP: mdp.unroll(horizon).",
 }
@@ -174,7 +174,7 @@ class CCP(Estimator):
 class NPL(Estimator):
     """Nested pseudo-likelihood (Aguirregabiria and Mira 2002): CCP, then π̃ ← π_θ after each maximisation (theory E3).
 
-    `updates` is the number of maximisations: K asks for the K-step estimator. By default they go on until π̃ no longer
+    `updates` is the number of maximisations: K gives the K-step estimator. By default they go on until π̃ no longer
     moves (`fit.settled`), at most 100 times for rewards with features and 10 for others. Options as for `NFXP`.
     """
 

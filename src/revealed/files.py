@@ -37,12 +37,15 @@ def as_path(argument: str, value: Any) -> Path:
     if not isinstance(given, str) or not given:
         raise InvalidInput(argument, "a path", shown(value))
     try:
-        longest = max(map(len, os.fsencode(given).split(os.fsencode(os.sep))))
+        encoded = os.fsencode(given)
     except UnicodeEncodeError as error:
         raise InvalidInput(argument, "a valid path", shown(given)) from error
     if "\0" in given:
         raise InvalidInput(argument, "a path without NUL characters", shown(given))
-    if longest > LONGEST or len(given) > DEEPEST:
+    if len(encoded) > DEEPEST:
+        raise InvalidInput(argument, f"a path of at most {DEEPEST} bytes", f"{len(encoded)}: {given[:40]!r}…")
+    longest = max(map(len, encoded.split(os.fsencode(os.sep))))
+    if longest > LONGEST:
         expected = f"a path whose names have at most {LONGEST} bytes each"
         raise InvalidInput(argument, expected, f"{longest}: {given[:40]!r}…")
     return Path(given)

@@ -39,7 +39,7 @@ NO_SPREAD = 1e-12  # of a feature across the actions offered, relative to its si
 
 
 class FirstStep(Protocol):
-    """From counts (S, A) on an MDP to a policy (S, A); `reward` lends its features where none were given."""
+    """From counts (S, A) on an MDP to a policy (S, A); the features are those of `reward` where none were given."""
 
     def estimate(self, mdp: MDP, counts: Floats, reward: Reward | None) -> Floats: ...
 

@@ -19,6 +19,7 @@ from revealed.diagnosis import Status
 from revealed.errors import RevealedError
 from revealed.goal_steps import n_goals
 from revealed.labelled import find_states, label_table, labels_or_numbers, named_actions, require_going_on
+from revealed.labels import how_many
 from revealed.mdp import MDP, Floats
 from revealed.positions import label_tables, labelled
 from revealed.rewards.base import Reward
@@ -45,7 +46,7 @@ class AnyFit(Uncertain):
     `theta` (K,); `reward` (S, A) is the reward model at θ, also for pairs that the model does not offer and for
     terminal states (NaN where it has no value); `llf` is Σ n(s,a) log π_θ(a|s) over the observed decisions, whatever
     the weighting; `objective` is g/Σρ − (l2/2)‖θ‖². `settled` says whether NPL's π̃ had stopped moving (None for the
-    other methods). `own_policy` tells whether π̃ = π_θ; `estimator` made the fit and can make it again, as the
+    other methods). `own_policy` says whether π̃ = π_θ; `estimator` made the fit and can repeat it, as the
     bootstrap does. `units` (K,) are those of the parameters in which `gradient_norm` is measured (theory O5).
     """
 
@@ -190,7 +191,7 @@ class AnyFit(Uncertain):
         return labels_or_numbers(self.mdp.action_labels, self.mdp.n_actions)
 
     def summary(self, alpha: float = 0.05) -> Summary:
-        """A table that a person can read; `print(fit.summary())`. Intervals hold 1 − `alpha`."""
+        """The fit as a table: `print(fit.summary())`. Intervals have coverage 1 − `alpha`."""
         from revealed.summary import Summary
 
         return Summary(self, alpha)
@@ -231,7 +232,7 @@ class AnyFit(Uncertain):
         goals = self.demonstrations.goal_states
         toward = "" if goals is None else f" toward {n_goals(goals)}"
         return (
-            f"<{type(self).__name__} {self.method}: {self.theta.size} parameters, llf {self.llf:.3f}, "
+            f"<{type(self).__name__} {self.method}: {how_many(self.theta.size, 'parameter')}, llf {self.llf:.3f}, "
             f"{self.n_decisions} decisions{toward}, {self.status.code} in {self.seconds:.2f} s>"
         )
 

@@ -16,7 +16,7 @@ from revealed.errors import InvalidDemonstrations
 from revealed.goal_steps import first_met, whose
 from revealed.labels import listed, near, plain, spell
 from revealed.mdp import MDP
-from revealed.naming import in_words, state_in_words
+from revealed.naming import LED_TO_GOALS, in_words, state_in_words
 from revealed.tables import sparse_table
 from revealed.trajectories import Steps
 from revealed.transitions.graph import reaching, ways_to
@@ -68,13 +68,14 @@ def require_ways(mdp: MDP, demos: Demonstrations) -> None:
     alive, kept = _sure_ways(mdp, steps) if mdp.certain else _ways(mdp, steps)
     if not alive.all():
         i = first_met(steps, np.flatnonzero(~alive))
-        _refuse(demos, steps, i, f"{_goal(mdp, steps, i)} cannot be reached from {state_in_words(mdp, steps.state[i])}")
+        what = f"{_goal(mdp, steps, i)} cannot be reached from {state_in_words(mdp, steps.state[i])}"
+        _refuse(mdp, demos, steps, i, what)
     if not kept.all():
         i = first_met(steps, np.flatnonzero(~kept))
         act = in_words("action", mdp.action_labels, steps.action[i])
         lost = "cannot be reached" if mdp.certain else "may be out of reach"
         where = f"{act} in {state_in_words(mdp, steps.state[i])}"
-        _refuse(demos, steps, i, f"{_goal(mdp, steps, i)} {lost} after {where}")
+        _refuse(mdp, demos, steps, i, f"{_goal(mdp, steps, i)} {lost} after {where}")
 
 
 def _require_moves(mdp: MDP, demos: Demonstrations, steps: Steps) -> None:
@@ -91,8 +92,10 @@ def _require_moves(mdp: MDP, demos: Demonstrations, steps: Steps) -> None:
         raise InvalidDemonstrations.impossible(what, whose(steps, demos.ids, i), remedy, "demonstrations")
 
 
-def _refuse(demos: Demonstrations, steps: Steps, i: int, what: str) -> None:
-    raise InvalidDemonstrations.impossible(what, whose(steps, demos.ids, i), UNREACHED, "demonstrations")
+def _refuse(mdp: MDP, demos: Demonstrations, steps: Steps, i: int, what: str) -> None:
+    unknown = mdp.estimated is not None and bool((steps.next_state < 0).any())
+    remedy = LED_TO_GOALS if unknown else UNREACHED
+    raise InvalidDemonstrations.impossible(what, whose(steps, demos.ids, i), remedy, "demonstrations")
 
 
 def _goal(mdp: MDP, steps: Steps, i: int) -> str:

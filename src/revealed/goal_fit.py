@@ -47,9 +47,9 @@ class GoalFit(AnyFit):
     """An estimated reward and the behaviour it implies toward each goal.
 
     `goals` are those that were seen, by their labels (indices where states have none); `policy_for`, `value_for` and
-    the like take any state as a goal, known the same way. Behaviour is that of the soft optimum at the estimate; for
-    the goals that were seen CCP, and NPL that has not settled, give that of their own objective. `AnyFit` describes the
-    rest: `theta` (K,), `reward` (S, A), `llf`, `status`, ….
+    similar methods take any state as a goal, given in the same way. Behaviour is that of the soft optimum at the
+    estimate; for the goals that were seen CCP, and NPL that has not settled, give that of their own objective. `AnyFit`
+    describes the rest: `theta` (K,), `reward` (S, A), `llf`, `status`, ….
     """
 
     stored: StoredPolicies | None = field(default=None)  # π̃ of an NPL that has not settled
@@ -275,7 +275,7 @@ class GoalFit(AnyFit):
 
 
 class GoalsHaveTheirOwn(InvalidInput, AttributeError):
-    """Trips have goals, and each goal its own policy and value. Remedy: `fit.policy_for(goal)` and the like."""
+    """Trips have goals, and each goal its own policy and value. Remedy: `fit.policy_for(goal)` and similar methods."""
 
 
 def goal_cases(rows: GoalRows, given: Any, solver: str = "auto", work: Any = None) -> RouteCases | EachGoal:

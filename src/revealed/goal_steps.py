@@ -86,7 +86,7 @@ class Trips:
 
     def _require_steps(self, caller: str) -> Steps:
         if self.steps is None:
-            what = f"`{caller}` requires trajectories: plain counts do not tell agents, times and decisions apart"
+            what = f"`{caller}` requires trajectories: plain counts do not say who decided what, and when"
             raise InvalidDemonstrations.impossible(what, argument="demonstrations")
         return self.steps
 
@@ -99,7 +99,7 @@ def require_arrival(steps: Steps, ids: tuple[Any, ...], labels: Labels) -> None:
     if late.size:
         i = first_met(steps, late)
         where = f"{whose(steps, ids, i)}, {in_words('state', labels, steps.state[i])}"
-        what = "a trip cannot go on after it has reached its goal"
+        what = "a trip cannot continue after it has reached its goal"
         raise InvalidDemonstrations.impossible(what, where, ARRIVED, "goal")
 
 

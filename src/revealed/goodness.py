@@ -269,7 +269,8 @@ class ChiSquare:
 
     def __str__(self) -> str:
         if not self.pooled:
-            return f"X² = {self.statistic:.2f} on {self.least} degrees of freedom, p {_size(self.p[0])}"
+            degrees = f"{self.least} degree{'' if self.least == 1 else 's'} of freedom"
+            return f"X² = {self.statistic:.2f} on {degrees}, p {_size(self.p[0])}"
         degrees = f"{self.least} to {self.most} degrees of freedom"
         low, high = (_size(p) for p in self.p)
         between = low if low == high else f"between {self.p[0]:.3f} and {self.p[1]:.3f}"

@@ -29,7 +29,7 @@ from revealed.matching import decisions_on
 from revealed.mdp import Floats
 from revealed.naming import rows_of
 from revealed.nesting import find_nesting
-from revealed.positions import in_order, parameter_named
+from revealed.positions import by_column, by_parameter, in_order, parameter_named
 from revealed.sheet import Printed, Sheet, number_column, probability, ratio
 from revealed.voices import arg, shown
 
@@ -60,9 +60,9 @@ class TestResult:
 def likelihood_ratio_test(restricted: Any, full: Any, df: int | None = None, joint: bool = False) -> TestResult:
     """Likelihood-ratio test of a restriction: 2(llf of the full model − llf of the restricted one).
 
-    `full` may be several fits to parts of the data, as in a test that groups share their parameters. `df` is by default
-    the difference in the number of identified parameters; pass it if a restriction concerns something that is not
-    counted, such as the discount. `joint` adds the likelihood and the parameters of the transitions if they were
+    `full` may be several fits to parts of the data, as in a test that groups have the same parameters. `df` is by
+    default the difference in the number of identified parameters; pass it if a restriction concerns something that is
+    not counted, such as the discount. `joint` adds the likelihood and the parameters of the transitions if they were
     estimated.
 
     The restricted model must be a special case of the full one. Features of linear rewards are compared, up to what
@@ -150,8 +150,8 @@ def vuong_test(first: Any, second: Any, correction: str | None = None) -> VuongT
 
     z = Σ_i m_i / (√n s), with m_i the difference of the two log likelihoods of agent i (of the group where the first
     fit's errors are clustered by one; of single decisions where agents are not known) and s its standard deviation
-    (Vuong, 1989). `correction` takes off what more parameters earn by themselves: "aic" one nat each, "bic" half the
-    log of n. Nested models are refused: use `likelihood_ratio_test`.
+    (Vuong, 1989). `correction` penalises the additional parameters: "aic" by one nat each, "bic" by half the log of n
+    each. Nested models are refused: use `likelihood_ratio_test`.
     """
     from scipy.special import ndtr
 
@@ -228,7 +228,7 @@ def wald_test(fit: Any, hypothesis: Any) -> TestResult:
     """Wald test of linear restrictions, with the covariance of the fit's own errors.
 
     `hypothesis` is a dict or Series from names to numbers, or to another name that it should equal
-    (`{"a": 0, "b": "c"}`), or (R, q) for Rθ = q.
+    (`{"a": 0, "b": "c"}`), or (R, q) for Rθ = q, with columns by name where R is a DataFrame or Series.
     """
     R, q = _restrictions(list(fit.reward_model.names), hypothesis)
     gap = R @ fit.theta - q
@@ -426,10 +426,12 @@ def _llf(fit: Any, joint: bool) -> float:
 def _restrictions(names: list[str], hypothesis: Any) -> tuple[Floats, Floats]:
     if is_mapping(hypothesis) or rows_of(hypothesis) is not None:
         return _named(names, hypothesis)
-    expected = f'a dict as {{"{names[0]}": 0.0}}, or (R, q) with {len(names)} columns'
+    expected = f'a dict such as {{"{names[0]}": 0.0}}, or (R, q) with {len(names)} columns'
     if not isinstance(hypothesis, tuple) or len(hypothesis) != 2:
         raise InvalidInput("hypothesis", expected, shown(hypothesis))
-    R, q = (require_floats("hypothesis", part, expected) for part in hypothesis)
+    R, q = hypothesis
+    R = by_parameter("hypothesis", by_column("hypothesis", R, names), names)
+    R, q = (require_floats("hypothesis", part, expected) for part in (R, q))
     R, q = np.atleast_2d(R), np.atleast_1d(q)
     if R.shape[1:] != (len(names),) or q.shape != (len(R),) or not (np.isfinite(R).all() and np.isfinite(q).all()):
         raise InvalidInput("hypothesis", expected, shown(hypothesis))

@@ -18,7 +18,7 @@ TAKES_PART = 0.25  # loading of a feature on a weak direction, of features scale
 @dataclass(frozen=True, eq=False)
 class Identification:
     """`rank` of the information of `n_params` parameters; `condition`, the ratio of its largest to its smallest
-    singular value for features scaled alike (∞ below full rank); `words`, empty where nothing is weak.
+    singular value for features scaled to unit length (∞ below full rank); `words`, empty where nothing is weak.
 
     `weak` (n, K) are the weak directions, as shifts of θ that hardly move a choice.
     """

@@ -117,7 +117,7 @@ def require_declared(
     shown = ", ".join(f"{k} = {spell(label)}" for k, label in enumerate(labels[:SHOWN])) + _more(labels)
     raise error.conflict(
         argument,
-        f"requires {role} labels: {got} would depend on the order of the {role}s, which was not declared but comes "
+        f"requires {role} labels: {got} would depend on the order of the {role}s, which was not declared: it comes "
         f"from sorting {where} ({shown})",
         remedy=f"Declare the order when you read the data, {role}s=[{_quoted(labels)}] in the order that you mean, or "
         f"{instead}.",
@@ -221,6 +221,11 @@ def in_short(labels: Sequence[Any]) -> str:
 def how_many(n: int, what: str) -> str:
     """ "1 row", "2 rows", for a message."""
     return f"{n} {what}{'' if n == 1 else 's'}"
+
+
+def sizes_in_words(n_states: int, n_actions: int) -> str:
+    """ "3 states and 1 action", for a message."""
+    return f"{how_many(n_states, 'state')} and {how_many(n_actions, 'action')}"
 
 
 def near(label: Any, known: Sequence[Any]) -> str | None:

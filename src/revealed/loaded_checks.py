@@ -6,6 +6,7 @@ those of its own model and data. Complaints are plain `ValueError`s; `loading.py
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from revealed.bootstrap import Bootstrap, check_options
 from revealed.checks import as_floats, as_number, is_index
 from revealed.demonstrations import Demonstrations
 from revealed.diagnosis import CODES, Status
+from revealed.estimation import Options
 from revealed.fit import AnyFit, Fit
 from revealed.goal_fit import GoalFit
 from revealed.inference import KINDS
@@ -38,7 +40,7 @@ from revealed.uncertainty import BOOTSTRAP
 Shape = tuple[int, ...]
 
 SAME = 1e-6  # relative difference that is rounding, on any machine
-OPTIONS = ("weighting", "first_step", "l2", "tol", "solver")  # without which a fit cannot be asked anything
+OPTIONS = {option.name for option in fields(Options)} - {"callback"}  # which is a function and not in the file
 MOST_REPS = 10**7  # of a bootstrap that anybody would wait for
 TABLES = ("policy", "log_policy", "q", "pi_tilde")
 
@@ -89,6 +91,11 @@ def _require_estimated(found: EstimatedTransitions, mdp: MDP) -> None:
     if found.by_agent.shape[0] != len(found.ids) or found.joint.shape != (mdp.n_states * mdp.n_actions, classes):
         raise ValueError("the counted moves do not match the agents or pairs")
     _require_counts("moves", found.by_agent.data)
+    for name in ("unseen", "unknown"):  # which the notes count
+        if not np.array_equal(getattr(found, name), getattr(found.model, name, ())):
+            raise ValueError(f"the {name} pairs of the transitions are not those without moves")
+    if found.rule != getattr(found.model, "rule", "error"):
+        raise ValueError("the rule for unseen pairs is not that of the transitions")
 
 
 def _require_same_rows(matrix: Any, other: Any, rows: Any, what: str) -> None:
@@ -287,7 +294,7 @@ def _require_kinds(fit: AnyFit) -> None:
         raise TypeError("the status holds values that are not text")
     if not isinstance(fit.settled, bool | None) or not isinstance(fit.own_policy, bool):
         raise TypeError("settled and own_policy must be True or False")
-    if not isinstance(options, dict) or not set(OPTIONS) <= set(options) or np.isnan(as_number(options["l2"])):
+    if not isinstance(options, dict) or not OPTIONS <= options.keys() or np.isnan(as_number(options["l2"])):
         raise ValueError("its options are missing")
     if not isinstance(demos.visit_discount, float) or not 0.0 <= demos.visit_discount <= 1.0:
         raise ValueError(f"visits are discounted by {demos.visit_discount!r}")

@@ -27,7 +27,7 @@ from revealed.estimation import Options
 from revealed.files import as_path
 from revealed.fit import AnyFit, Fit
 from revealed.goal_fit import GoalFit
-from revealed.labels import Order
+from revealed.labels import Order, how_many
 from revealed.loaded_checks import require_consistent, require_model
 from revealed.loaded_history import require_history, require_last
 from revealed.loaded_kinds import require_kinds
@@ -257,7 +257,7 @@ def _require_names(reward: Reward, saved: list[str]) -> None:
     """A reward that was passed has the parameters of the file."""
     own = [str(name) for name in reward.names]
     if reward.n_params != len(saved):
-        raise InvalidReward("reward", f"{len(saved)} parameters, like the saved one", f"{reward.n_params}")
+        raise InvalidReward("reward", f"{how_many(len(saved), 'parameter')}, like the saved one", f"{reward.n_params}")
     first = next((i for i, (here, there) in enumerate(zip(own, saved, strict=True)) if here != there), None)
     if first is not None:
         expected = f"the names of the saved one ({saved[first]!r})"

@@ -13,7 +13,16 @@ from revealed.demonstrations import Demonstrations, numbered_from_one, were_seen
 from revealed.errors import InvalidDemonstrations, InvalidInput
 from revealed.goal_checks import require_goals_within, require_named_goals, require_ways
 from revealed.goal_steps import first_met, whose
-from revealed.labels import Order, are_positions, columns_of, find, holds_numbers, is_derived, require_declared
+from revealed.labels import (
+    Order,
+    are_positions,
+    columns_of,
+    find,
+    holds_numbers,
+    is_derived,
+    require_declared,
+    sizes_in_words,
+)
 from revealed.mdp import MDP
 from revealed.naming import in_words, pair_in_words, state_in_words
 from revealed.positions import reordering, same_labels
@@ -252,8 +261,8 @@ def require_decisions(mdp: MDP, demos: Demonstrations) -> None:
     if demos.counts.shape != mdp.feasible.shape:
         raise InvalidDemonstrations(
             "demonstrations",
-            f"{mdp.n_states} states and {mdp.n_actions} actions, as the MDP has",
-            f"{demos.n_states} and {demos.n_actions}",
+            f"{sizes_in_words(mdp.n_states, mdp.n_actions)}, as the MDP has",
+            sizes_in_words(demos.n_states, demos.n_actions),
             remedy=(numbered_from_one("state", demos) or numbered_from_one("action", demos) or "Indices start at 0.")
             + " Where the data do not show everything, "
             + either("pass n_states= and n_actions=.", "list all of them in --features or --transitions."),

@@ -26,6 +26,7 @@ from revealed.model_checks import (
     as_labels,
     as_mask,
     clean_rows,
+    frames_in_order,
     own_labels,
     require_an_action,
     require_seen,
@@ -47,10 +48,11 @@ class MDP(Placed):
 
     Parameters
     ----------
-    transitions : scipy.sparse (S*A, S) with row s*A + a, or dense (S, A, S), or a list of A sparse (S, S).
+    transitions : scipy.sparse (S*A, S) with row s*A + a, or dense (S, A, S), or a list of A matrices (S, S): arrays,
+        sparse ones, or data frames, whose rows and columns are matched with `state_labels`.
         Rows of terminal states and of infeasible pairs are ignored; the others sum to one within 1e-8. What
         `rv.estimate_transitions` returns goes in as it is and is kept as `estimated`, for inference.
-    discount : γ in [0, 1]. With γ = 1 values exist only where behaviour surely ends in a terminal state.
+    discount : γ in [0, 1]. With γ = 1 values exist only where trajectories end with probability one.
     initial : (S,) start probabilities, optional; or by name: a state (`initial="A"`, an index), or a dict or Series
         from states to probabilities.
     feasible : (S, A) bool, optional: which actions a state offers.
@@ -58,8 +60,8 @@ class MDP(Placed):
     state_labels, action_labels : names, optional, which declare the order of states and actions; labels of
         demonstrations and of whatever else has labels are matched to them by name.
 
-    Masks may be a Series or DataFrame with labels. In dicts, and wherever states are named, labels are labels, also if
-    they are whole numbers; whole numbers are positions where no label is a number.
+    Masks may be a Series or DataFrame with labels. In dicts, and wherever states are named, whole numbers
+    are labels if any label is a number, and positions otherwise.
     """
 
     transitions: CsrTransitions
@@ -107,7 +109,7 @@ class MDP(Placed):
             transitions = estimated.matrix
             state_labels = own_labels("state_labels", state_labels, estimated.state_labels)
             action_labels = own_labels("action_labels", action_labels, estimated.action_labels)
-        matrix, n_states, n_actions = as_csr(transitions)
+        matrix, n_states, n_actions = as_csr(frames_in_order(transitions, state_labels))
         states, actions = ("state_labels", state_labels, n_states), ("action_labels", action_labels, n_actions)
         names = Names(as_labels(*states), as_labels(*actions))
         terminal = as_mask("terminal", terminal, (n_states,), False, names)
@@ -134,9 +136,10 @@ class MDP(Placed):
     def from_gymnasium(cls, env: Any, discount: float, masks: bool = True) -> MDP:
         """The model of a Gymnasium environment with a table `env.unwrapped.P`, such as FrozenLake or Taxi.
 
-        States that only ended episodes lead to become terminal; where an outcome ends the episode in a state that goes
-        on as well, it leads to one terminal state appended at the end. The start distribution and, unless
-        `masks=False`, the action masks come along. Environments whose dynamics go beyond the table are refused.
+        States that are entered only when an episode ends become terminal. An outcome that ends the episode in a state
+        which is not always terminal leads to one terminal state appended at the end. The start distribution and,
+        unless `masks=False`, the action masks are taken over. Environments whose dynamics go beyond the table are
+        refused.
         """
         from revealed.gymnasium_table import read_table
 
@@ -169,7 +172,7 @@ class MDP(Placed):
         initial : (S,) start probabilities, or a dict from labels to probabilities.
 
         Pairs without a row are not feasible, and states without any row are terminal as well. The probabilities of a
-        pair sum to one within 1e-8. A move that is listed twice is an error. `to_frame` is the way back.
+        pair sum to one within 1e-8. A move that is listed twice is an error. `to_frame` is the inverse.
         """
         from revealed.transition_tables import read_transitions
 
@@ -250,14 +253,14 @@ class MDP(Placed):
 
     @cached_property
     def backwards(self) -> sp.csr_array:
-        """Sparse (S, S): `moves` turned round, without stored zeros."""
+        """Sparse (S, S): `moves` transposed, without stored zeros."""
         graph = self.moves.copy()
         graph.eliminate_zeros()
         return sp.csr_array(graph.T)
 
     @cached_property
     def certain(self) -> bool:
-        """Whether every feasible action leads to one state, surely."""
+        """Whether every feasible action leads to a single state with certainty."""
         matrix = self.transitions.matrix
         pair = np.flatnonzero(self.feasible)
         return bool(np.all(np.diff(matrix.indptr)[pair] == 1) and np.all(matrix.data[matrix.indptr[pair]] == 1.0))
@@ -296,7 +299,7 @@ class MDP(Placed):
         return self.discount < 1.0 and not self.ends
 
     def uniform_policy(self) -> Floats:
-        """(S, A): every feasible action alike; zero rows in terminal states."""
+        """(S, A): every feasible action equally likely; zero rows in terminal states."""
         return labelled(self.feasible / np.maximum(self.feasible.sum(axis=1, keepdims=True), 1), self)
 
     def start(self, initial: Any = None) -> Floats:
@@ -320,8 +323,8 @@ class MDP(Placed):
         return initial if named is initial else np.append(named, np.zeros(self.n_states - named.size))
 
     def with_labels(self, state_labels: Any = None, action_labels: Any = None) -> MDP:
-        """The same model with labels where it has none yet; on a horizon those of the states before unrolling. Labels
-        that it has are not changed, but for the names of the columns of their parts: others are an error."""
+        """The same model with labels where it has none yet; on a horizon those of the states before unrolling.
+        Existing labels are kept (only the names of the columns of their parts may change); others are an error."""
         if self.base is not None and self.horizon is not None:
             base = self.base.with_labels(state_labels, action_labels)
             names: dict[str, Any] = {"base": base, "state_labels": unrolled_labels(base.state_labels, self.horizon + 1)}
@@ -408,8 +411,8 @@ class MDP(Placed):
         )
 
     def state_named(self, name: Any, argument: str = "state") -> int:
-        """The index of a state that is known by its name: its label where there are labels, even one that is a whole
-        number, as ids of links are; its index where there are none."""
+        """The index of a state, given by its label if the model has labels (also if these are whole numbers, such as
+        the ids of links), else by its index."""
         found = self._places.get(spell(name))
         return by_name(argument, name, self.state_labels, self.n_states) if found is None else found
 
@@ -439,9 +442,9 @@ class MDP(Placed):
         return other
 
     def in_order_of(self, other: MDP) -> MDP:
-        """The same model with states and actions in the order of another, where both have labels and these are the
-        same but for their order; the model as it is where they stand in that order, or one of the two has no labels.
-        Transitions that were estimated are then T as it is."""
+        """The same model with its states and actions in the order of another model that has the same labels. Where
+        the order is the same already, or one of the two has no labels, the model is returned unchanged. In a reordered
+        model, estimated transitions are kept as the matrix T alone."""
         require_mdp(other, "other")
         model, known = self.base or self, other.base or other
         s = reordering(model.state_labels, known.state_labels)
@@ -478,7 +481,7 @@ class MDP(Placed):
 
     def lift(self, values: Any) -> npt.NDArray[Any]:
         """Values per base state (first axis) as values per state of this unrolled MDP; of a plain MDP, as they are.
-        What has labels is matched by them, and has those of this MDP then."""
+        Values with labels are matched by label, and the result has the labels of this MDP."""
         if self.base_state is None or self.base is None:
             return values
         own = names_in(values)[0]

@@ -51,8 +51,9 @@ METRICS = ("nll", "evd", "stochastic_evd", "epic", "starc")
 
 
 class Scores(dict[str, float], Printed):
-    """Metrics by name, a dict. `starts` says where agents begin, of which returns are means, and `initial` (S,) is that
-    distribution (None where trips have goals); `notes` say why a metric is missing (NaN) and what was solved again."""
+    """Metrics by name, a dict. `starts` says where agents begin (returns are means over these starts), and `initial`
+    (S,) is that distribution (None where trips have goals); `notes` say why a metric is missing (NaN) and what was
+    solved again."""
 
     def __init__(
         self, scores: dict[str, float], starts: str, initial: Floats | None = None, notes: Sequence[str] = ()
@@ -148,6 +149,9 @@ class Truth:
         if isinstance(fit, GoalFit):
             _require_alone(policy, reward)
             return self._evaluate_trips(fit, demos, coverage)
+        if isinstance(demos, Demonstrations) and demos.goals is not None:
+            rule = "cannot be trips with goals, unless what is evaluated is a fit of such trips"
+            raise InvalidInput.conflict("demos", rule, remedy=_BY_GOAL)
         judged = _judged(self.mdp, fit, policy, reward)
         decisions = self._decisions(judged.own if demos is None else demos)
         return self._scores(judged, decisions, self._starts(fit, decisions), coverage)
@@ -215,7 +219,7 @@ class Truth:
             scores["epic"] += 0.0 if plain else share * epic(truth.mdp, truth.reward, reward, cover)
         if plain:
             scores["epic"] = epic(self.mdp, self.reward, own.reward, coverage)
-        return Scores(scores, "where the trips set out", notes=notes)
+        return Scores(scores, "the origins of the trips", notes=notes)
 
     def _pairs(self, trips: Demonstrations, notes: list[str]) -> Demand:
         """How many trips go from where to where; pairs without a route in this model are listed in `notes`."""
@@ -231,6 +235,9 @@ class Truth:
     def _toward_each(self, pairs: Demand, together: bool = True) -> Iterator[tuple[float, Any, Any, Truth]]:
         """The share of the trips, the goal, the origin and the truth toward it: for each goal, with `together`, where
         the origin is None and returns are means over those of the trips; else for each pair."""
+        if self.initial is not None:
+            rule = "cannot be given for trips with goals: each starts where it set out"
+            raise InvalidInput.conflict("initial", rule)
         names = self.mdp.state_labels or range(self.mdp.n_states)
         for rows in pairs.groups(pairs=not together):
             goal, origin = int(pairs.destination[rows[0]]), int(pairs.origin[rows[0]])
@@ -443,7 +450,7 @@ def population_nll(mdp: MDP, expert: Any, policy: Any, initial: Any = None) -> f
     """The expected NLL per decision of `policy` under the true expert and its discounted visits (theory D2).
 
     Agents start, here and in `excess_nll`, as `initial` says, else as the MDP does, else where the data of a fit
-    started, if `policy` is a fit, else evenly.
+    started, if `policy` is a fit, else uniformly.
     """
     return _cross_entropy(decision_weights(mdp, expert, initial, policy), _log_policy_of(mdp, policy))
 
@@ -603,6 +610,7 @@ def stochastic_evd(
 
 
 _SAY_WHICH = "Say which: rv.evaluate(mdp=mdp, true_reward=R, policy=table), or reward=table."
+_BY_GOAL = "rv.metrics.evd takes a reward; rv.metrics.nll and stochastic_evd take a function from a goal to a policy."
 _SOLVE_HERE = "Solve this one: rv.solve(mdp, reward)."
 _SOLVED = "The policy is the soft optimum of the reward on this model."
 _PLACED = "Read in the order of mdp, which is not that of fit.mdp: {}. Arrays without labels have only positions."

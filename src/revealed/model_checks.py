@@ -44,10 +44,11 @@ from revealed.naming import (
     in_words,
     never_left,
     pair_in_words,
+    rows_of,
     state_in_words,
     weights_by_name,
 )
-from revealed.positions import in_order
+from revealed.positions import in_order, keys_of
 from revealed.voices import arg, either, shown
 
 ROW_SUM_TOLERANCE = 1e-8
@@ -194,7 +195,7 @@ _SHARED = either(", or share outcomes between pairs (landing=)", "")
 _UNSEEN = (
     f"Mark them with {either('feasible= or terminal=', '--terminal')}, offer only the actions that were seen "
     f"({arg('unseen', 'infeasible')}), let them stay where they are ({arg('unseen', 'stay')}), smooth "
-    f"({arg('smoothing', 1.0)}, or {A_KERNEL}){_SHARED}. The states after last decisions come from {LED}."
+    f"({arg('smoothing', 1.0)}, or {A_KERNEL}){_SHARED}. The state after a last decision is given by {LED}."
 )
 _NEVER_LEFT = (
     f"Let such pairs stay where they are ({arg('unseen', 'stay')}), give the states after last decisions ({LED}), or "
@@ -228,6 +229,27 @@ def as_labels(name: str, labels: Sequence[Any] | None, n: int) -> tuple[Any, ...
             raise InvalidInput(name, "labels without missing values", shown(plain(listed[lost])), f"position {lost}")
         _require_distinct(name, listed, list(map(spell, listed)))
     return labels if isinstance(labels, Order) else with_columns(tuple(listed), index_columns(labels))
+
+
+def frames_in_order(transitions: Any, state_labels: Any) -> Any:
+    """Of a list with a data frame (S, S) per action, the numbers in the order of the labels; others as they are."""
+    blocks = transitions if isinstance(transitions, list | tuple) else ()
+    if not any(rows_of(block) is not None and hasattr(block, "columns") for block in blocks):
+        return transitions
+    names, found = (
+        Names(None if state_labels is None else as_labels("state_labels", state_labels, len(blocks[0])), None),
+        [],
+    )
+    for a, block in enumerate(blocks):
+        sides = (block.index, block.columns) if rows_of(block) is not None and hasattr(block, "columns") else ()
+        if names.state_labels is None and any(keys_of(side, None) is not None for side in sides):
+            remedy = "For example: state_labels=list(frame.index)."
+            raise InvalidTransitions.conflict(
+                "transitions", "as data frames with labels require `state_labels`", None, remedy
+            )
+        own = in_order(names, block, f"transitions[{a}]", ("state", "state"), InvalidTransitions) if sides else block
+        found.append(np.asarray(own) if sides else own)
+    return found
 
 
 def _require_distinct(name: str, labels: list[Any], keys: list[Any]) -> None:

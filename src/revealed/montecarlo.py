@@ -65,16 +65,16 @@ def monte_carlo(
     ----------
     world : any world with `true_weights`, also `rv.environments.city()`, whose trips have goals.
     methods : name -> estimator, or a list of estimators, which are named by their method and options.
-    replications, seed : how many data sets, and the seed that all of theirs come from.
+    replications, seed : the number of data sets, and the seed from which all their seeds are derived.
     n, length : trajectories in each, and decisions in each of them (the world's own length unless given; trips with
         goals end on arrival).
-    kind, joint : the standard errors, as for `fit.with_errors`; None takes what each fit has by itself.
+    kind, joint : the standard errors, as for `fit.with_errors`; None keeps the default of each fit.
     reps : with kind="bootstrap", the replications of each fit's own bootstrap (400 unless given).
     level : of the intervals.
-    model : from demonstrations to the MDP that is fitted, where transitions are estimated as well:
+    model : a function from demonstrations to the MDP that is fitted, where transitions are estimated as well:
         `lambda demos: rv.MDP(rv.estimate_transitions(demos), discount=0.95)`. None: the world's own MDP.
     folder : where finished replications are kept, one line each; a call that was stopped, or that asks for more
-        replications, goes on from there. A new or empty folder, or that of the same study.
+        replications, resumes from there. A new or empty folder, or that of the same study.
     jobs : worker processes (see `revealed.parallel`); seconds are comparable where there are no more than cores.
     """
     named = _named(methods)

@@ -1,7 +1,8 @@
 """A Monte Carlo study on disk: `study.json` says what is repeated, `replications.jsonl` has a line per finished one.
 
-A line is on the disk before the next replication is counted; one that a kill has cut off is passed over, and its
-replication computed again. A folder belongs to one study: data of two must not end up in one table.
+A line is on the disk before the next replication is counted; one that a kill has cut off, or that was damaged, is
+passed over, and its replication computed again. A folder belongs to one study: data of two must not end up in one
+table.
 """
 
 from __future__ import annotations
@@ -16,11 +17,13 @@ from typing import Any
 
 import numpy as np
 
+from revealed.checks import is_index
 from revealed.errors import InvalidInput
 from revealed.files import append_line, prepare_folder, write_atomically
 
 OTHER = "Pass another folder, or remove this one."
 FOREIGN = "Pass a new or an empty one, such as {path}: finished replications are written there."
+LISTS = ("theta", "se", "lower", "upper")  # a number for each parameter
 MARKS = {"world", "truth", "methods", "seed"}  # every study tells these
 
 
@@ -50,7 +53,7 @@ class Folder:
             return None
         try:
             found = json.loads(path.read_text(encoding="utf-8"))
-        except ValueError as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise InvalidInput("folder", "a study.json that can be read", str(path), remedy=OTHER) from error
         if not isinstance(found, dict) or not found.keys() >= MARKS:
             raise InvalidInput("folder", "a study.json of a Monte Carlo study", f"another file, {path}", remedy=OTHER)
@@ -59,7 +62,7 @@ class Folder:
     def _require_empty(self) -> None:
         """What others keep here is not to be mixed with ours. Hidden files do not count: an editor's, a cut-off one."""
         if self.lines.exists():
-            expected = "a study.json beside replications.jsonl"
+            expected = "a study.json next to replications.jsonl"
             raise InvalidInput("folder", expected, f"{self.path} without one", remedy=OTHER)
         others = [one.name for one in self.path.iterdir() if one.is_dir() or not one.name.startswith(".")]
         if others:
@@ -71,16 +74,34 @@ class Folder:
         """The whole lines, by replication."""
         if not self.lines.exists():
             return {}
-        text = self.lines.read_text(encoding="utf-8", errors="replace")
+        try:
+            text = self.lines.read_text(encoding="utf-8", errors="replace")
+        except OSError as error:
+            got = f"{self.lines}: {error.strerror}"
+            raise InvalidInput("folder", "a replications.jsonl that can be read", got, remedy=OTHER) from error
         return {found["replication"]: found for found in map(self._record_in, text.splitlines()) if found}
 
     def _record_in(self, line: str) -> dict[str, Any] | None:
         try:
             record = json.loads(line)
-            whole = record["study"] == self.key and isinstance(record["replication"], int) and "fits" in record
-            return record if whole else None
-        except (ValueError, KeyError, TypeError):
+            return record if record["study"] == self.key and self._is_whole(record) else None
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return None
+
+    def _is_whole(self, record: dict[str, Any]) -> bool:
+        """Whether a line has what every replication of this study has: a row for each method."""
+        fits, methods = record["fits"], self.about["methods"]
+        known = is_index(record["replication"]) and isinstance(record["decisions"], int | None)
+        return known and fits.keys() == methods.keys() and all(map(self._is_row, fits.values()))
+
+    def _is_row(self, row: dict[str, Any]) -> bool:
+        """Whether each entry is of its kind, and none is missing that the tables need."""
+        lists = [row[name] for name in LISTS if name in row or row["used"]]
+        words = [row["status"], row["message"], row.get("no_errors", "")]
+        numbers = [row.get(name, 0.0) for name in ("seconds", "error_seconds")] + [x for one in lists for x in one]
+        told = isinstance(row["used"], bool) and isinstance(row.get("settled"), bool | None)
+        told = told and all(isinstance(one, list) and len(one) == len(self.about["truth"]) for one in lists)
+        return told and all(isinstance(x, str) for x in words) and all(isinstance(x, int | float) for x in numbers)
 
     def add(self, record: dict[str, Any]) -> None:
         append_line(self.lines, json.dumps({"study": self.key, **record}))

@@ -30,7 +30,7 @@ class MonteCarlo(Printed):
 
     `frame` has a row per replication, method and parameter: estimate, se, lower, upper, covered (missing where there
     is no interval), used (whether the estimate counts), status, message, no_errors (why a fit has no standard errors),
-    seconds, error_seconds, settled, decisions. `truth` are the true weights by name; `about` tells what was repeated.
+    seconds, error_seconds, settled, decisions. `truth` are the true weights by name; `about` describes the study.
     """
 
     frame: pd.DataFrame = field(repr=False)

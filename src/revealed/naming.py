@@ -40,6 +40,7 @@ Labels = tuple[Any, ...] | None
 
 # where a decision led, and a kernel estimate of transitions: as remedies name them
 LED = f"{arg('next_state')}{either(', an argument of from_frame and from_trajectories', '')}"
+LED_TO_GOALS = f"Give the states after last decisions ({LED}): the last decision of a trip leads to its goal."
 A_KERNEL = either(
     "a kernel over coordinates=", "a kernel (--kernel 1.0, with --coordinates x,y unless states are bins)"
 )
@@ -138,8 +139,8 @@ def _labels_for(
 
 
 def by_name(argument: str, given: Any, labels: Labels, n: int, error: type[InvalidInput] = InvalidInput) -> int:
-    """The index of a state that is known by its name: its label where there are labels, even one that is a whole
-    number, as ids of links are; its index where there are none."""
+    """The index of a state, given by its label if there are labels (also if these are whole numbers, such as the ids
+    of links), else by its index."""
     if labels is None:
         return int(places(argument, [given], None, n, error)[0])
     return int(find(argument, [given], labels, error=error)[0])

@@ -19,7 +19,7 @@ class Placed:
         back to SciPy.
 
         Estimates are the same. `dtype="float32"` iterates in single precision inside, with residuals and results in
-        float64. `devices` is the number of those that share the states, by default all of the kind.
+        float64. The states are divided among `devices` devices, by default all of the kind.
         """
         from revealed.device_model import place
 

@@ -258,6 +258,15 @@ def by_parameter(argument: str, given: Any, names: Sequence[str], error: type[In
     return np.asarray(numbers)[locate(names, keys)]
 
 
+def by_column(argument: str, given: Any, names: Sequence[str], error: type[InvalidInput] = InvalidInput) -> Any:
+    """A frame with its columns in the order of the parameters or features that they are called by; others as they
+    are."""
+    if rows_of(given) is None or not hasattr(given, "columns"):
+        return given
+    place = by_parameter(argument, {name: k for k, name in enumerate(given.columns)}, names, error)
+    return given if is_mapping(place) else given.iloc[:, place]
+
+
 def parameter_named(argument: str, name: Any, names: Sequence[str], error: type[InvalidInput] = InvalidInput) -> int:
     """The place of a parameter; an unknown name is an error that shows the nearest. Where parameters are called as
     states are, 20 is the one called "20"."""

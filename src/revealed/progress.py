@@ -1,6 +1,7 @@
 """A bar on a terminal, silence elsewhere.
 
-`progress=None` decides by itself: a bar on standard error if that is a terminal and the work takes over two seconds.
+`progress=None` decides automatically: a bar on standard error if that is a terminal and the work takes over two
+seconds.
 """
 
 from __future__ import annotations

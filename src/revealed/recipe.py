@@ -1,4 +1,4 @@
-"""From a description in words to demonstrations, model, reward and fit: what `revealed fit` does, for Python too.
+"""From a description to demonstrations, model, reward and fit: what `revealed fit` does, also for Python.
 
 Every part is made once, when first used. States that are whole numbers are names where a features file lists them, and
 indices elsewhere; a pair that was never chosen is infeasible, unless `unseen` says otherwise.
@@ -20,12 +20,12 @@ from revealed.description import Description, said_in
 from revealed.errors import InvalidDemonstrations, InvalidInput, InvalidOption, InvalidReward
 from revealed.estimators import CCP, MCEIRL, NFXP, NPL, Estimator
 from revealed.frames import Table, read_names, read_table, require_column
-from revealed.labels import find, near
+from revealed.labels import find, how_many, near
 from revealed.mdp import MDP
 from revealed.naming import Names
 from revealed.positions import labelled
 from revealed.rewards.base import Reward
-from revealed.rewards.linear import LinearReward
+from revealed.rewards.linear import ADD_A_ROW, LinearReward
 from revealed.rewards.tabular import TabularReward
 from revealed.road_recipe import read_network, read_road_trips, road_reward, with_arrivals
 from revealed.routes.network import RoadNetwork
@@ -51,10 +51,10 @@ METHODS: dict[str, type[Estimator]] = {"nfxp": NFXP, "mce-irl": MCEIRL, "ccp": C
 
 
 class Recipe(Description):
-    """An estimation in words: which data, which model, which reward, which method. `fit()` carries it out.
+    """The full description of an estimation: data, model, reward and method. `fit()` carries it out.
 
     Every option of `revealed fit` is an argument of the same name (`--next-state` is `next_state`), with the same
-    default; lists may be a single text. Options that make no sense together are refused at once, and files are read
+    default; lists may be a single text. Options that contradict each other are refused at once; files are read
     when they are needed.
 
     >>> recipe = rv.Recipe(                                                  # doctest: +SKIP
@@ -66,7 +66,7 @@ class Recipe(Description):
 
     Parameters
     ----------
-    panel, id, time, state, action : files of decisions (a path, a glob, several) and their columns; always needed, but
+    panel, id, time, state, action : files of decisions (a path, a glob, several) and their columns; required except
         on a road network.
     next_state, weight, period, gaps, episode, bins : more about the panel; `bins="miles=90"` makes states of numbers.
     goal : the column of where each trip is heading; it ends there.
@@ -92,8 +92,8 @@ class Recipe(Description):
 
     @classmethod
     def from_flags(cls, given: Mapping[str, Any], config: str | os.PathLike[str] | None = None) -> Self:
-        """From flags over a file. Lists may be typed with commas; a flag that would have no effect is a mistake, and
-        what a file says to no effect is left out."""
+        """From flags, which override the options of a file. Lists may be typed with commas. A flag that would have no
+        effect is an error; an option of the file that has none is ignored."""
         found, said = Description.from_flags(given, config), said_in(given)
         method = None if "method" not in given else found.method
         require_sense(found, said)
@@ -104,7 +104,7 @@ class Recipe(Description):
 
     @classmethod
     def from_toml(cls, path: str | os.PathLike[str], **changes: Any) -> Self:
-        """From a file; `changes` come over it."""
+        """From a file; `changes` override its options."""
         return cls.from_flags({"method": None} | changes, path)
 
     def _parted(self, names: set[str]) -> Self:
@@ -192,7 +192,7 @@ class Recipe(Description):
         try:
             return self._read_panel(known)
         except InvalidDemonstrations as error:
-            if known.get("states") is None or not str(error.expected).startswith("one of"):
+            if known.get("states") is None or not error.labels:
                 raise
             raise self._no_features(error.got, error.offender, error.remedy, error.argument) from error
 
@@ -241,7 +241,7 @@ class Recipe(Description):
             expected = f"a state column {lost[0]!r}, as in the panel"
             raise InvalidOption("features", expected, ", ".join(self._table.names), remedy=remedy)
         if len(keys) != len(self.state):
-            expected = f"{len(self.state)} columns, as {named('state')} has"
+            expected = f"{how_many(len(self.state), 'column')}, as {named('state')} has"
             raise InvalidOption("feature_state", expected, ", ".join(keys))
         return keys
 
@@ -252,7 +252,12 @@ class Recipe(Description):
             return list(self.columns)
         if not self.coordinates:
             return None
-        return [name for name in self._table.names if name not in {*self._keys, *self.action, *self.coordinates}]
+        others = [name for name in self._table.names if name not in {*self._keys, *self.action, *self.coordinates}]
+        if not others:
+            remedy = f"If they are features, too: {arg('columns', list(self.coordinates))}."
+            rule = f"leaves no column of {named('features')} for the reward"
+            raise InvalidOption.conflict("coordinates", rule, remedy=remedy)
+        return others
 
     @cached_property
     def reward_model(self) -> Reward:
@@ -306,12 +311,14 @@ class Recipe(Description):
         try:
             linear.aligned(self.state_labels, self.action_labels, model.feasible)
         except InvalidReward as error:
-            where = str(error.offender).removeprefix("state ")
+            if not error.labels:
+                raise
+            label, *action = map(shown, error.labels)
             labels = self.demonstrations.state_labels or range(self.demonstrations.n_states)
             met = {shown(label) for label, n in zip(labels, self.demonstrations.counts.sum(axis=1), strict=True) if n}
-            only_led_to = self.next_state and where not in met and "action" not in where
-            argument = "next_state" if only_led_to else "state"
-            raise self._no_features(where, None, error.remedy, argument) from error
+            only_led_to = self.next_state and label not in met and not action
+            where = ", action ".join([label, *action])
+            raise self._no_features(where, None, error.remedy, "next_state" if only_led_to else "state") from error
 
     def _no_features(self, label: object, row: str | None, remedy: str | None, role: str = "state") -> InvalidReward:
         """The complaint about a state of the panel that the features file does not list."""
@@ -319,8 +326,7 @@ class Recipe(Description):
         got = f"no features for {label} in {self.features}"
         if role == "goal":
             remedy = "Add a row: a goal is a state, even if no decision is made there."
-        remedy = remedy if remedy is not None and remedy.startswith(("Did", "Add")) else "Add a row for it."
-        return InvalidReward("features", expected, got, row, remedy)
+        return InvalidReward("features", expected, got, row, remedy or ADD_A_ROW)
 
     def _as_features(self, linear: LinearReward) -> Floats:
         """(S, K) or (S, A, K), in the order of the model."""

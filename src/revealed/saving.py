@@ -56,7 +56,7 @@ KNOWN = {
     "StoredPolicies": "revealed.goal_cases",
     "TabularReward": "revealed.rewards.tabular",
 }
-_NEURAL = ("features", "hidden", "seed", "activation", "standardize", "state_labels", "action_labels")
+_NEURAL = ("features", "hidden", "seed", "activation", "standardize", "state_labels", "action_labels", "columns")
 # those that are made again by their constructor, and its arguments; what older files do not say of them
 MADE_AGAIN = {"NeuralReward": ("revealed.rewards.neural", _NEURAL)}
 UNSAID = {"NeuralReward": {"standardize": False}}

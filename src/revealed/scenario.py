@@ -26,7 +26,7 @@ from revealed.mdp import MDP, require_mdp
 from revealed.naming import places
 from revealed.positions import AXES, by_position, in_order, labelled, parameter_named, same_labels
 from revealed.reestimation import with_transitions
-from revealed.rewards.base import Reward, align_reward, lift_reward, require_reward
+from revealed.rewards.base import Reward, align_reward, in_parameter_order, lift_reward, require_reward
 from revealed.rewards.holes import filled
 from revealed.starts import starts_of
 from revealed.transitions import EstimatedTransitions, TransitionSlopes
@@ -277,7 +277,7 @@ def discount_notes(before: MDP, after: MDP) -> list[str]:
     gammas = f"{before.discount:g} and {after.discount:g}"
     return [
         f"welfare and values are sums discounted by {gammas}: their change does not say whether agents are better off. "
-        "Compare choices, or worlds with one discount."
+        "Compare choices, or models with the same discount."
     ]
 
 
@@ -309,7 +309,7 @@ def _reward_of(fit: Any, mdp: MDP, reward: Any, setting: Setting) -> Reward | Fl
         if reward.n_params != fit.theta.size:
             expected = f"a reward of {fit.theta.size} parameters, those of the fit"
             raise InvalidReward("reward", expected, f"{reward.n_params}", remedy="Or pass numbers: an (S, A) array.")
-        return _fitting(reward, mdp, None)
+        return _fitting(in_parameter_order(align_reward(reward, mdp), fit.reward_model.names), mdp, None)
     if setting.changed:
         remedy = "Pass one of them."
         raise InvalidOption.conflict("params", "cannot be combined with `reward` given as numbers", remedy=remedy)

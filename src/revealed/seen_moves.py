@@ -19,7 +19,7 @@ from revealed.checks import Floats, Ints
 from revealed.demonstrations import Demonstrations
 from revealed.errors import InvalidDemonstrations
 from revealed.labels import how_many
-from revealed.naming import A_KERNEL, LED, never_left, pair_in_words
+from revealed.naming import A_KERNEL, LED, LED_TO_GOALS, never_left, pair_in_words
 from revealed.tables import sparse_table
 from revealed.transitions import EstimatedTransitions, TransitionSlopes
 from revealed.voices import arg, marked
@@ -154,9 +154,9 @@ class SeenMoves:
             rule = f"cannot be infeasible: {how_many(n, 'pair')} {were} {often:g} time{'' if often == 1 else 's'}"
             raise InvalidDemonstrations.conflict(
                 "unseen",
-                f"{rule}, but never with {their} next state",
+                f"{rule}, but {their} next state was never observed",
                 pair_in_words(self, *divmod(int(lost[0]), self.n_actions)),
-                self._remedy(lost // self.n_actions),
+                self._remedy(lost // self.n_actions) if demos.goals is None else LED_TO_GOALS,
             )
 
     def _remedy(self, states: Ints) -> str:

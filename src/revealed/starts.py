@@ -1,6 +1,6 @@
 """Where agents start: one rule for every figure that depends on it.
 
-Returns, welfare, visits and value differences are means over a start distribution. It is what the caller says, else the
+Returns, welfare, visits and value differences are means over a start distribution. It is the one given, else the
 model's own (`MDP(initial=...)`), else where the data started, else uniform over the non-terminal states. Results say in
 words which of these it was.
 """

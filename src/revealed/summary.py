@@ -394,7 +394,7 @@ _FIRST_STEP = words(
     + " re-estimates the first step in every replication; it measures spread, not bias."
 )
 _RESAMPLED = (
-    "The bootstrap measures spread, not the bias that a noisy first step brings in finite samples, which can be large."
+    "The bootstrap measures spread, not the bias that a noisy first step causes in finite samples, which can be large."
 )
 _APART = "A kernel finds the true choice probabilities only if its features distinguish states."
 _FORM = (
@@ -403,7 +403,7 @@ _FORM = (
 )
 _GIVEN = "π̃ was given: the standard errors take these choice probabilities as known."
 _SHRUNK = "Standard errors ignore the shrinkage by the penalty (l2 = {l2:.3g}): the estimates are biased towards zero."
-_UNSEEN = "since choices do not identify the parameter by itself."
+_UNSEEN = "since choices do not identify the parameter on its own."
 _UNENDED = "since the search did not finish."
 _UNTOLD = "–: no standard error of a transition parameter, since the observed moves do not identify it."
 _NO_MAXIMUM = "since the curvature at the estimate is not that of a maximum."

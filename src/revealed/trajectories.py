@@ -16,7 +16,7 @@ from revealed.checks import Floats, Ints, as_list, is_index, require_array, requ
 from revealed.errors import InvalidDemonstrations
 from revealed.frames import order_of
 from revealed.gates import is_hashable, require_memory
-from revealed.labels import MOST_INDEX, are_positions, is_missing, plain, spell
+from revealed.labels import MOST_INDEX, are_positions, is_missing, plain, sizes_in_words, spell
 from revealed.naming import Labels, is_label, label_array, places, rows_of
 from revealed.positions import by_parameter
 from revealed.tables import sparse_table
@@ -81,8 +81,10 @@ def read_trajectories(
     sizes: list[Any] = [n_states, n_actions]
     if any(n is None for n in sizes):  # what can be read in two ways is told before that a size is missing
         are_steps(written, *(MOST_INDEX if n is None else as_whole(n) or 0 for n in sizes))
-    require_count("n_states", n_states, error=InvalidDemonstrations)
-    require_count("n_actions", n_actions, error=InvalidDemonstrations)
+    for role, size in (("state", n_states), ("action", n_actions)):
+        if size is None:
+            raise _size_required(role)
+        require_count(f"n_{role}s", size, error=InvalidDemonstrations)
     require_memory("n_states, n_actions", (n_states, n_actions), int(n_states) * int(n_actions), InvalidDemonstrations)
     steps_each = are_steps(written, n_states, n_actions)
     pairs = [as_pair(i, t, n_states, n_actions, steps_each[i]) for i, t in enumerate(written)]
@@ -272,18 +274,22 @@ def _declared_order(role: str, written: Any) -> list[Any] | None:
     orders = {str(order): order for order in found}
     if len(orders) > 1 or (len(found) < len(parts) and any(orders.values())):
         remedy = f"List the labels in {arg(f'{role}s')}."
-        got = "several orders, or categories beside plain labels"
+        got = "several orders, or ordered categories mixed with plain labels"
         raise InvalidDemonstrations("trajectories", f"{role}s with one declared order of labels", got, remedy=remedy)
     return found[0] if found else None
 
 
 def require_sizes(sizes: Mapping[str, Any], labelled: Any) -> None:
-    """How many there are must be said of states or actions that are indices beside labels of the others."""
-    for role, other in (("state", "action"), ("action", "state")):
+    """Where only states or only actions have labels, the others are indices, and their number must be given."""
+    for role in ("state", "action"):
         if role not in labelled and sizes[role] is None:
-            rule = f"is required: {role}s without labels are indices, beside labels of {other}s"
-            remedy = f"If they are labels, list them in {arg(f'{role}s')} instead."
-            raise InvalidDemonstrations.conflict(f"n_{role}s", rule, remedy=remedy)
+            raise _size_required(role)
+
+
+def _size_required(role: str) -> InvalidDemonstrations:
+    rule = f"is required: {role}s without labels are indices"
+    remedy = f"If they are labels, list them in {arg(f'{role}s')} instead."
+    return InvalidDemonstrations.conflict(f"n_{role}s", rule, remedy=remedy)
 
 
 def _joined(parts: list[Steps]) -> Steps:
@@ -411,7 +417,7 @@ def as_pair(i: int, trajectory: Any, n_states: int, n_actions: int, steps: bool 
         raise InvalidDemonstrations(
             "trajectories",
             "as many states as actions, or one more (the last state)",
-            f"{len(states)} states and {len(actions)} actions",
+            sizes_in_words(len(states), len(actions)),
             f"trajectory {i}",
         )
     return states, actions

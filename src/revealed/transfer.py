@@ -13,7 +13,7 @@ import numpy as np
 from revealed.alignment import align_models
 from revealed.checks import Floats, Ints
 from revealed.errors import InvalidReward
-from revealed.labels import how_many
+from revealed.labels import how_many, sizes_in_words
 from revealed.mdp import MDP, require_mdp
 from revealed.naming import pair_in_words
 from revealed.positions import labelled
@@ -43,9 +43,9 @@ def _moved(reward: Any, theta: Floats, own: MDP, mdp: MDP) -> Floats:
     places = align_models(target, source)
     columns = np.zeros(target.n_actions, dtype=np.intp) if values.shape[1] == 1 else places.actions
     if places.states is None or columns is None:
-        expected = f"a fit of {mdp.n_states} states and {mdp.n_actions} actions, as the MDP has"
+        expected = f"a fit of {sizes_in_words(mdp.n_states, mdp.n_actions)}, as the MDP has"
         remedy = "Give both models labels to match them, or pass an (S, A) array of rewards in the order of the model."
-        raise InvalidReward("fit", expected, f"{own.n_states} states and {own.n_actions} actions", remedy=remedy)
+        raise InvalidReward("fit", expected, sizes_in_words(own.n_states, own.n_actions), remedy=remedy)
     table = _picked(values, places.states, columns)
     return table if timed else mdp.lift(table)
 

@@ -39,7 +39,8 @@ BOOTSTRAP = {"reps": 400, "seed": 0, "jobs": None, "progress": None}
 
 
 class Uncertain:
-    """The part of a `Fit` that tells how sure it is. `chosen` is what `with_errors` chose; `kept`, its bootstraps."""
+    """The part of a `Fit` that measures its uncertainty. `chosen` is what `with_errors` chose; `kept`, its
+    bootstraps."""
 
     theta: Any
     mdp: Any
@@ -371,7 +372,7 @@ class Uncertain:
 
     @property
     def drawn(self) -> Bootstrap:
-        """The bootstrap behind the errors, as far as it came: one that Ctrl-C ended is not begun again by itself."""
+        """The bootstrap behind the errors, as far as it got: one stopped by Ctrl-C is not resumed automatically."""
         own = self._own_bootstrap
         kept = self.kept.get(self._bootstrap_key(own))
         return self.bootstrap() if kept is None else kept

@@ -178,4 +178,4 @@ def shown(value: Any) -> str:
         text = repr(value)
     except Exception:  # an object that cannot even be shown
         text = type(value).__name__
-    return text if len(text) <= 80 else text[:77] + "..."
+    return text if len(text) <= 80 else text[:79] + "…"

@@ -145,7 +145,7 @@ def advise(
 
 def _require_no_goals(demos: Any) -> None:
     if isinstance(demos, Demonstrations) and demos.goals is not None:
-        remedy = "Use rv.NFXP(reward).fit(mdp, demos): it shares its work between the goals."
+        remedy = "Use rv.NFXP(reward).fit(mdp, demos): it shares computations across goals."
         raise InvalidDemonstrations.impossible("there is no advice for trips with goals", None, remedy, "demos")
 
 
@@ -255,7 +255,7 @@ def _left_undone(found: Evidence) -> list[str]:
     elif found.resampled == "decisions":
         said.append("There is one agent: its decisions were resampled as if they were independent.")
         if not found.telling:
-            said.append("They lie in observed states, so predicting them says little about other states.")
+            said.append("Held-out decisions lie in observed states, so predicting them says little about other states.")
     return said
 
 

@@ -145,9 +145,12 @@ def _by_the_paper(found: Evidence, adequate: Sequence[str]) -> tuple[str, str]:
         return method, f"{why}. NFXP would need only feature counts, but does not fit into the budget or failed."
     method = _cheapest(found, adequate)
     if share >= COVERED:
-        return method, f"{share:.0%} of the expert's time is spent in well-visited states: its policy is known."
+        return (
+            method,
+            f"{share:.0%} of the expert's time is spent in well-visited states: its policy is well estimated.",
+        )
     detail = f" ({known})" if np.isfinite(precision.ratio) else ""
-    return method, f"Feature counts are hardly better known than the policy{detail}: the methods share their errors."
+    return method, f"Feature counts are hardly more precise than the policy{detail}: the methods share their errors."
 
 
 def _cheapest(found: Evidence, adequate: Sequence[str]) -> str:

@@ -88,12 +88,12 @@ def _same_parameters(found: Evidence, method: str) -> float:
 def quantities(found: Evidence) -> list[Quantity]:
     c, p = found.coverage, found.precision
     lines = [
-        Quantity("occupancy in well visited states", c.share, _MEANS["covered"].format(by=c.by, enough=ENOUGH)),
+        Quantity("occupancy in well-visited states", c.share, _MEANS["covered"].format(by=c.by, enough=ENOUGH)),
         Quantity("occupancy in visited states", c.seen, "share of the occupancy in states with at least one visit"),
         Quantity("states never seen", c.unseen, f"of {c.choices} states with something to choose"),
         Quantity("error of feature counts", p.features, _MEANS["features"].format(reps=p.replications)),
         Quantity("error of the policy", p.policy, _MEANS["policy"]),
-        Quantity("ratio of the two", p.ratio, f"at most {WELL_KNOWN}: feature counts are the better known"),
+        Quantity("ratio of the two", p.ratio, f"at most {WELL_KNOWN}: feature counts are known more precisely"),
         Quantity("resampled", found.resampled, _MEANS["resampled"]),
     ]
     for head, cells in _cells(found):

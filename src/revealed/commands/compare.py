@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from revealed.recipe import Recipe
 
 METHODS = ("nfxp", "ccp", "npl")
-GOALS = "No recommendation for trips with goals: use NFXP, which shares its work between goals and needs no first step."
+GOALS = (
+    "No recommendation for trips with goals: use NFXP, which shares computations across goals and needs no first step."
+)
 SAME = "MCE-IRL is another name for NFXP: its estimates are those in the column NFXP."
 
 

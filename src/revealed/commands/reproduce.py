@@ -162,7 +162,7 @@ def _require_parallel(plan: Mapping[str, Any], jobs: int | None, cluster: str | 
     alone = all(EXPERIMENTS[name].ALONE for name in plan)
     for flag, given in (("--jobs", jobs is not None and len(plan) == 1), ("--cluster", cluster is not None)):
         if alone and given:
-            rule = f"has no effect on {' and '.join(plan)}: what measures time runs one cell at a time, on this machine"
+            rule = f"has no effect on {' and '.join(plan)}: timing experiments run one cell at a time, on this machine"
             raise InvalidOption.conflict(flag, rule)
 
 
@@ -181,7 +181,7 @@ def _run(
         where = "" if cluster is None else f" on {cluster}"
         typer.echo(f"{experiments}, {wanted} tasks ({done} done), {together} at a time{where}, into {folder}")
         if done == wanted:
-            typer.echo("Nothing is left to compute: the report is drawn again from the stored results.")
+            typer.echo("Nothing is left to compute: the report is rebuilt from the stored results.")
         tell = None if sys.stdout.isatty() and sys.stderr.isatty() else typer.echo  # else there is a bar
         run_plan(plan, folder, jobs if cluster is None else None, fresh=fresh, scale=scale, tell=tell)
 
@@ -273,19 +273,21 @@ def _seconds(aims: Any) -> Table:
 
 def _troubles(findings: Findings) -> list[str]:
     """What a reader of the verdicts should know: tasks that failed or are missing, and what could not be shown."""
+    from revealed.labels import how_many
+
     lines = list(findings.notes)
     for chapter in findings.chapters:
         name = chapter.experiment.NAME
         lines += [f"{name}: {text}" for text in chapter.shown.notes]
         failed = chapter.results.failed
         if len(failed):
-            lines.append(f"{name}: {len(failed)} tasks failed; run the same command to try them again.")
+            lines.append(f"{name}: {how_many(len(failed), 'task')} failed; run the same command to try again.")
             shown = failed.head(SHOWN_FAILURES).itertuples()
             lines += [
                 f"  {row.method}, {row.setting}, size {row.size}, seed {row.seed}: {row.message}" for row in shown
             ]
     missing = findings.count("missing")
-    return lines + ([f"{missing} tasks are missing; run the same command to resume."] if missing else [])
+    return lines + ([f"{how_many(missing, 'task')} missing; run the same command to resume."] if missing else [])
 
 
 @contextmanager
@@ -297,7 +299,7 @@ def _goes_on(plan: Mapping[str, Any], folder: Path) -> Iterator[None]:
         say(f"stopped: {_done(plan, folder)}; the same command resumes from there.")
         raise typer.Exit(130) from None
     except WorkersLost:
-        remedy = "Often memory ran out: run the command again with fewer --jobs, and it resumes from there"
+        remedy = "Memory probably ran out: run the command again with fewer --jobs, and it resumes from there"
         say(f"workers were killed repeatedly: {_done(plan, folder)}. {remedy}.")
         raise typer.Exit(1) from None
 

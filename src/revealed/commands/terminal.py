@@ -9,18 +9,18 @@ from __future__ import annotations
 
 import errno
 import os
-import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
+from enum import EnumType
 from typing import TYPE_CHECKING, Any
 
 import typer
 from typer.core import TyperGroup
 
 from revealed.commands.wording import PANEL, in_flags
-from revealed.errors import RevealedError
+from revealed.errors import InvalidOption, RevealedError
 
 if TYPE_CHECKING:
     from revealed.sheet import Printed
@@ -55,19 +55,37 @@ def _complain(error: Any) -> None:
     if type(error).__name__ == "NoArgsIsHelpError":
         error.show()
         return
-    context, words = getattr(error, "ctx", None), " ".join(error.format_message().split())
-    words = words.replace("Value error, ", "")
+    context, wrong = getattr(error, "ctx", None), _wrong_value(error)
+    words = " ".join(error.format_message().split()) if wrong is None else in_flags(wrong)
     words += "" if words.endswith((".", "?")) else "."
     name = getattr(error, "option_name", None)
     if name and context is not None and not words.endswith(("?", ").")):
         known = [option for one in context.command.params for option in one.opts if option.startswith("--")]
-        near = get_close_matches(name, known, 1)
-        words += f" Did you mean {near[0]}?" if near else ""
-    slip = re.search("'([^']*)' is not one of (.*)", words)
-    if slip is not None:
-        near = get_close_matches(slip[1].casefold(), re.findall("'([^']*)'", slip[2]), 1)
-        words += f" Did you mean {near[0]}?" if near else ""
+        words += f" {remedy}" if (remedy := _meant(name, known)) else ""
     say(f"{words} See {context.command_path if context is not None else 'revealed'} --help.")
+
+
+def _wrong_value(error: Any) -> RevealedError | None:
+    """A value that cannot be read, as an error of our own made from the fields of Typer's; None where it has none."""
+    found = next(iter(getattr(error.__cause__, "errors", tuple)()), None)
+    parameter = getattr(error, "param", None)
+    if found is None or parameter is None:
+        return None
+    wanted = getattr(getattr(parameter, "type_descriptor", None), "annotation", None)
+    given, name = found["input"], parameter.opts[0]
+    if isinstance(wanted, EnumType):
+        offered = [str(one) for one in wanted]
+        near = _meant(str(given).casefold(), offered)
+        return InvalidOption(name, f"one of {', '.join(offered)}", repr(given), remedy=near)
+    if wanted not in (int, float):
+        return None
+    least = f", at least {parameter.min:g}" if getattr(parameter, "min", None) is not None else ""
+    return InvalidOption(name, ("a whole number" if wanted is int else "a number") + least, repr(given))
+
+
+def _meant(word: str, known: Sequence[str]) -> str | None:
+    near = get_close_matches(word, known, 1)
+    return f"Did you mean {near[0]}?" if near else None
 
 
 @contextmanager

@@ -9,7 +9,7 @@ are the shares in the panel. As in the published standard errors, an increment i
 the month that it led to.
 
 Raw files are read where they are found. Without them counts that ship with the package do the same for groups 1 to 4
-with 90 and 175 bins, but as one agent: which bus did what is not known then.
+with 90 and 175 bins, but as one agent, since the counts do not identify buses.
 """
 
 from __future__ import annotations

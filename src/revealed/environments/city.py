@@ -95,9 +95,9 @@ class City:
 
         Parameters
         ----------
-        destinations : how many different ones there are, or the links to draw them from; by default one for four
+        destinations : how many different ones there are, or the links to draw them from; by default one per four
             trips. Each is the goal of at least one trip where there are as many trips.
-        origins : likewise; by default every link is as likely.
+        origins : likewise; by default all links are equally likely.
         """
         require_count("n", n)
         require_memory("n", n, 64 * int(n))

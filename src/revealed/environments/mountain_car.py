@@ -235,9 +235,10 @@ def mountain_car(
 ) -> MountainCar:
     """Gymnasium's car on `bins` × `bins` nodes, whose true reward is −`scale` × the distance to the goal.
 
-    Places x ≥ 0.5 are terminal; drives start at rest, uniformly in [−0.6, −0.4]. `transitions="exact"` spreads where
-    each node leads over the four nodes around; "kernel" estimates T from `trajectories` drives of the expert, of at
-    most `length` decisions, drawn from `seed` (the paper's appendix; `bandwidth` as in `kernel_transitions`).
+    Places x ≥ 0.5 are terminal; drives start at rest, uniformly in [−0.6, −0.4]. `transitions="exact"` distributes the
+    successor of each node over the four surrounding nodes; "kernel" estimates T from `trajectories` drives of the
+    expert, of at most `length` decisions, drawn from `seed` (the paper's appendix; `bandwidth` as in
+    `kernel_transitions`).
 
     The expert is solved on the exact model. With shocks of scale 1 a small reward is too weak: at `scale=1` the entropy
     of driving on pays more than the distance costs, and no expert arrives. For the same reason the distance is measured

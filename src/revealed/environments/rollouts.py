@@ -30,8 +30,8 @@ def rollout(env: Any, policy: Any, n: int, seed: int | None = None, length: int 
 
     `policy` is an (S, A) array of choice probabilities over state indices, a fit or solution (actions are drawn from
     its policy; on a horizon, from that of the period), an object with `predict(obs)` as Stable-Baselines3's have, or a
-    function from an observation to an action. The same `seed` gives the same episodes, if a function draws nothing by
-    itself.
+    function from an observation to an action. The same `seed` gives the same episodes, unless a function draws
+    random numbers of its own.
     """
     require_count("n", n)
     require_memory("n", n, 64 * int(n))

@@ -125,7 +125,7 @@ def draw_recovered(results: Results, world: World, seed: int, **place: Any) -> F
 
 def recovered_picture(results: Results, world: World, sample: str, **place: Any) -> Picture:
     """What was recovered from a `sample` (in words), seed 0."""
-    caption = f"Rewards recovered from {sample} (seed 0), with the policies that go with them; light is high."
+    caption = f"Rewards recovered from {sample} (seed 0), with the policies that go with them; lighter is higher."
     alt = "Four maps: the true reward and those of MCE-IRL, NPL and CCP, with red arrows for policies."
     return Picture(draw_recovered(results, world, seed=0, **place), caption, alt)
 

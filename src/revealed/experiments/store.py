@@ -126,7 +126,7 @@ class Store:
         path = self.folder / "run.json"
         try:
             return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-        except ValueError as error:
+        except (OSError, ValueError, RecursionError) as error:
             remedy = "Remove it and run `revealed reproduce` again; finished tasks are kept."
             raise InvalidInput("folder", "a run.json that can be read", str(path), remedy=remedy) from error
 
@@ -136,7 +136,7 @@ def _row_in(line: str) -> dict[str, Any] | None:
     try:
         row = json.loads(line)
         return row if isinstance(row["key"], str) and isinstance(row["status"], str) else None
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return None
 
 

@@ -193,7 +193,7 @@ def _goodness(material: Material) -> Chapter:
         f"Of {how_many(n, 'pair')} with enough visits to judge, {far} {'lies' if far == 1 else 'lie'} beyond "
         f"±{BEYOND:g}; by chance alone about {BY_CHANCE * n:.1f} would."
         if n
-        else "No pair has enough visits to be judged by itself."
+        else "No pair has enough visits to be judged on its own."
     )
     found = fit.goodness
     scale = {

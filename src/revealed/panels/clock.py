@@ -19,7 +19,7 @@ from revealed.panels.columns import ISO, in_periods, in_words
 from revealed.voices import arg, shown
 
 FARTHEST = 2**62  # times beyond do not differ by whole numbers of int64
-OWN = "own"  # everybody's clock begins with the first row
+OWN = "own"  # the clock of every id begins with its first row
 
 
 def is_own(first_time: Any) -> bool:
@@ -33,7 +33,7 @@ def periods_late(entry: Column, first_time: Any, period: str | None) -> Ints:
         dates = clock.dtype.kind == "M"
         rule = f"cannot be {first_time!r}: times are {'dates' if dates else 'numbers'} without a period"
         remedy = f"Name the period of the dates (as in {arg('period', 'month')}), or let" if dates else "Let"
-        remedy += f" everybody's clock begin at their first row ({arg('first_time', OWN)})."
+        remedy += f" every id's clock start at its first row ({arg('first_time', OWN)})."
         raise InvalidInput.conflict("first_time", rule, remedy=remedy)
     clock = clock.astype(np.int64)  # small types would wrap around
     late = clock - _zero(entry, first_time, period)

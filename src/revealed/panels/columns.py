@@ -25,6 +25,7 @@ from revealed.labels import (
     PartOrders,
     distinct_labels,
     folded,
+    how_many,
     is_missing,
     listed,
     locate,
@@ -78,7 +79,9 @@ class Roles:
         alike = {role: () if given is None else _names(role, given) for role, given in alike.items()}
         for role, names in alike.items():
             if names and len(names) != len(where):
-                raise InvalidInput(role, f"{len(where)} columns, as `{named('state')}` has", shown(list(names)))
+                raise InvalidInput(
+                    role, f"{how_many(len(where), 'column')}, as `{named('state')}` has", shown(list(names))
+                )
         require_option("gaps", others["gaps"], GAPS)
         if others["period"] is not None:
             require_option("period", others["period"], PERIODS)
@@ -440,7 +443,7 @@ def index_of_ranks(
             remedy = (
                 f"{remedy or ''} A goal is a state, even if no decision is made there: list it in {listing}.".strip()
             )
-        raise InvalidDemonstrations(role, f"one of {listed(labels)}", shown(label), where, remedy)
+        raise InvalidDemonstrations(role, f"one of {listed(labels)}", shown(label), where, remedy).without(label)
     return labels, codes
 
 
@@ -518,9 +521,9 @@ def note_unlooked() -> str:
 
 def note_fractional(n: int, of: int, first: float, row: int) -> str:
     """What to say of times that are not all whole numbers."""
-    what = "1 time is not a whole number" if n == 1 else f"{n} times are not whole numbers"
-    where = f"(first {first!r}, row {row})"
-    return f"gaps in time were not checked: {what}, of {of} {where}; rows are only sorted by time."
+    are = "is not a whole number" if n == 1 else "are not whole numbers"
+    what = f"{n} of {of} times {are} (first {first!r}, row {row})"
+    return f"gaps in time were not checked: {what}; rows are only sorted by time."
 
 
 def twice(one: Any, when: Any, row: int | None, roles: Roles) -> InvalidDemonstrations:
@@ -612,7 +615,7 @@ def size_of(role: str, given: Any, labels: tuple[Any, ...] | None, seen: int) ->
             f"n_{role}s", f"at least {seen}, for the {role} column", given, None, _too_few(role, given, seen)
         )
     if labels is not None and given != len(labels):
-        rule = f"cannot be {given}, because the {role} column has {len(labels)} labels, and the others have no names"
+        rule = f"cannot be {given}, because the {role} column has {len(labels)} labels, and the rest would have none"
         raise InvalidDemonstrations.conflict(f"n_{role}s", rule, remedy=f"List all labels instead ({arg(f'{role}s')}).")
     require_memory(f"n_{role}s", given, 2 * int(given), InvalidDemonstrations)
     return int(given)

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from revealed.checks import Bools, require_floats
 from revealed.errors import InvalidReward
 from revealed.gates import floats_of, require_memory
-from revealed.labels import is_derived, require_declared, sequence_of, spell
+from revealed.labels import is_derived, listed, locate, require_declared, sequence_of, spell
 from revealed.mdp import MDP, Floats
 from revealed.naming import are_row_numbers
 from revealed.positions import by_parameter
@@ -122,6 +122,34 @@ def reward_table(reward: Reward, theta: Floats, mdp: MDP) -> Floats:
     """(S, A): r at θ of a reward that fits the model (theory V1), for every pair: also for those that the model does
     not offer and for terminal states, since another model may offer them. NaN where the reward has no value."""
     return np.array(np.broadcast_to(np.asarray(reward.value(theta), dtype=np.float64), mdp.feasible.shape))
+
+
+def in_parameter_order(reward: Any, names: Sequence[str]) -> Any:
+    """A reward that is to take the parameters of these names, matched by name; where either side only counts its
+    parameters (theta0, theta1, …) they are matched by position."""
+    own, wanted = [spell(name) for name in reward.names], [spell(name) for name in names]
+    if own == wanted or _only_count(own) or _only_count(wanted):
+        return reward
+    order = locate(wanted, own)
+    if (order < 0).any():
+        odd = wanted[int(np.argmin(order))]
+        got, remedy = (
+            f"a reward of {listed(own)}",
+            "Name its parameters as those of the fit, if they are the same: names=[...].",
+        )
+        raise InvalidReward(
+            "reward", f"the parameters of the fit ({listed(wanted)})", got, f"no parameter {odd!r}", remedy
+        )
+    if hasattr(reward, "_with_order"):
+        return reward._with_order(order)
+    rule = f"must have its parameters in the order of the fit ({listed(wanted)}), not {listed(own)}"
+    raise InvalidReward.conflict("reward", rule)
+
+
+def _only_count(names: Sequence[str]) -> bool:
+    """Whether the names are one word and 0, 1, 2, …, as where nobody named the parameters."""
+    word = names[0].removesuffix("0")
+    return all(name == f"{word}{k}" for k, name in enumerate(names))
 
 
 def plain(reward: Any) -> Any:

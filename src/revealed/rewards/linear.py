@@ -15,6 +15,7 @@ from revealed.gates import is_hashable
 from revealed.labels import (
     Order,
     columns_of,
+    how_many,
     in_parts_of,
     index_columns,
     listed,
@@ -178,7 +179,7 @@ class LinearReward:
             k = int(np.flatnonzero(row < 0)[0])
             ends = [plain(state_labels[int(i)]) for i in (s[k], targets[s[k], a[k]])]
             where = f"the move from {ends[0]!r} to {ends[1]!r}"
-            got = f"none for {int((row < 0).sum())}"
+            got = f"none for {how_many(int((row < 0).sum()), 'move')}"
             raise InvalidReward("features", "features for every move of the model", got, where, _OTHER_NETWORK)
         place = np.full(feasible.shape, -1)
         place[s, a] = row
@@ -186,6 +187,12 @@ class LinearReward:
         other.matrix, other.holes = _rows(self.matrix, place.reshape(-1)), move_holes(self.holes, place.reshape(-1))
         other.n_states, other.n_columns = feasible.shape
         other.state_labels, other.leads = state_labels, wanted
+        return other
+
+    def _with_order(self, order: Ints) -> LinearReward:
+        """The same features with their columns, and the parameters, in another order."""
+        other = copy(self)
+        other.matrix, other.names = frozen(self.matrix[:, order]), tuple(self.names[k] for k in order)
         return other
 
     def _stands(self, state_labels: Sequence[Any], action_labels: Sequence[Any] | None) -> bool:
@@ -201,14 +208,15 @@ class LinearReward:
         s, a = (int(i) for i in np.argwhere(lost)[0])
         if actions is None or unknown[s]:
             many = int((lost.any(axis=1) & (unknown | (actions is None))).sum())
-            what, where = "state of the model", f"state {plain(states[s])!r}"
+            what, got, names = "state of the model", how_many(many, "state"), [plain(states[s])]
             remedy = _none_of(own, states) if unknown.all() else _unused_near(states[s], own, states)
         else:
-            many, what = int(lost.sum()), "feasible pair of the model"
-            where = f"state {plain(states[s])!r}, action {plain(actions[a])!r}"
+            what, got = "feasible pair of the model", how_many(int(lost.sum()), "pair")
+            names = [plain(states[s]), plain(actions[a])]
             remedy = _unused_near(actions[a], self.action_labels or (), actions)
-        expected, got = f"features for every {what}", f"none for {many}"
-        return InvalidReward("features", expected, got, where, remedy or "Add a row for it.")
+        where = ", ".join(f"{role} {name!r}" for role, name in zip(("state", "action"), names, strict=False))
+        error = InvalidReward("features", f"features for every {what}", f"none for {got}", where, remedy or ADD_A_ROW)
+        return error.without(*names)
 
     @property
     def n_params(self) -> int:
@@ -281,6 +289,7 @@ def refuse_row_labels(features: Any) -> None:
         raise InvalidReward("features", expected, got, remedy=remedy)
 
 
+ADD_A_ROW = "Add a row for it."
 _OTHER_NETWORK = "Do they belong to another network? Use network.reward(...) of this one."
 
 

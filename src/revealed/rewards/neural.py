@@ -26,7 +26,8 @@ from revealed.errors import InvalidOption, InvalidReward
 from revealed.gates import require_function, require_memory, require_room
 from revealed.labels import find, in_parts_of
 from revealed.mdp import Floats
-from revealed.positions import labelled
+from revealed.naming import rows_of
+from revealed.positions import by_column, labelled
 from revealed.rewards.base import as_cotangent, as_features, as_theta, check_names, sum_actions
 from revealed.rewards.holes import Holes, find_holes, holes_at, holes_in, mask_holes, with_holes
 from revealed.rewards.linear import aligned_rows, as_row_labels, labels_of_rows, refuse_row_labels
@@ -178,7 +179,7 @@ class NeuralReward(JaxReward):
     features.
 
     The index of a data frame, or `state_labels`, names the states of the rows, which are then matched by label; so do
-    `action_labels` for features of pairs.
+    `action_labels` for features of pairs. `columns` names the features, by default as a data frame does.
 
     Unless `l2` is set, weights are estimated with the penalty `usual_l2(n)` for n decisions: without one the likelihood
     of a network usually has no maximum, and weights diverge.
@@ -196,6 +197,7 @@ class NeuralReward(JaxReward):
         standardize: Any = True,
         state_labels: Sequence[Any] | None = None,
         action_labels: Sequence[Any] | None = None,
+        columns: Sequence[str] | None = None,
     ) -> None:
         require_room("JAX", "jax")
         import jax
@@ -205,6 +207,8 @@ class NeuralReward(JaxReward):
             raise InvalidOption("seed", "a whole number >= 0", shown(seed))
         labels = labels_of_rows(features) if state_labels is None else state_labels
         X = as_features(features)
+        named = features.columns if columns is None and rows_of(features) is not None else columns
+        self.columns = None if named is None else check_names([str(name) for name in named], X.shape[-1])
         self.state_labels = None if labels is None else as_row_labels(labels, len(X))
         paired = action_labels is not None and X.ndim == 3
         self.action_labels = as_row_labels(action_labels, X.shape[1], "action") if paired else None
@@ -253,12 +257,15 @@ class NeuralReward(JaxReward):
 
     def with_features(self, features: Any) -> NeuralReward:
         """The same network on other features (of another map, say): weights mean the same, since inputs are scaled by
-        the numbers of this one."""
+        the numbers of this one. Columns of data frames are matched by name."""
+        if self.columns is not None:
+            features = by_column("features", features, self.columns, InvalidReward)
         X = as_features(features)
         if X.shape[-1] != self._sizes[0]:
             raise InvalidReward("features", f"{self._sizes[0]} columns, as the network takes", f"{X.shape[-1]}")
         labels = labels_of_rows(features)
-        return NeuralReward(X, self.hidden, self.seed, self.activation, self.standardize, labels)
+        options = self.hidden, self.seed, self.activation, self.standardize
+        return NeuralReward(X, *options, labels, columns=self.columns)
 
     def value(self, theta: Floats) -> Floats:
         """(S, 1) or (S, A): r at θ, which knows the labels of the rows where they have any."""
@@ -277,7 +284,7 @@ class NeuralReward(JaxReward):
         if self.action_labels is not None and actions is not None:
             rows = rows[:, find("action_labels", actions, self.action_labels, "action", InvalidReward)]
         options = self.hidden, self.seed, self.activation, self.standardize
-        other = NeuralReward(rows, *options, state_labels, actions)
+        other = NeuralReward(rows, *options, state_labels, actions, self.columns)
         other.left_out = left_out
         return other
 
@@ -288,7 +295,7 @@ class NeuralReward(JaxReward):
 
     def __reduce__(self) -> tuple[Any, ...]:
         options = self.hidden, self.seed, self.activation, self.standardize
-        return NeuralReward, (self.features, *options, self.state_labels, self.action_labels)
+        return NeuralReward, (self.features, *options, self.state_labels, self.action_labels, self.columns)
 
     def init(self, seed: int | None = None) -> Floats:
         if not is_seed(seed):

@@ -41,7 +41,7 @@ class TabularReward:
 
     @property
     def by_label(self) -> bool:
-        """Whether a fit calls the weights as the states are called, so that no order is asked for."""
+        """Whether a fit names the weights by the labels of the states, so that no order is needed."""
         return self._names is None or self._of_labels
 
     @property

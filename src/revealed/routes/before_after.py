@@ -115,7 +115,7 @@ def compare(before: RouteChoice, after: Any, demand: Demand, money: str | None) 
     odd = sorted(set(map(spell, before.network.links)) ^ set(map(spell, after.network.links)))
     if odd:
         where = f"link {odd[0]!r}, which one of the two lacks"
-        got = f"one with {after.network.n_links} links beside {before.network.n_links}"
+        got = f"one with {after.network.n_links} links, not {before.network.n_links}"
         raise InvalidInput("other", "an rv.RouteChoice with the same links", got, where, remedy)
     places = locate(before.network.links, after.network.links)  # the same links may stand in another order there
     asked = demand.keep(demand.trips > 0.0)

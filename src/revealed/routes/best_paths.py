@@ -17,6 +17,7 @@ import numpy as np
 from revealed.checks import Floats, Ints
 from revealed.errors import InvalidInput
 from revealed.goal_values import Toward
+from revealed.labels import how_many
 from revealed.paths import Moves, cheapest_moves, shortest_costs
 
 MOST = 1_000_000  # partial paths that are held; each takes some 200 bytes
@@ -70,10 +71,10 @@ def _unwound(way: Any) -> Ints:
 
 def _too_many(found: list[FoundPath], covered: float, n: int | None, coverage: float | None, most: int) -> InvalidInput:
     asked = "coverage" if coverage is not None else "n"
-    got = f"{len(found)} paths with {covered:.4f} of the probability before that"
+    got = f"{how_many(len(found), 'path')} with {covered:.4f} of the probability at that limit"
     remedy = "Ask for fewer paths or less coverage, or allow more with most=."
-    wanted = coverage if n is None else n
-    expected = f"paths that can be found with at most {most:,} partial ones in memory ({wanted} requested)"
+    wanted = f"{n} paths" if coverage is None else f"paths with {coverage:g} of the probability"
+    expected = f"{wanted}, with at most {most:,} partial paths in memory"
     return InvalidInput(asked, expected, got, remedy=remedy)
 
 

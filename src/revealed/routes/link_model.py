@@ -73,7 +73,7 @@ class LinkModel:
         return GoalValues(self.network.mdp, self.table())
 
     def toward(self, goal: int, origin: int | None = None) -> Toward:
-        """Values and choices toward a link (an index); `origin` is asked for where rewards depend on it."""
+        """Values and choices toward a link (an index); `origin` is needed where rewards depend on it."""
         require_place("goal", goal, self.network.n_links, "links")
         if self.by is None:
             return self._values.toward(goal)
@@ -175,27 +175,27 @@ class LinkModel:
     def link_index(self) -> pd.Index:
         return label_index("link", self.network.links, self.network.n_links)
 
-    def turn_frame(self, told: dict[str, Floats], rows: Ints) -> pd.DataFrame:
-        """A row per turn: its links, and what is told of it."""
+    def turn_frame(self, values: dict[str, Floats], rows: Ints) -> pd.DataFrame:
+        """A row per turn: its links, and these values by name."""
         import pandas as pd
 
         rows = require_places("rows", rows, self.network.n_turns, "turns")
-        require_instance("told", told, dict, "a dict from names to a number per turn")
-        told = {name: floats_of(str(name), values, (None,)) for name, values in told.items()}
-        for name, values in told.items():
-            require_places(f"rows of {name}", rows, values.size, "numbers")
+        require_instance("values", values, dict, "a dict from names to a number per turn")
+        columns = {name: floats_of(str(name), column, (None,)) for name, column in values.items()}
+        for name, column in columns.items():
+            require_places(f"rows of {name}", rows, column.size, "numbers")
         ends = {"from_link": self.network.source, "to_link": self.network.target}
         names = {name: self.link_index.take(index[rows]) for name, index in ends.items()}
-        return pd.DataFrame(names | {name: values[rows] for name, values in told.items()})
+        return pd.DataFrame(names | {name: column[rows] for name, column in columns.items()})
 
 
 def as_theta(params: Any, names: Sequence[str]) -> Floats:
     """(K,) from numbers, from a dict or Series by name, or from a fit."""
     if hasattr(params, "theta"):
         own = tuple(map(str, getattr(getattr(params, "reward_model", None), "names", names)))
-        if own != tuple(names):
+        if sorted(own) != sorted(names):
             raise InvalidInput("params", f"a fit of the parameters {listed(names)}", listed(own))
-        params = params.theta
+        params = params.theta if own == tuple(names) else dict(zip(own, params.theta, strict=True))
     if is_mapping(params) or is_series(params):
         return _by_name(dict(params.items()), names)
     expected = f"{len(names)} numbers ({listed(names)}), a dict or Series by name, or a fit"

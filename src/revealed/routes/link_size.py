@@ -237,6 +237,10 @@ class LinkSizeReward:
     def undefined(self) -> Any:
         return undefined(self.base)
 
+    def _with_order(self, order: Ints) -> LinkSizeReward:
+        """The same with the attributes in another order; the link size stays last."""
+        return LinkSizeReward(self.base._with_order(order[:-1]), self.sizes)
+
     def init(self, seed: int | None = None) -> Floats:
         return np.append(self.base.init(seed), 0.0)
 

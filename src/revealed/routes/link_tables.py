@@ -161,7 +161,7 @@ def require_roles(table: Table, roles: dict[str, Columns]) -> None:
     for role in lost:
         guess = _looks_like(role, [column for column in table.names if column not in taken])
         taken |= {guess}
-        said.append(arg(role, Written("...")) if guess is None else arg(role, guess))
+        said.append(arg(role, Written('"…"')) if guess is None else arg(role, guess))
     remedy = f"Name the columns, as in {', '.join(said)}."
     if "node" in roles:  # which has no flags of its own
         remedy = either(remedy, f"Call the columns {', '.join(lost)}.")

@@ -19,7 +19,7 @@ from revealed.checks import Floats, Ints, as_list, frozen, require_flag
 from revealed.demonstrations import Demonstrations
 from revealed.errors import InvalidInput
 from revealed.gates import require_instance, require_place, require_places
-from revealed.labels import find, listed, near, places_by_text, plain, spell
+from revealed.labels import find, how_many, listed, near, places_by_text, plain, spell
 from revealed.mdp import MDP
 from revealed.rewards.linear import LinearReward
 from revealed.routes.link_tables import Columns, Links, Nodes, as_names, notes_on, read_links, read_places
@@ -205,7 +205,7 @@ class RoadNetwork:
         ends = self.n_links - np.unique(self.source).size
         more = f", {ends} dead end{'s' if ends > 1 else ''}" if ends else ""
         told = ", ".join(self.attributes) + (f"; not used: {listed(list(self.left_out))}" if self.left_out else "")
-        return f"RoadNetwork({self.n_links} links, {self.n_turns} turns{more}; {told})"
+        return f"RoadNetwork({self.n_links} links, {how_many(self.n_turns, 'turn')}{more}; {told})"
 
     @property
     def n_links(self) -> int:
@@ -292,7 +292,7 @@ class RoadNetwork:
         require_place("link", link, self.n_links, "links")
         ways = [self.links[k] for k in self.target[self.source == link]]
         name = shown(plain(self.links[link]))
-        return f"From {name} turns lead to {listed(ways)}." if ways else f"{name} is a dead end."
+        return f"Turns from link {name} lead to {listed(ways)}." if ways else f"Link {name} is a dead end."
 
     # -- attributes ---------------------------------------------------------------------------------------------------
 

@@ -117,8 +117,8 @@ class EstimatedTransitions:
     observed class is taken together (any pairing in time will do: their scores are uncorrelated); `by_agent` sparse
     (N, C) counts per agent, in the order of `ids`. `unseen` are the pairs s*A + a that were never seen with their next
     state; the estimate knows nothing of those in `unknown`, and `rule` is what becomes of these: "error" (an MDP must
-    not offer them), "stay" (they stay where they are) or "infeasible" (an MDP does not offer them by itself, and ends
-    in states that have no other). `notes` say it in sentences.
+    not offer them), "stay" (they stay where they are) or "infeasible" (an MDP does not offer them, and states
+    that have no other action are terminal). `notes` say so in sentences.
     """
 
     model: TransitionModel = field(repr=False)
