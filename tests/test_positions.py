@@ -973,8 +973,8 @@ def other_order() -> rv.LinearReward:
 
 def test_the_parameters_of_another_reward_are_matched_by_name():
     fit = by_label()
-    for given in ({}, {"params": {"x": 0.5}}):
-        same, turned = (fit.counterfactual(reward=reward, **given) for reward in (fit.reward_model, other_order()))
+    for given in (None, {"x": 0.5}):
+        same, turned = (fit.counterfactual(reward=reward, params=given) for reward in (fit.reward_model, other_order()))
         np.testing.assert_allclose(turned.after.value, same.after.value, rtol=1e-12)
         np.testing.assert_allclose(turned.change.se.welfare, same.change.se.welfare, rtol=1e-9, atol=1e-12)
     assert fit.counterfactual(reward=other_order()).change.welfare == pytest.approx(0.0, abs=1e-12)

@@ -233,23 +233,28 @@ def as_labels(name: str, labels: Sequence[Any] | None, n: int) -> tuple[Any, ...
 
 def frames_in_order(transitions: Any, state_labels: Any) -> Any:
     """Of a list with a data frame (S, S) per action, the numbers in the order of the labels; others as they are."""
-    blocks = transitions if isinstance(transitions, list | tuple) else ()
-    if not any(rows_of(block) is not None and hasattr(block, "columns") for block in blocks):
+    if not isinstance(transitions, list | tuple) or not any(_is_frame(block) for block in transitions):
         return transitions
-    names, found = (
-        Names(None if state_labels is None else as_labels("state_labels", state_labels, len(blocks[0])), None),
-        [],
-    )
-    for a, block in enumerate(blocks):
-        sides = (block.index, block.columns) if rows_of(block) is not None and hasattr(block, "columns") else ()
-        if names.state_labels is None and any(keys_of(side, None) is not None for side in sides):
-            remedy = "For example: state_labels=list(frame.index)."
-            raise InvalidTransitions.conflict(
-                "transitions", "as data frames with labels require `state_labels`", None, remedy
-            )
-        own = in_order(names, block, f"transitions[{a}]", ("state", "state"), InvalidTransitions) if sides else block
-        found.append(np.asarray(own) if sides else own)
+    known = None if state_labels is None else as_labels("state_labels", state_labels, len(transitions[0]))
+    if known is None and any(keys_of(side, None) is not None for side in _sides(transitions)):
+        remedy = "For example: state_labels=list(frame.index)."
+        raise InvalidTransitions.conflict(
+            "transitions", "as data frames with labels require `state_labels`", None, remedy
+        )
+    names, axes = Names(known, None), ("state", "state")
+    found = list(transitions)
+    for a, block in enumerate(found):
+        if _is_frame(block):
+            found[a] = np.asarray(in_order(names, block, f"transitions[{a}]", axes, InvalidTransitions))
     return found
+
+
+def _is_frame(block: Any) -> bool:
+    return rows_of(block) is not None and hasattr(block, "columns")
+
+
+def _sides(blocks: Sequence[Any]) -> list[Any]:
+    return [side for block in blocks if _is_frame(block) for side in (block.index, block.columns)]
 
 
 def _require_distinct(name: str, labels: list[Any], keys: list[Any]) -> None:
