@@ -246,6 +246,10 @@ def test_fits_may_come_one_by_one():
         compare_fits([GROUP4], MYOPIC)
     with pytest.raises(rv.errors.InvalidInput, match=r"position 1"):
         compare_fits(GROUP4, "MYOPIC")
+    with pytest.raises(rv.errors.InvalidInput, match=r"`names` is given twice"):
+        compare_fits([GROUP4, MYOPIC], ["c", "d"], names=["a", "b"])
+    with pytest.raises(rv.errors.InvalidInput, match=r"`names`: expected a list of 2 names"):
+        compare_fits([GROUP4, MYOPIC], [["a"], ["b"]])
 
 
 def test_a_fit_that_did_not_converge_has_a_footnote():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import count
+from numbers import Number
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -264,6 +265,8 @@ def _positional(more: list[Any], names: Any, stars: Any) -> tuple[Any, Any]:
     if len(more) > 2 or any(_is_fit(one) for one in more):
         got = f"{len(more) + 1} positional arguments"
         raise InvalidInput("fits", "one list of fits", got, remedy="For example: compare_fits([a, b, c], names=[...]).")
+    if names is not None:
+        raise InvalidInput.conflict("names", "is given twice: by its place and by its name")
     return more[0] if names is None else names, more[1] if len(more) == 2 else stars
 
 
@@ -288,7 +291,7 @@ def _as_names(names: Any, fits: Sequence[FitLike]) -> list[str]:
     if names is None:
         return [fit.method for fit in fits]
     listed = None if isinstance(names, str) else sequence_of(names)
-    if listed is None or len(listed) != len(fits):
+    if listed is None or len(listed) != len(fits) or not all(isinstance(name, str | Number) for name in listed):
         raise InvalidInput("names", f"a list of {len(fits)} names, one per fit", shown(names))
     return [clean(name) for name in listed]
 

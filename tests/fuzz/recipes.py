@@ -381,7 +381,7 @@ ROADS: dict[str, Call] = {
     "LinkModel.path": lambda own: {"links": ["00-01", "01-11"]},
     "LinkModel.price": lambda own: {"money": "toll"},
     "LinkModel.toward": lambda own: {"goal": 3},
-    "LinkModel.turn_frame": lambda own: {"told": {"x": np.ones(2)}, "rows": np.arange(2)},
+    "LinkModel.turn_frame": lambda own: {"values": {"x": np.ones(2)}, "rows": np.arange(2)},
     "LinkModel.values_of": lambda own: {"demand": thing("demand")},
     "link_size": lambda own: {"reward": thing("reward.roads"), "params": [-1.5, -0.6]},
     "LinkSizes.again": lambda own: {"at": own.at},

@@ -303,11 +303,14 @@ def as_features(features: Any, name: str = "features") -> Floats:
     return array
 
 
-def check_names(names: Sequence[str] | None, k: int, default: str = "theta") -> tuple[str, ...]:
+def check_names(
+    names: Sequence[str] | None, k: int, default: str = "theta", argument: str = "names"
+) -> tuple[str, ...]:
     require_memory("features", f"{k} features", 16 * k, InvalidReward)
     if names is None:
         return tuple(f"{default}{i}" for i in range(k))
-    listed = [spell(n) for n in sequence_of(names) or ()]
-    if len(listed) != k or len(set(listed)) != k:
-        raise InvalidReward("names", f"a sequence of {k} distinct names", shown(names))
+    given = sequence_of(names) or []
+    listed = [spell(name) for name in given if not getattr(name, "shape", ())]  # arrays name nothing
+    if len(listed) != k or len(set(listed)) != k or len(given) != k:
+        raise InvalidReward(argument, f"a sequence of {k} distinct names", shown(names))
     return tuple(listed)

@@ -207,8 +207,8 @@ class NeuralReward(JaxReward):
             raise InvalidOption("seed", "a whole number >= 0", shown(seed))
         labels = labels_of_rows(features) if state_labels is None else state_labels
         X = as_features(features)
-        named = features.columns if columns is None and rows_of(features) is not None else columns
-        self.columns = None if named is None else check_names([str(name) for name in named], X.shape[-1])
+        named = list(features.columns) if columns is None and rows_of(features) is not None else columns
+        self.columns = None if named is None else check_names(named, X.shape[-1], argument="columns")
         self.state_labels = None if labels is None else as_row_labels(labels, len(X))
         paired = action_labels is not None and X.ndim == 3
         self.action_labels = as_row_labels(action_labels, X.shape[1], "action") if paired else None
