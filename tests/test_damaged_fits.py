@@ -235,6 +235,16 @@ def test_no_array_that_was_edited_loads_with_other_results(saved, tmp_path):
     assert not wrong, f"seed {SEED}, {len(wrong)} of {tried} edits of {name}:\n" + "\n".join(wrong)
 
 
+def test_a_policy_toward_a_goal_says_nothing_of_states_that_do_not_decide(tmp_path):
+    fit = FITS["goals of NPL"]()
+    parts, name = members(fit.save(tmp_path / "fit.zip")), "stored/log_1.npy"
+    log = np.load(io.BytesIO(parts[name]))
+    log[np.isinf(log).all(axis=1), 0] = 0.0  # the goal itself, and states without a way to it
+    (tmp_path / "edited.zip").write_bytes(packed(parts | {name: as_npy(log)}))
+    with pytest.raises(UnreadableFit, match="not probabilities"):
+        rv.load(tmp_path / "edited.zip")
+
+
 @pytest.mark.parametrize("dtype", ["i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", ">i4", "f8"])
 @pytest.mark.parametrize("kind", ["estimated", "goals"])
 def test_the_inner_arrays_of_a_sparse_array_are_checked_in_every_type(kind, dtype, tmp_path):

@@ -22,7 +22,7 @@ from revealed.fit import AnyFit, Fit
 from revealed.goal_fit import GoalFit
 from revealed.inference import KINDS
 from revealed.labels import is_missing
-from revealed.mdp import MDP
+from revealed.mdp import MDP, Floats
 from revealed.model_checks import (
     ROW_SUM_TOLERANCE,
     as_discount,
@@ -338,14 +338,17 @@ def _require_probabilities(fit: Fit) -> None:
     _require_shape("value", fit.value, (S,))
     if any(getattr(fit, name).dtype != np.float64 for name in (*TABLES, "value")):
         raise TypeError("the fit's tables are not float64")
-    acting = (~fit.mdp.terminal).astype(np.float64)
     for name in ("policy", "pi_tilde"):
-        table = getattr(fit, name)
-        off = np.abs(table.sum(axis=1) - acting) > SAME
-        if off.any() or not (table >= 0.0).all() or (table[~fit.mdp.feasible] != 0.0).any():
-            raise ValueError(f"{name} holds values that are not probabilities of the model's actions")
+        _require_policy(name, getattr(fit, name), fit.mdp)
     if not np.allclose(np.exp(fit.log_policy), fit.policy, rtol=SAME, atol=SAME):
         raise ValueError("log_policy does not match the policy")
+
+
+def _require_policy(name: str, table: Floats, mdp: MDP) -> None:
+    """A distribution over feasible actions where decisions are made, nothing elsewhere."""
+    off = np.abs(table.sum(axis=1) - ~mdp.terminal) > SAME
+    if off.any() or not (table >= 0.0).all() or (table[~mdp.feasible] != 0.0).any():
+        raise ValueError(f"{name} holds values that are not probabilities of the model's actions")
 
 
 def _require_goals(fit: GoalFit) -> None:
@@ -359,3 +362,4 @@ def _require_goals(fit: GoalFit) -> None:
             raise ValueError(f"{len(fit.stored.log)} policies are stored for {fit.cases.rows.n_cases} goals")
         for k, table in enumerate(fit.stored.log):
             _require_shape(f"stored[{k}]", table, fit.mdp.feasible.shape)
+            _require_policy(f"stored[{k}]", np.exp(table), fit.cases.case(k).mdp)
