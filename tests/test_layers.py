@@ -16,7 +16,8 @@ ROOT = Path(__file__).parents[1] / "src" / "revealed"
 # fmt: off
 ORDER: list[str] = [
     "voices", "errors", "sparse_input", "checks", "gates", "eigen", "tables",
-    "labels", "naming", "positions", "files", "archive", "written", "formats", "frames", "numeric_columns", "bins",
+    "labels", "naming", "positions", "files", "archive", "written", "formats", "frames", "declared_order",
+    "numeric_columns", "bins",
     "progress", "parallel", "clusters", "latex", "page", "sheet",
     "transitions.aggregates", "transitions.pattern", "transitions.csr", "transitions.graph", "transitions.estimated",
     "transitions.padding", "transitions.padded", "transitions.layered", "transitions",

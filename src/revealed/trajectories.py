@@ -13,8 +13,8 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from revealed.checks import Floats, Ints, as_list, is_index, require_array, require_count, require_whole, shape_of
+from revealed.declared_order import order_of
 from revealed.errors import InvalidDemonstrations
-from revealed.frames import order_of
 from revealed.gates import is_hashable, require_memory
 from revealed.labels import MOST_INDEX, are_positions, is_missing, plain, sizes_in_words, spell
 from revealed.naming import Labels, is_label, label_array, places, rows_of

@@ -14,8 +14,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from revealed.checks import Bools, Floats, Ints, as_list
+from revealed.declared_order import declared_orders
 from revealed.errors import InvalidInput, InvalidMask, InvalidTransitions
-from revealed.frames import Table, declared_orders, read_table
+from revealed.frames import Table, read_table
 from revealed.gates import require_list, require_text
 from revealed.labels import (
     MOST_INDEX,

@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 from revealed.checks import require_flag
+from revealed.declared_order import declared_orders
 from revealed.errors import InvalidDemonstrations, InvalidInput
-from revealed.frames import as_narwhals, declared_orders, read_table, relation_of, under_names
+from revealed.frames import as_narwhals, read_table, relation_of, under_names
 from revealed.panels.clock import is_own
 from revealed.panels.columns import Roles
 from revealed.panels.groups import Counted
