@@ -1015,9 +1015,8 @@ def test_inputs_of_a_network_are_matched_by_name(tmp_path):
         pickle.loads(pickle.dumps(fit)).reward_model,
     ):
         for given in (features, features[["y", "x"]], features.iloc[::-1]):
-            np.testing.assert_array_equal(
-                rv.solve(named(), network.with_features(given).value(fit.theta)).value, fit.value
-            )
+            found = rv.solve(named(), network.with_features(given).value(fit.theta)).value
+            np.testing.assert_allclose(found, fit.value, rtol=1e-12)
     with pytest.raises(InvalidInput, match="a number for each of x, y"):
         fit.reward_model.with_features(features.rename(columns={"x": "z"}))
 
