@@ -1041,3 +1041,83 @@ def test_transitions_in_frames_are_matched_by_label():
         rv.MDP(frames, 0.8)
     with pytest.raises(InvalidInput, match="'young'"):
         rv.MDP([frame.rename(index={"new": "young"}) for frame in frames], 0.8, state_labels=STATES)
+
+
+# -- models without labels call their states 0, 1, 2, … ----------------------------------------------------------------
+
+BARE = rv.MDP(np.random.default_rng(0).dirichlet(np.full(5, 0.5), (5, 3)), 0.9)
+RENT = pd.Series([5.0, 1.0, 4.0, 2.0, 3.0], name="rent")
+MIX = pd.DataFrame(np.random.default_rng(1).dirichlet(np.ones(3), 5))
+TURNED = [4, 0, 3, 1, 2]  # another order of the rows, as after sort_values
+
+
+@lru_cache
+def bare_walks() -> rv.Demonstrations:
+    return rv.simulate(BARE, MIX.to_numpy(), n=100, length=8, seed=0)
+
+
+NUMBERED: dict[str, Callable[[pd.Series, pd.DataFrame], Any]] = {
+    "solve": lambda x, _: rv.solve(BARE, x).value,
+    "solve_hard": lambda x, _: rv.solve_hard(BARE, x).value,
+    "policy_value": lambda x, p: rv.metrics.policy_value(BARE, x, p),
+    "chain": lambda x, p: rv.Chain(BARE, p).solve(x),
+    "nll": lambda _, p: rv.metrics.nll(p, bare_walks()),
+    "simulate": lambda _, p: rv.simulate(BARE, p, n=20, length=5, seed=0).counts,
+    "epic": lambda x, _: rv.metrics.epic(BARE, RENT.to_numpy(), x),
+    "evd": lambda x, _: rv.metrics.evd(BARE, RENT.to_numpy() ** 2, x),
+    "expect": lambda x, _: BARE.transitions.expect(x),
+    "mix": lambda _, p: BARE.transitions.mix(p).toarray(),
+    "lift": lambda x, _: BARE.unroll(2).lift(x),
+    "initial": lambda x, _: BARE.replace(initial=x / 15).initial,
+    "terminal": lambda x, _: rv.MDP(BARE.transitions.matrix, 0.9, terminal=x > 4.5).terminal,
+    "feasible": lambda _, p: rv.MDP(BARE.transitions.matrix, 0.9, feasible=p > 0.05).feasible,
+    "coordinates": lambda x, _: rv.estimate_transitions(
+        bare_walks(), coordinates=x.to_frame(), bandwidth=0.5
+    ).matrix.toarray(),
+    "first_step": lambda x, p: rv.CCP(rv.LinearReward(x.to_frame()), first_step=p).fit(BARE, bare_walks()).theta,
+    "counterfactual": lambda x, _: bare_fit().counterfactual(reward=x).after.policy,
+    "counts": lambda _, p: (
+        rv.NFXP(rv.TabularReward(5), l2=0.1).fit(BARE, rv.Demonstrations.from_counts(np.ceil(100 * p))).theta
+    ),
+}
+
+
+@lru_cache
+def bare_fit() -> rv.Fit:
+    return rv.NFXP(rv.LinearReward(RENT.to_frame())).fit(BARE, bare_walks())
+
+
+@pytest.mark.parametrize("what", NUMBERED)
+def test_whole_numbers_name_the_states_of_a_model_without_labels(what):
+    """A sorted table keeps its index: what is called 2 is state 2."""
+    ask = NUMBERED[what]
+    np.testing.assert_allclose(ask(RENT.iloc[TURNED], MIX.iloc[TURNED]), ask(RENT, MIX), rtol=1e-9)
+    np.testing.assert_allclose(ask(RENT.iloc[TURNED], MIX.iloc[TURNED, [2, 0, 1]]), ask(RENT, MIX), rtol=1e-9)
+
+
+def test_a_model_in_an_order_of_numbers_is_the_one_without_labels():
+    turned = BARE.with_labels(range(5), range(3)).in_order_of(BARE.with_labels(TURNED, range(3)))
+    fit = bare_fit()
+    np.testing.assert_allclose(rv.solve(turned, fit).value, np.asarray(rv.solve(BARE, fit).value)[TURNED], rtol=1e-9)
+    np.testing.assert_allclose(rv.evaluate(fit, turned, RENT)["evd"], rv.evaluate(fit, BARE, RENT)["evd"], atol=1e-9)
+    assert rv.evaluate(fit, turned, RENT)["epic"] == pytest.approx(rv.evaluate(fit, BARE, RENT)["epic"], abs=1e-9)
+
+
+def test_other_numbers_in_no_order_are_refused():
+    """They are not what the model calls its states, and the rows were sorted by something else."""
+    for numbers in ([2, 1, 3, 4, 5], [10, 30, 20, 40, 50]):
+        with pytest.raises(InvalidInput, match="cannot be matched"):
+            rv.solve(BARE, RENT.set_axis(numbers))
+    np.testing.assert_array_equal(
+        rv.solve(BARE, RENT.set_axis([1, 2, 3, 4, 5])).value, rv.solve(BARE, RENT.to_numpy()).value
+    )
+
+
+@pytest.mark.parametrize("act", ["expect", "push", "mix"])
+def test_transitions_take_numbers_alone(act):
+    shape = (5,) if act == "expect" else (5, 3)
+    for given in (np.ones(shape) * 1j, np.ones(shape, "timedelta64[s]"), np.full(shape, "a"), np.full(shape, None)):
+        with pytest.raises(InvalidInput):
+            getattr(BARE.transitions, act)(given)
+    with pytest.raises(InvalidInput, match=r"Pass transitions\.matrix"):
+        rv.MDP(BARE.transitions, 0.9)

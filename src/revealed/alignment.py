@@ -14,7 +14,7 @@ from revealed.checks import Ints
 from revealed.labels import locate, require_declared
 from revealed.mdp import MDP
 from revealed.naming import Labels
-from revealed.positions import AXES, reordering, same_labels
+from revealed.positions import AXES, own_numbers, reordering, same_labels
 
 SAME = 1e-12  # relative difference of probabilities that is rounding
 
@@ -39,6 +39,7 @@ def align_models(mdp: MDP, own: MDP) -> Alignment:
 
 
 def _places(role: str, labels: Labels, own: Labels, n: int, n_own: int) -> Ints | None:
+    labels, own = labels or own_numbers(own), own or own_numbers(labels)
     if labels is None or own is None:
         if n != n_own:
             return None

@@ -25,7 +25,7 @@ from revealed.labels import (
 )
 from revealed.mdp import MDP
 from revealed.naming import in_words, pair_in_words, state_in_words
-from revealed.positions import reordering, same_labels
+from revealed.positions import own_numbers, reordering, same_labels
 from revealed.tables import sparse_table
 from revealed.voices import either, named, words
 
@@ -171,6 +171,7 @@ def _matching(role: str, demos: Demonstrations, model: MDP) -> tuple[Ints | None
         return _numbers_matched(role, demos, known), most
     if known is None and _names(role, model, own):
         known = tuple(range(most))
+    own, known = own or own_numbers(known), known or own_numbers(own)
     if own is None or known is None:
         _require_declared(role, own, known)
         return None, max(n, most)
@@ -183,7 +184,7 @@ def _matched_labels(role: str, demos: Demonstrations, model: MDP) -> Any:
     """The model's labels under the names of the data's columns; None where the data have no labels."""
     own, known = getattr(demos, f"{role}_labels"), getattr(model, f"{role}_labels")
     if own is None:
-        return known if role in demos.numbered else None
+        return known if role in demos.numbered or own_numbers(known) else None
     if known is None or columns_of(known) or not columns_of(own):
         return known
     return Order(known, is_derived(known), columns_of(own))
@@ -233,7 +234,7 @@ def _more_names(own: Any, others: Any) -> Any:
     """The labels of others where we have none; ours under the names of their columns where these are the same labels
     in whatever order; else None: nothing to add."""
     if own is None or columns_of(own) or not columns_of(others):
-        return others if own is None else None
+        return others if own is None and same_labels(own, others) else None
     if not same_labels(own, others) and reordering(others, own) is None:
         return None
     return Order(own, is_derived(own), columns_of(others))

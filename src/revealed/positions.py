@@ -18,8 +18,10 @@ from revealed.checks import Ints, frozen, is_mapping, shape_of
 from revealed.errors import InvalidInput
 from revealed.labels import (
     Order,
+    are_positions,
     columns_of,
     find,
+    holds_numbers,
     in_parts_of,
     is_derived,
     listed,
@@ -179,6 +181,7 @@ def label_tables(holder: Any, named: Any, tables: Sequence[str]) -> Any:
 
 def reordering(labels: Labels, wanted: Labels) -> Ints | None:
     """Where each of the wanted labels stands among `labels`, if these are the same but for their order; else None."""
+    labels, wanted = labels or own_numbers(wanted), wanted or own_numbers(labels)
     if labels is None or wanted is None or len(labels) != len(wanted):
         return None
     turned: tuple[Any, ...] = in_parts_of(wanted, labels)
@@ -195,8 +198,19 @@ def picked(labels: Labels, index: Ints) -> Labels:
     return Order((labels[int(k)] for k in index), is_derived(labels), columns_of(labels))
 
 
+def own_numbers(labels: Labels) -> Labels:
+    """What a side without labels calls its states, 0, 1, 2, …, where the labels of the other side are just these
+    numbers in another order, as the index of a sorted table is: what is called 2 is 2. None where they are not."""
+    if labels is None or not holds_numbers(labels[:2]) or are_positions(labels):
+        return None
+    numbers = tuple(range(len(labels)))
+    return None if (locate(numbers, labels) < 0).any() else numbers
+
+
 def same_labels(one: Labels, other: Labels) -> bool:
-    """Whether positions mean the same: labels are the same, in the same order, or one side has none."""
+    """Whether positions mean the same: labels are the same, in the same order, or one side has none (and those of the
+    other are not the numbers 0, 1, 2, … in another order)."""
+    one, other = one or own_numbers(other), other or own_numbers(one)
     if one is None or other is None or one is other:
         return True
     there: tuple[Any, ...] = in_parts_of(other, one)
@@ -229,17 +243,31 @@ def in_order(
         role = axes[axis]
         if array.shape[axis] == 1 and (role == "action" or labels is None):
             continue  # one number for all actions
-        wanted = _wanted(named, role, labels)
+        wanted = _wanted(named, role, labels) or own_numbers(labels)
         if labels is None or wanted is None:
             _require_positions(named, array.shape, argument, (role,), error, axis)
             if labels is not None:
                 require_declared(argument, role, labels, "a model without labels", error)
+                _require_ascending(argument, role, value, labels, error)
         elif not same_labels(labels, wanted):
             if role == "state" and array.ndim > axis + 1 and array.shape[axis + 1] > 1:
                 _require_same_turns(named, own, argument, error)
             extra = part and isinstance(value, LabelledArray)
             array = _taken(named, array, axis, role, labels, wanted, argument, error, extra)
     return array
+
+
+def _require_ascending(argument: str, role: str, value: Any, labels: Sequence[Any], error: type[InvalidInput]) -> None:
+    """The rows of a table that are numbered otherwise than a model without labels numbers its states are in the order
+    of the model only where they have not been sorted by something else."""
+    keys = [plain(label) for label in labels]
+    if rows_of(value) is None or not all(type(key) in (int, float) for key in keys):
+        return
+    odd = next((k for k in range(1, len(keys)) if keys[k] < keys[k - 1]), None)
+    if odd is not None:
+        rule = f"has {role}s labelled {listed(labels)}, and the model has no labels, so they cannot be matched"
+        remedy = f"Give the model {role}_labels=[...], or pass table.to_numpy() if its order is the model's."
+        raise error.conflict(argument, rule, f"{keys[odd]} after {keys[odd - 1]}", remedy)
 
 
 def by_parameter(argument: str, given: Any, names: Sequence[str], error: type[InvalidInput] = InvalidInput) -> Any:

@@ -70,7 +70,8 @@ class CsrTransitions:
         """An array in the order of T. What knows its labels is matched by them."""
         if rows_of(values) is not None or isinstance(values, LabelledArray):
             values = in_order(self, values, name, axes)
-        array = values if isinstance(values, np.ndarray) else require_floats(name, values, "an array of numbers")
+        plain = isinstance(values, np.ndarray) and values.dtype.kind in "fiub"
+        array = values if plain else require_floats(name, values, "an array of numbers")
         found = array.size if axis is None else array.shape[axis] if array.ndim else 0
         if isinstance(array, np.ma.MaskedArray) or found != n:
             array = require_floats(name, values, "an array of numbers")
@@ -239,7 +240,8 @@ def _from_dense(array: Any) -> tuple[sp.csr_array, int, int]:
 
 def _numbers(array: Any, where: str | None = None) -> Floats:
     expected = "scipy.sparse (S*A, S), a dense (S, A, S) array, or a list of A sparse (S, S)"
-    return require_floats("transitions", array, expected, InvalidTransitions, where=where)
+    remedy = "Pass transitions.matrix." if isinstance(array, CsrTransitions) else None
+    return require_floats("transitions", array, expected, InvalidTransitions, remedy, where)
 
 
 def _narrow(matrix: Any) -> sp.csr_array:
