@@ -11,6 +11,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -279,7 +280,7 @@ def _named(methods: Any) -> dict[str, Any]:
 
 def _require_estimator(key: Any, method: Any) -> None:
     """Something that fits; a class, or the name of one, is told how it becomes an estimator."""
-    if callable(getattr(method, "fit", None)) and not isinstance(method, type):
+    if not isinstance(method, type) and _fits(getattr(method, "fit", None)):
         return
     got, name = (shown(method), method.upper()) if isinstance(method, str) else (type(method).__name__, "")
     if isinstance(method, type):
@@ -289,6 +290,16 @@ def _require_estimator(key: Any, method: Any) -> None:
     if callable(getattr(method, "fit", None)) and name not in known:
         remedy = f"Pass an instance, {name}(...)."
     raise InvalidInput("methods", "estimators", got, f"methods[{key!r}]", remedy)
+
+
+def _fits(fit: Any) -> bool:
+    """Whether it can be called as fit(mdp, demonstrations); a recipe's is called with a panel."""
+    try:
+        return callable(fit) and signature(fit).bind(None, None) is not None
+    except TypeError:
+        return False
+    except ValueError:  # what is not written in Python may have no signature
+        return True
 
 
 def name_of(method: Any) -> str:
