@@ -305,6 +305,9 @@ def test_the_picture_shows_medians_beside_the_truth(logit):
 # doors
 
 
+A_RECIPE = rv.Recipe(panel=("p.csv",), id="i", time="t", state=("s",), action=("a",), reward="tabular")
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
@@ -328,7 +331,7 @@ def test_the_picture_shows_medians_beside_the_truth(logit):
         ({"methods": "npl"}, r"got 'npl' .* Pass rv\.NPL\(world\.reward_model\(\)\)"),
         ({"methods": [Scripted]}, r"the class Scripted .* Pass an instance, Scripted\(\.\.\.\)"),
         ({"methods": [coin().mdp]}, r"got MDP .* Pass rv\.NFXP\(world\.reward_model\(\)\)"),
-        ({"methods": [rv.Recipe(state="s", action="a")]}, r"got Recipe .* Pass rv\.NFXP\(world\.reward_model\(\)\)"),
+        ({"methods": [A_RECIPE]}, r"got Recipe .* Pass rv\.NFXP\(world\.reward_model\(\)\)"),
         ({"reps": 50}, r"`reps` requires `kind=\"bootstrap\"`\. The number of data sets is `replications`\."),
         ({"reps": 50, "kind": "hessian"}, r"`reps` requires `kind=\"bootstrap\"`"),
         ({"reps": 1, "kind": "bootstrap"}, "`reps`: expected a whole number, at least 2"),

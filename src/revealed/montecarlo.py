@@ -287,7 +287,7 @@ def _require_estimator(key: Any, method: Any) -> None:
         got, name = f"the class {method.__name__}", method.__name__
     known = [offered.__name__ for offered in (NFXP, MCEIRL, CCP, NPL)]
     remedy = f"Pass rv.{name if name in known else known[0]}(world.reward_model())."
-    if callable(getattr(method, "fit", None)) and name not in known:
+    if isinstance(method, type) and callable(getattr(method, "fit", None)) and name not in known:
         remedy = f"Pass an instance, {name}(...)."
     raise InvalidInput("methods", "estimators", got, f"methods[{key!r}]", remedy)
 
