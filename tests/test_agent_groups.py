@@ -228,3 +228,29 @@ def test_what_was_saved_before_there_were_groups_is_read(fit):
     assert loaded.demonstrations.columns == {}
     assert ("bootstrap", 5, 1) in loaded.kept
     np.testing.assert_allclose(loaded.with_errors("cluster").bse, fit.with_errors("cluster").bse, rtol=1e-9)
+
+
+def test_rows_of_a_panel_are_no_ids(fit):
+    """A column of the panel, one value a row: its index counts rows, and some of these numbers are ids by chance."""
+    with pytest.raises(InvalidOption, match="`by`: expected a Series whose index holds the ids of agents"):
+        fit.with_errors("cluster", by=panel()["line"])
+    by_rider = panel().groupby("rider")["line"].first()
+    own = fit.with_errors("cluster", by="line").bse
+    pd.testing.assert_series_equal(fit.with_errors("cluster", by=by_rider).bse, own)
+    pd.testing.assert_series_equal(fit.with_errors("cluster", by=by_rider.rename_axis(None)).bse, own)
+
+
+def test_an_id_has_one_group(fit):
+    by_row = panel().set_index("rider")["line"]
+    pd.testing.assert_series_equal(fit.with_errors("cluster", by=by_row).bse, fit.with_errors("cluster", by="line").bse)
+    twice = by_row.copy()
+    twice.iloc[1] = "mauve"
+    with pytest.raises(InvalidOption, match="`by`: expected one group per id; got '.*' and 'mauve'"):
+        fit.with_errors("cluster", by=twice)
+
+
+def test_positions_where_ids_are_numbers_are_told_how_to_say_so(fit):
+    demos = demos_of(panel().assign(rider=lambda f: f["rider"].astype(int) + 100))
+    assert demos.subset(slice(0, 3)).ids == demos.ids[:3]
+    with pytest.raises(InvalidDemonstrations, match="slice"):
+        demos.subset(range(3))

@@ -33,16 +33,24 @@ def test_behaviour_is_the_soft_optimum_toward_any_state(goal_trips, goal_fit):
 def test_goals_are_called_by_their_labels_and_labels_come_first():
     """Links whose ids are whole numbers: 3 is the link called 3, not the fourth one."""
     made = GOAL_TRIPS["network"]
-    labels = [int(i) for i in np.roll(np.arange(20), 1)]  # state 0 is called 19, state 1 is called 0, …
+    labels = [int(i) for i in np.roll(np.arange(2, 22), 1)]  # state 0 is called 21, state 1 is called 2, …
     named = made.mdp.with_labels(labels)
     fit = rv.NFXP(made.reward).fit(named, made.demos)
     assert fit.goals == tuple(labels[g] for g in made.goal_states)
     np.testing.assert_array_equal(fit.goal_states, made.demos.goals)
-    np.testing.assert_array_equal(fit.value_for(3), rv.NFXP(made.reward).fit(made.mdp, made.demos).value_for(4))
-    assert fit.value_for("3")[4] == 0.0
-    for nowhere in ("nowhere", 20, -1):
-        with pytest.raises(InvalidInput, match="`goal`: expected one of 19, 0, 1"):
+    np.testing.assert_array_equal(fit.value_for(3), rv.NFXP(made.reward).fit(made.mdp, made.demos).value_for(2))
+    assert fit.value_for("3")[2] == 0.0
+    for nowhere in ("nowhere", 0, -1):
+        with pytest.raises(InvalidInput, match="`goal`: expected one of 21, 2, 3"):
             fit.policy_for(nowhere)
+
+
+def test_decisions_of_a_network_without_labels_are_not_read_in_another_order():
+    """Its links are 0, 1, 2, …; where a model calls them so in another order, turns without names are not guessed."""
+    made = GOAL_TRIPS["network"]
+    other = made.mdp.with_labels([int(i) for i in np.roll(np.arange(20), 1)])
+    with pytest.raises(InvalidInput, match="list the states in a different order from the model"):
+        rv.NFXP(made.reward).fit(other, made.demos)
 
 
 def test_without_labels_goals_are_indices(goal_trips, goal_fit):

@@ -416,3 +416,52 @@ def test_a_path_of_a_file_elsewhere_is_told_as_it_is_seen_from_here(tmp_path, mo
     with pytest.raises(InvalidInput, match=r"got .*nowhere\.csv") as caught:
         Recipe.from_toml("../runs/run.toml").prepare()
     assert os.path.join("..", "nowhere.csv") in str(caught.value)
+
+
+# whole numbers that are names
+
+
+def numbered(folder, first: int, features: bool = False) -> Recipe:
+    """The trips with stations and choices numbered from `first`, and where asked what a file says of both."""
+    panel = pd.read_csv("trips.csv")
+    codes = {name: sorted(panel[name].unique()) for name in ("station", "choice")}
+    for name, known in codes.items():
+        panel[name] = panel[name].map({label: i + first for i, label in enumerate(known)})
+    panel.to_csv(f"from_{first}.csv", index=False)
+    options: dict[str, Any] = {"features": None, "columns": [], "constants": True}
+    if features:
+        pairs = pd.MultiIndex.from_product(
+            [range(first, first + len(known)) for known in codes.values()], names=list(codes)
+        )
+        table = pd.DataFrame({"x": np.random.default_rng(0).normal(size=len(pairs))}, index=pairs)
+        table.reset_index().sample(frac=1.0, random_state=1).to_csv(f"pairs_{first}.csv", index=False)
+        options = {"features": f"pairs_{first}.csv", "columns": ["x"]}
+    return trips_recipe(panel=f"from_{first}.csv", l2=0.01, **options)
+
+
+@pytest.mark.parametrize("features", [False, True])
+def test_numbers_from_one_make_the_model_that_numbers_from_zero_make(folder, features):
+    """No state 0 and no action 0 appear that nobody has seen."""
+    own, other = numbered(folder, 0, features).fit(), numbered(folder, 1, features).fit()
+    assert (other.mdp.n_states, other.mdp.n_actions) == (own.mdp.n_states, own.mdp.n_actions)
+    np.testing.assert_allclose(other.theta, own.theta, rtol=0, atol=1e-9)
+    assert other.mdp.state_labels == tuple(range(1, own.mdp.n_states + 1))
+    assert other.mdp.action_labels == tuple(range(1, own.mdp.n_actions + 1))
+
+
+def test_numbering_from_one_is_told(folder):
+    assert numbered(folder, 1).demonstrations.notes[-2:] == (
+        "States are numbered from 1: there is no state 0.",
+        "Actions are numbered from 1: there is no action 0.",
+    )
+    assert not any("numbered from" in note for note in numbered(folder, 0).demonstrations.notes)
+
+
+def test_an_action_that_no_file_lists_is_named(folder):
+    recipe = numbered(folder, 1, features=True)
+    panel = pd.read_csv("from_1.csv")
+    panel.loc[3, "choice"] = 99
+    panel.to_csv("odd.csv", index=False)
+    odd = trips_recipe(panel="odd.csv", features=recipe.features, columns=["x"])
+    with pytest.raises(InvalidInput, match="`action`: expected an action that the files list; got 99"):
+        odd.demonstrations  # noqa: B018

@@ -5,7 +5,7 @@ Agents are the finest units: one cannot cluster by a column that changes within 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any
@@ -16,7 +16,8 @@ import scipy.sparse as sp
 from revealed.checks import Floats, Ints, as_list
 from revealed.errors import InvalidOption
 from revealed.gates import is_hashable
-from revealed.labels import is_missing, listed, near, plain, spell
+from revealed.labels import how_many, is_missing, listed, near, plain, spell
+from revealed.naming import rows_of
 from revealed.voices import either, shown
 
 FEW = 20  # groups below which sandwich errors are known to come out too small
@@ -70,7 +71,8 @@ def _values_of(demos: Any, by: Any) -> tuple[str, Sequence[Any]]:
         return by, _kept(demos, by)
     if callable(getattr(by, "items", None)):  # a dict, or a Series of pandas
         name = getattr(by, "name", None)
-        return "group" if name is None else str(name), _by_id(demos.ids, dict(by.items()))
+        _require_ids(by, demos.ids)
+        return "group" if name is None else str(name), _by_id(demos.ids, by.items())
     values = as_list(by)
     if values is None or len(values) != demos.n_agents:
         got = shown(by) if values is None else f"{len(values)} values"
@@ -88,8 +90,27 @@ def _kept(demos: Any, name: str) -> Sequence[Any]:
     return known[name]
 
 
-def _by_id(ids: Sequence[Any], groups: dict[Any, Any]) -> list[Any]:
-    by_text = {spell(one): group for one, group in groups.items()}
+def _require_ids(by: Any, ids: Sequence[Any]) -> None:
+    """An index that was never set to ids counts the rows of a panel: its numbers are no ids, even if some agree."""
+    index = rows_of(by)
+    if index is None or any(name is not None for name in index.names):
+        return
+    known = {spell(one) for one in ids}
+    other = next((one for one in index if spell(one) not in known), None)
+    if other is not None:
+        got = f"{len(index)} values for {how_many(len(ids), 'agent')}"
+        remedy = f"{_KEEP} A Series needs the ids as its index."
+        raise InvalidOption("by", "a Series whose index holds the ids of agents", got, f"{plain(other)!r}", remedy)
+
+
+def _by_id(ids: Sequence[Any], groups: Iterable[tuple[Any, Any]]) -> list[Any]:
+    by_text: dict[str, Any] = {}
+    for one, group in groups:
+        known = by_text.setdefault(spell(one), group)
+        if known is not group and spell(known) != spell(group):
+            got = f"{plain(known)!r} and {plain(group)!r}"
+            remedy = "Use a column that is constant within each id, or a finer id."
+            raise InvalidOption("by", "one group per id", got, f"id {plain(one)!r}", remedy)
     lost = [one for one in ids if spell(one) not in by_text]
     if lost:
         got = f"none for {len(lost)} of {len(ids)}"

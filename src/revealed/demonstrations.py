@@ -372,8 +372,8 @@ class Demonstrations(Trips):
         return replace(self, steps=None, starts_by_agent=table)
 
     def subset(self, agents: Any) -> Demonstrations:
-        """Some of the agents, in the order given: their ids, positions as in `demos.subset(range(100))`, a slice, or a
-        mask (a Series of bools is matched by id).
+        """Some of the agents, in the order given: the first hundred (`demos.subset(slice(100))`), ids
+        (`demos.subset(["a7", "b2"])`), or a mask (a Series of bools is matched by id).
 
         Where ids are numbers, whole numbers are ids, as in `demos.subset([104, 117])`, and never positions; where they
         are text, whole numbers are positions in `demos.ids`, as slices always are.

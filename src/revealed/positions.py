@@ -8,6 +8,7 @@ sorted from data, and an error shows it. The arrays that fits, solutions and dem
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,6 +18,7 @@ import numpy.typing as npt
 from revealed.checks import Ints, frozen, is_mapping, shape_of
 from revealed.errors import InvalidInput
 from revealed.labels import (
+    SHOWN,
     Order,
     are_positions,
     columns_of,
@@ -279,11 +281,23 @@ def by_parameter(argument: str, given: Any, names: Sequence[str], error: type[In
     if are_row_numbers([plain(key) for key in index], tuple(names)):
         return given
     if sorted(keys) != sorted(map(spell, names)):
-        odd = next((key for key in keys if key not in set(map(spell, names))), None)
+        known = {spell(name): plain(name) for name in names}
+        odd = next((key for key in keys if key not in known), None)
         remedy = None if odd is None else near(odd, names)
-        raise error(argument, f"a number for each of {listed(names)}", f"numbers for {listed(keys)}", remedy=remedy)
+        got = f"numbers for {listed(keys)}" if len(keys) <= SHOWN else _miscounted(keys, known, odd)
+        raise error(argument, f"a number for each of {listed(names)}", got, remedy=remedy)
     numbers = list(given.values()) if is_mapping(given) else given.to_numpy()
     return np.asarray(numbers)[locate(names, keys)]
+
+
+def _miscounted(keys: Sequence[str], known: dict[str, Any], odd: str | None) -> str:
+    """What is wrong with many numbers under these keys: one too many, two under one key, or one that is missing."""
+    if odd is not None:
+        return f"{len(keys)} numbers, one of them for {odd}"
+    twice = next((key for key, n in Counter(keys).items() if n > 1), None)
+    if twice is not None:
+        return f"{len(keys)} numbers, more than one of them for {twice}"
+    return f"{len(keys)} numbers, none for {next(name for name in known if name not in set(keys))}"
 
 
 def by_column(argument: str, given: Any, names: Sequence[str], error: type[InvalidInput] = InvalidInput) -> Any:

@@ -1,7 +1,7 @@
 """From a description to demonstrations, model, reward and fit: what `revealed fit` does, also for Python.
 
-Every part is made once, when first used. States that are whole numbers are names where a features file lists them, and
-indices elsewhere; a pair that was never chosen is infeasible, unless `unseen` says otherwise.
+Every part is made once, when first used. Whole numbers are names of states and actions where a file lists them or where
+they count from 1, and indices elsewhere; a pair that was never chosen is infeasible, unless `unseen` says otherwise.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from revealed.checks import Floats, require_option
-from revealed.demonstrations import Demonstrations
+from revealed.demonstrations import Demonstrations, numbered_from_one
 from revealed.description import Description, said_in
 from revealed.errors import InvalidDemonstrations, InvalidInput, InvalidOption, InvalidReward
 from revealed.estimators import CCP, MCEIRL, NFXP, NPL, Estimator
@@ -183,6 +183,7 @@ class Recipe(Description):
         known: dict[str, Any] = {}
         if self.features is not None or self.transitions:
             self._require_columns()
+            known["actions"] = self._listed_actions
         if self.binned is None:
             known["states"] = self._listed_states
             if known["states"] is None and self.transitions and self.mdp.state_labels is None:
@@ -190,11 +191,23 @@ class Recipe(Description):
         if self.transitions and self.mdp.action_labels is None:
             known["n_actions"] = self.mdp.n_actions
         try:
-            return self._read_panel(known)
+            return self._counted_from_one(self._read_panel(known), known)
         except InvalidDemonstrations as error:
-            if known.get("states") is None or not error.labels:
+            listed = known.get("actions" if error.argument == "action" else "states")
+            if listed is None or not error.labels:
                 raise
             raise self._no_features(error.got, error.offender, error.remedy, error.argument) from error
+
+    def _counted_from_one(self, demos: Demonstrations, known: dict[str, Any]) -> Demonstrations:
+        """The same, read again with 1, 2, … as labels where the numbers of states or actions start there and no file
+        lists a 0."""
+        sizes = {"state": demos.n_states, "action": demos.n_actions}
+        labels = {f"{role}s": list(range(1, n)) for role, n in sizes.items() if numbered_from_one(role, demos)}
+        if not labels:
+            return demos
+        demos = self._read_panel(known | labels)
+        told = [f"{roles.capitalize()} are numbered from 1: there is no {roles[:-1]} 0." for roles in labels]
+        return replace(demos, notes=(*demos.notes, *told))
 
     def _read_panel(self, known: dict[str, Any]) -> Demonstrations:
         return Demonstrations.from_frame(
@@ -222,6 +235,24 @@ class Recipe(Description):
             return None
         keys = self._table.label_column("features", self._keys[0])
         return sorted(set(keys.tolist())) if keys.dtype.kind in "iu" else None
+
+    @cached_property
+    def _listed_actions(self) -> list[Any] | None:
+        """Whole numbers that the features file or the table of transitions lists as actions, unless they count from 0,
+        are their names."""
+        if len(self.action) != 1:
+            return None
+        (name,) = self.action
+        files = {"features": self._table if self.features is not None else None}
+        files["transitions"] = read_table(self.transitions, "transitions") if self.transitions else None
+        found: set[Any] = set()
+        for argument, table in files.items():
+            if table is not None and name in table.names:
+                keys = table.label_column(argument, name)
+                if keys.dtype.kind not in "iu":
+                    return None
+                found.update(keys.tolist())
+        return None if found == set(range(len(found))) else sorted(found)
 
     # the reward
 
@@ -322,6 +353,8 @@ class Recipe(Description):
 
     def _no_features(self, label: object, row: str | None, remedy: str | None, role: str = "state") -> InvalidReward:
         """The complaint about a state of the panel that the features file does not list."""
+        if role == "action":
+            return InvalidReward("action", "an action that the files list", label, row, remedy)
         expected = "a row for every state" + (f" that {named('next_state')} leads to" if role == "next_state" else "")
         got = f"no features for {label} in {self.features}"
         if role == "goal":
@@ -350,6 +383,7 @@ class Recipe(Description):
             probability=self.probability,
             discount=self.discount,
             states=states,
+            actions=self._listed_actions,
             terminal=typed_terminal(self.terminal, self.state, self.transitions) or None,
             **names,
         )

@@ -542,7 +542,14 @@ def _by_id(agents: Any, ids: tuple[Any, ...]) -> Any:
     listed = None if isinstance(agents, slice | str | bytes | dict) or are_positions(ids) else as_list(agents)
     if not listed or all(isinstance(one, bool | np.bool_) for one in listed):
         return agents
-    return places("agents", [plain(one) for one in listed], ids, len(ids), InvalidDemonstrations, "agent", "agent")
+    wanted = [plain(one) for one in listed]
+    try:
+        return places("agents", wanted, ids, len(ids), InvalidDemonstrations, "agent", "agent")
+    except InvalidDemonstrations as error:
+        if error.remedy is not None or not all(map(is_index, wanted)):
+            raise
+        remedy = "Whole numbers are ids where ids are numbers; for positions pass a slice, subset(slice(0, 80))."
+        raise InvalidDemonstrations("agents", error.expected, error.got, error.offender, remedy) from error
 
 
 def _mask_or_indices(agents: Any, expected: str) -> Any:
