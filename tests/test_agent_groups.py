@@ -245,7 +245,7 @@ def test_an_id_has_one_group(fit):
     pd.testing.assert_series_equal(fit.with_errors("cluster", by=by_row).bse, fit.with_errors("cluster", by="line").bse)
     twice = by_row.copy()
     twice.iloc[1] = "mauve"
-    with pytest.raises(InvalidOption, match="`by`: expected one group per id; got '.*' and 'mauve'"):
+    with pytest.raises(InvalidOption, match=r"`by`: expected one group per id; got '.*' and 'mauve'"):
         fit.with_errors("cluster", by=twice)
 
 
