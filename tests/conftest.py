@@ -21,10 +21,12 @@ os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_cpu
 gc.set_threshold(50_000, 20, 20)
 
 # The same examples in every run: a failure is a failure of the change at hand, never of the dice. Under
-# HYPOTHESIS_PROFILE=fresh other ones each time, more of them; a failure prints what plays its example again.
+# HYPOTHESIS_PROFILE=fresh other ones each time, more of them (HYPOTHESIS_EXAMPLES=600 for as many); a failure prints
+# what plays its example again.
 _COMMON: dict[str, Any] = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 settings.register_profile("revealed", derandomize=True, max_examples=30, **_COMMON)
-settings.register_profile("fresh", derandomize=False, max_examples=60, print_blob=True, database=None, **_COMMON)
+_MANY = int(os.environ.get("HYPOTHESIS_EXAMPLES", "60"))
+settings.register_profile("fresh", derandomize=False, max_examples=_MANY, print_blob=True, database=None, **_COMMON)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "revealed"))
 
 

@@ -103,11 +103,11 @@ class Dense:
         """Occ^π (C2)."""
         return solve((np.eye(len(policy)) - self.gamma * self.mixed(policy)).T, initial)
 
-    def summed_occupancy(self, policy: Floats, initial: Floats, steps: int = 5_000) -> Floats:
-        """Occ^π as its definition (C2): Σ_t γ^t P(s_t = s)."""
-        total, now, step = np.zeros(len(policy)), initial, self.gamma * self.mixed(policy)
-        for _ in range(steps):
-            total, now = total + now, now @ step
+    def summed_occupancy(self, policy: Floats, initial: Floats, doublings: int = 24) -> Floats:
+        """Occ^π as its definition (C2): Σ_t γ^t P(s_t = s), of so many steps that the slowest chain has ended."""
+        total, power = initial, self.gamma * self.mixed(policy)  # t < 1; then Σ_{t<2n} = Σ_{t<n} (I + (γT^π)^n)
+        for _ in range(doublings):
+            total, power = total + total @ power, power @ power
         return total
 
     def value_gradient(self, policy: Floats) -> Floats:
