@@ -565,7 +565,7 @@ def test_counts_of_any_reasonable_size_are_fine():
 def test_trips_of_a_network_are_counted():
     trips = network().trips(trip_table(("T1", "ab bc cd"), ("T2", "da ab bc ce")))
     with pytest.raises(RevealedError, match="at most"):
-        trips.reweighted(np.full(2, HUGE))
+        trips.reweighted(dict.fromkeys(trips.ids, HUGE))
 
 
 # -------------------------------------------------------------------------------- rewards of one's own, episodes

@@ -46,7 +46,7 @@ def assert_same_counts(one: rv.Demonstrations, other: rv.Demonstrations) -> None
     assert (one.n_states, one.n_actions) == (other.n_states, other.n_actions)
     np.testing.assert_array_equal(one.by_agent.toarray(), other.by_agent.toarray())
     np.testing.assert_array_equal(one.transition_counts.toarray(), other.transition_counts.toarray())
-    weights = np.asarray(np.arange(one.n_agents) % 3, dtype=np.float64)
+    weights = {name: float(k % 3) for k, name in enumerate(one.ids)}
     np.testing.assert_array_equal(one.starts, other.starts)
     np.testing.assert_array_equal(one.reweighted(weights).starts, other.reweighted(weights).starts)
 

@@ -50,7 +50,9 @@ scalars = st.one_of(
     st.floats(),
     st.text(st.characters()),
     st.dates(),
-    st.datetimes(min_value=datetime(1900, 1, 1), max_value=datetime(2100, 1, 1), timezones=zones),
+    st.datetimes(
+        min_value=datetime(1900, 1, 1), max_value=datetime(2100, 1, 1), timezones=zones, allow_imaginary=False
+    ),
 )
 values = st.recursive(
     scalars,

@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from revealed.checks import Floats, Ints, as_list
 from revealed.errors import InvalidOption
 from revealed.gates import is_hashable
-from revealed.labels import how_many, is_missing, listed, near, plain, spell
+from revealed.labels import how_many, is_missing, listed, near, plain, require_ids, spell
 from revealed.naming import rows_of
 from revealed.voices import either, shown
 
@@ -71,13 +71,14 @@ def _values_of(demos: Any, by: Any) -> tuple[str, Sequence[Any]]:
         return by, _kept(demos, by)
     if callable(getattr(by, "items", None)):  # a dict, or a Series of pandas
         name = getattr(by, "name", None)
-        _require_ids(by, demos.ids)
+        _require_index_of_ids(by, demos.ids)
         return "group" if name is None else str(name), _by_id(demos.ids, by.items())
     values = as_list(by)
     if values is None or len(values) != demos.n_agents:
         got = shown(by) if values is None else f"{len(values)} values"
         expected = f"the name of a column, a dict or Series from ids, or {demos.n_agents} values, one per agent"
         raise InvalidOption("by", expected, got, remedy=_KEEP)
+    require_ids("by", demos.ids, InvalidOption)
     return "group", [_present(value, demos.ids[i]) for i, value in enumerate(values)]
 
 
@@ -90,7 +91,7 @@ def _kept(demos: Any, name: str) -> Sequence[Any]:
     return known[name]
 
 
-def _require_ids(by: Any, ids: Sequence[Any]) -> None:
+def _require_index_of_ids(by: Any, ids: Sequence[Any]) -> None:
     """An index that was never set to ids counts the rows of a panel: its numbers are no ids, even if some agree."""
     index = rows_of(by)
     if index is None or any(name is not None for name in index.names):

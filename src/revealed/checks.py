@@ -36,6 +36,9 @@ Ints = npt.NDArray[np.intp]
 
 TRUTH = (bool, np.bool_)
 LARGEST = 1e100  # numbers of which sums and squares are float64 numbers, too
+INDEX = (
+    "Pass table.to_pandas(), whose index and columns are matched by label, or table.to_numpy() if positions are meant."
+)
 UNMASK = "Fill it first: x.filled(value), with the number that the masked entries should have."
 
 
@@ -124,6 +127,20 @@ def pass_instead(value: Any, *names: str) -> str | None:
     return next((f"Pass its `.{name}`." for name in names if hasattr(value, name)), None)
 
 
+def is_bare_table(value: Any) -> bool:
+    """Whether it is a table whose columns have names and whose rows have none, as of Polars, Arrow or DuckDB: as an
+    array it would lose the names, and its columns would count by position."""
+    kind = type(value)  # of a lazy table its own `columns` would be computed
+    named = hasattr(kind, "columns") and not hasattr(kind, "index")
+    return named and any(hasattr(kind, name) for name in ("to_pandas", "df", "to_native", "collect"))
+
+
+def kind_of_table(value: Any) -> str:
+    """Whose it is, as people call it."""
+    module = type(value).__module__.partition(".")[0].lstrip("_")
+    return {"polars": "Polars", "pyarrow": "Arrow", "duckdb": "DuckDB"}.get(module, module)
+
+
 def as_number(value: Any) -> float:
     """The value as a float; NaN where it is not a number."""
     if not is_number(value):
@@ -208,6 +225,8 @@ def _as_array(values: Any) -> npt.NDArray[Any] | Odd:
         return Odd("None" if values is None else f"{type(values).__name__} {shown(values)}")
     if isinstance(values, np.ma.MaskedArray):
         return Odd("a masked array", remedy=UNMASK)
+    if is_bare_table(values):
+        return Odd(f"a table of {kind_of_table(values)}", remedy=INDEX)
     try:
         raw = np.asarray(values)
     except Exception as error:  # rows of different lengths, or whatever an object's own conversion raises
@@ -233,6 +252,8 @@ def _odd_within(values: Any, raw: npt.NDArray[Any]) -> Odd | None:
         leaves = list(chain.from_iterable(x if isinstance(x, list | tuple) else (x,) for x in leaves))
     if any(issubclass(kind, np.ma.MaskedArray) for kind in set(map(type, leaves))):
         return Odd("a masked array or value", remedy=UNMASK)
+    if any(map(is_bare_table, values)):
+        return Odd("a list of tables", remedy=INDEX)
     if raw.dtype.kind in "iuf":
         at = next((i for i, x in enumerate(leaves) if _is_truth(x)), None)
         if at is not None:

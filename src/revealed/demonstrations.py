@@ -29,11 +29,11 @@ from revealed.checks import (
 from revealed.errors import InvalidDemonstrations, InvalidInput
 from revealed.gates import require_instance
 from revealed.goal_steps import Trips, n_goals, require_arrival
-from revealed.labels import how_many, with_columns
+from revealed.labels import Order, how_many, is_derived, with_columns
 from revealed.mdp import MDP, Floats, require_mdp
 from revealed.model_checks import as_labels
 from revealed.naming import from_one, rows_of, unrolled_labels, weights_by_name
-from revealed.positions import LabelledArray, by_parameter, labelled, names_in
+from revealed.positions import LabelledArray, by_id, labelled, names_in
 from revealed.tables import as_counts, require_countable, sparse_table, sum_rows
 from revealed.trajectories import (
     Coded,
@@ -44,6 +44,7 @@ from revealed.trajectories import (
     code_labels,
     lifted,
     read_trajectories,
+    refuse_tables,
 )
 from revealed.voices import Written, arg, either, shown
 
@@ -168,6 +169,7 @@ class Demonstrations(Trips):
         from revealed.episodes import is_foreign
 
         written = None if is_foreign(trajectories) else as_list(trajectories)
+        refuse_tables(trajectories, written)
         known, sizes = {"state": states, "action": actions}, {"state": n_states, "action": n_actions}
         from revealed.panels.columns import note_labels
 
@@ -337,7 +339,7 @@ class Demonstrations(Trips):
     def _from_panel(cls, panel: Any, n_states: int, n_actions: int) -> Demonstrations:
         fields = (panel.agent, panel.time, panel.state, panel.action, panel.next_state, panel.starts_here)
         steps = Steps(*fields, panel.row, panel.weight, panel.goal, panel.entry)
-        return cls._from_steps(steps, None, n_states, n_actions, panel.ids)
+        return cls._from_steps(steps, None, n_states, n_actions, Order(panel.ids, True))
 
     @classmethod
     def _from_counted(cls, found: Any, n_states: int, n_actions: int) -> Demonstrations:
@@ -346,7 +348,7 @@ class Demonstrations(Trips):
         starts = sp.csr_array(found.starts_by_agent(n_states))
         moves = found.moves(n_states, n_actions)
         total = sum_rows(starts)
-        return cls(n_states, n_actions, by_agent, total, moves, found.ids, starts_by_agent=starts)
+        return cls(n_states, n_actions, by_agent, total, moves, Order(found.ids, True), starts_by_agent=starts)
 
     @classmethod
     def _from_steps(
@@ -375,8 +377,8 @@ class Demonstrations(Trips):
         """Some of the agents, in the order given: the first hundred (`demos.subset(slice(100))`), ids
         (`demos.subset(["a7", "b2"])`), or a mask (a Series of bools is matched by id).
 
-        Where ids are numbers, whole numbers are ids, as in `demos.subset([104, 117])`, and never positions; where they
-        are text, whole numbers are positions in `demos.ids`, as slices always are.
+        A slice counts along `demos.ids`. Whole numbers and masks do so only where ids are 0, 1, 2, … or were listed by
+        you (`from_trajectories(ids=...)`): ids of a table are sorted, and numbers are ids, as in `subset([104, 117])`.
         """
         steps = self._require_steps("subset")
         chosen = as_agents(agents, self.ids)
@@ -389,7 +391,8 @@ class Demonstrations(Trips):
         part = replace(part, agent=place[part.agent])
         weights = None if self.agent_weights is None else self.agent_weights[chosen]
         columns = {name: tuple(values[i] for i in chosen) for name, values in self.columns.items()}
-        return replace(self._with(part, tuple(self.ids[i] for i in chosen), weights), columns=columns)
+        ids = Order((self.ids[i] for i in chosen), is_derived(self.ids))
+        return replace(self._with(part, ids, weights), columns=columns)
 
     def toward(self, goal: Any) -> Demonstrations:
         """The decisions of trips to this goal, a label (an index where states have none), without goals; every agent
@@ -406,7 +409,7 @@ class Demonstrations(Trips):
         labels = {"state_labels": self.state_labels, "action_labels": self.action_labels, "bins": self.bins}
         labels |= {"period": self.period, "numbered": self.numbered}
         other = replace(other, visit_discount=self.visit_discount, **labels)
-        return other if agent_weights is None else other.reweighted(agent_weights)
+        return other if agent_weights is None else other._reweighted(agent_weights)
 
     def to_frame(
         self,
@@ -425,8 +428,11 @@ class Demonstrations(Trips):
         there is a column for where each decision led, missing where that was not seen; with `weight` one for how often
         it counts. Where trips have goals there is a column for them, unless `goal` is None. Where an agent has several
         trajectories `episode` is the column that numbers them; if that is None, each begins after a gap in time, as if
-        rows were missing. Columns that were kept come last. Times count each trajectory's periods from 0.
+        rows were missing. Columns that were kept come last. Times count each trajectory's periods from 0; where it
+        matters when ids entered, and nobody said yet which time is period 0, they are those of the data (with a period,
+        periods since the first).
         """
+        from revealed.panels.clock import times_as_read
         from revealed.panels.memory import write_panel
 
         steps = self._require_steps("to_frame")
@@ -435,20 +441,25 @@ class Demonstrations(Trips):
         names |= {"state": state, "action": action, "next_state": next_state}
         names |= {"goal": None if steps.goal is None else goal, "weight": weight}
         steps = replace(steps, weight=self.step_weights)
+        if steps.entry is not None and (names["episode"] or not several):
+            steps = replace(steps, time=times_as_read(steps.time, steps.entry, self.period))
         return write_panel(steps, names, self.ids, self.state_labels, self.action_labels, self.columns)
 
     def reweighted(self, weights: Any) -> Demonstrations:
-        """The same decisions with agent i counted `weights[i]` times, as a bootstrap does (0 leaves it out). A dict or
-        Series is matched by id.
+        """The same decisions with each agent counted so many times, as a bootstrap does (0 leaves it out): a dict or
+        Series by id, or an array in the order of `demos.ids` where these were not sorted from a table.
 
         Moves and single steps stay as they are: they tell what happened, not how often it counts.
         """
         expected = f"{self.n_agents} numbers >= 0, one per agent"
-        weights = by_parameter("weights", weights, self.ids, InvalidDemonstrations)
+        weights = by_id("weights", weights, self.ids, InvalidDemonstrations)
         w = require_floats("weights", weights, expected, InvalidDemonstrations)
         if w.shape != (self.n_agents,) or not np.isfinite(w).all() or (w < 0).any():
             raise InvalidDemonstrations("weights", expected, shown(weights))
         require_countable("weights", w)
+        return self._reweighted(w)
+
+    def _reweighted(self, w: Floats) -> Demonstrations:
         by_agent = sp.csr_array(sp.diags_array(w) @ self.by_agent)
         w = w if self.agent_weights is None else w * self.agent_weights
         return replace(self, by_agent=by_agent, starts=self._starts_with(w), agent_weights=w)
@@ -509,7 +520,7 @@ class Demonstrations(Trips):
         other = self._from_steps(steps, starts, mdp.n_states, self.n_actions, self.ids)
         names = {"state_labels": unrolled_labels(self.state_labels, horizon + 1), "action_labels": self.action_labels}
         other = replace(other, visit_discount=self.visit_discount, notes=self.notes, columns=self.columns, **names)
-        return other if self.agent_weights is None else other.reweighted(self.agent_weights)
+        return other if self.agent_weights is None else other._reweighted(self.agent_weights)
 
     def _on_one_clock(self, first_time: Any) -> Steps:
         """The steps with times that count from period 0 of a horizon."""

@@ -287,7 +287,7 @@ def _relation_over(paths: Any, argument: str) -> Stored:
     connection.execute("SET enable_progress_bar = false")
     try:
         if kind == "parquet":
-            found = connection.read_parquet(files, union_by_name=len(files) > 1)
+            found = connection.read_parquet(files, union_by_name=len(files) > 1, hive_partitioning=False)
         else:
             found = connection.read_csv(files, union_by_name=len(files) > 1, **_AS_TEXT)
         names = _names_in_files(connection, files, kind, found.columns, argument)
@@ -324,7 +324,9 @@ def _durations_in(connection: Any, file: str) -> set[str]:
         return set()
 
 
+# folders called column=value are names of folders, no columns
 _AS_TEXT: dict[str, Any] = {"header": True, "all_varchar": True, "quotechar": '"', "escapechar": '"'}
+_AS_TEXT |= {"hive_partitioning": False}
 
 
 def _names_in_files(connection: Any, files: list[str], kind: str, found: list[str], argument: str) -> list[str]:

@@ -24,7 +24,7 @@ from revealed.checks import (
 from revealed.eigen import symmetric_eigen
 from revealed.errors import InvalidInput
 from revealed.inference import MOST_PARAMETERS, require_estimated
-from revealed.labels import listed, locate
+from revealed.labels import listed, locate, spell
 from revealed.matching import decisions_on
 from revealed.mdp import Floats
 from revealed.naming import rows_of
@@ -196,7 +196,16 @@ def _require_same_agents(first: Any, second: Any) -> None:
     if same and one.by_agent.shape == other.by_agent.shape:
         same = _same_counts(one.by_agent, other.by_agent) and _same_goals(one, other)
     if not same:
-        raise InvalidInput("second", "a fit to the same agents and decisions", "a fit to other data")
+        raise _other_data(one, other)
+
+
+def _other_data(one: Any, other: Any) -> InvalidInput:
+    """The complaint about fits whose agents differ, or are not in the same order."""
+    expected = "a fit to the same agents and decisions"
+    if one.ids != other.ids and set(map(spell, one.ids)) == set(map(spell, other.ids)):
+        remedy = "Fit the second to demos.subset(list(first.demonstrations.ids))."
+        return InvalidInput("second", expected, "one to the same agents in another order", remedy=remedy)
+    return InvalidInput("second", expected, "a fit to other data")
 
 
 def _decisions_of(fit: Any, first: Any) -> Any:
@@ -339,8 +348,9 @@ def _require_two_estimators(first: Any, second: Any) -> None:
     if sorted(own) != sorted(others):
         expected = f"a fit with the same {len(own)} parameters as `first` ({listed(own)})"
         raise InvalidInput("second", expected, f"{len(others)} different ones ({listed(others)})")
-    if not _same_counts(first.demonstrations.by_agent, _decisions_of(second, first).by_agent):
-        raise InvalidInput("second", "a fit to the same agents and decisions", "a fit to other data")
+    one, other = first.demonstrations, _decisions_of(second, first)
+    if one.ids != other.ids or not _same_counts(one.by_agent, other.by_agent):
+        raise _other_data(one, other)
     if first.group_key != second.group_key:
         raise InvalidInput.conflict(
             "second", "must have the same clusters as the first", remedy=f"Pass the same {arg('by')} to both."

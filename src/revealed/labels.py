@@ -114,14 +114,29 @@ def require_declared(
     cannot be matched with them, and are refused."""
     if labels is None or not is_derived(labels):
         return
-    shown = ", ".join(f"{k} = {spell(label)}" for k, label in enumerate(labels[:SHOWN])) + _more(labels)
     raise error.conflict(
         argument,
         f"requires {role} labels: {got} would depend on the order of the {role}s, which was not declared: it comes "
-        f"from sorting {where} ({shown})",
+        f"from sorting {where} ({_numbered(labels)})",
         remedy=f"Declare the order when you read the data, {role}s=[{_quoted(labels)}] in the order that you mean, or "
         f"{instead}.",
     )
+
+
+def require_ids(
+    argument: str,
+    ids: Sequence[Any],
+    error: type[InvalidInput] = InvalidInput,
+    remedy: str = "Pass a dict or Series by id; pd.Series(values, index=demos.ids) if values are in this order.",
+) -> None:
+    """The same of agents: values without ids cannot be matched with ids that were sorted."""
+    if is_derived(ids):
+        rule = f"requires ids: the order of the agents comes from sorting them ({_numbered(ids)})"
+        raise error.conflict(argument, rule, remedy=remedy)
+
+
+def _numbered(labels: Sequence[Any]) -> str:
+    return ", ".join(f"{k} = {spell(label)}" for k, label in enumerate(labels[:SHOWN])) + _more(labels)
 
 
 def _more(labels: Sequence[Any]) -> str:

@@ -262,6 +262,13 @@ def index_keys(index: Any, known: Labels, role: str = "state") -> tuple[Any, ...
     return keys
 
 
+def pair_keys(index: Any, first: Any, second: Any) -> list[Any]:
+    """The entries of an index of pairs, with levels that are called so in the order (first, second)."""
+    keys = Order((plain(key) for key in as_list(index) or ()), columns=index_columns(index))
+    named = isinstance(first, str) and isinstance(second, str)
+    return list(in_parts_of(keys, Order((), columns=(first, second))) if named else keys)
+
+
 def joint_index(parts: Sequence[tuple[str | None, Any]]) -> pd.MultiIndex:
     """Several indices side by side as one. Each is called by the name beside it; where it has several levels by both
     names, as in origin_x and origin_y; without a name levels keep their own."""

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from revealed.checks import Ints, frozen, is_mapping, shape_of
+from revealed.checks import INDEX, Ints, frozen, is_bare_table, is_mapping, kind_of_table, shape_of
 from revealed.errors import InvalidInput
 from revealed.labels import (
     SHOWN,
@@ -32,6 +32,7 @@ from revealed.labels import (
     places_by_text,
     plain,
     require_declared,
+    require_ids,
     spell,
 )
 from revealed.naming import Labels, Names, are_row_numbers, index_keys, rows_of
@@ -49,6 +50,9 @@ class LabelledArray(np.ndarray[Any, Any]):
 
     state_labels: Labels
     action_labels: Labels
+    # above those of pandas, so that a frame on the left asks here as well (`frame.add` and `frame.where` do not)
+    __array_priority__ = 5000  # pyright: ignore[reportAssignmentType, reportIncompatibleMethodOverride]
+    __pandas_priority__ = 5000
 
     def __array_finalize__(self, made_from: Any) -> None:
         self.state_labels = self.action_labels = None
@@ -58,9 +62,11 @@ class LabelledArray(np.ndarray[Any, Any]):
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, out: tuple[Any, ...] = (), **options: Any) -> Any:
         names = _common_names((*inputs, *out)) if method == "__call__" and ufunc.signature is None else None
+        options = {name: _bare(value) for name, value in options.items()}
+        if any(rows_of(value) is not None for value in inputs):  # a frame of the same labels: the result is one, too
+            return getattr(ufunc, method)(*map(_bare, inputs), **options | ({"out": out} if out else {}))
         if any(map(_has_own_rules, (*inputs, *out))):
             return NotImplemented
-        options = {name: _bare(value) for name, value in options.items()}
         if out:
             getattr(ufunc, method)(*map(_bare, inputs), out=tuple(map(_bare, out)), **options)
             return out[0] if len(out) == 1 else out
@@ -114,7 +120,7 @@ def _bare(value: Any) -> Any:
 
 
 def _has_own_rules(value: Any) -> bool:
-    """Whether it is one that says itself what sums with it are, as a Series does."""
+    """Whether it is one that says itself what sums with it are, as a sparse matrix may."""
     return hasattr(value, "__array_ufunc__") and not isinstance(value, np.ndarray | np.generic)
 
 
@@ -127,6 +133,8 @@ def _common_names(values: Sequence[Any]) -> LabelledArray | None:
     """That of several values whose labels their result has; None if it has none. Labels that differ are an error.
     Positions beside labels mean something where the order was declared."""
     own = [value for value in values if isinstance(value, LabelledArray) and _roles(value)]
+    if own and any(map(is_bare_table, values)):
+        raise InvalidInput.conflict("table", "needs an index to be combined with an array of labels", None, INDEX)
     first = max(own, key=np.ndim, default=None)
     if first is None:
         return None
@@ -236,6 +244,10 @@ def in_order(
     are (time, state), or of the states before unrolling; the table is then one of the base. With `part` an array of a
     fit may know more states and actions than `named` has.
     """
+    if is_bare_table(value):
+        raise error(
+            argument, "an array, or a table whose index has labels", f"a table of {kind_of_table(value)}", None, INDEX
+        )
     own = _labels_in(named, value, argument, axes, error)
     if own is None:
         _require_positions(named, shape_of(value), argument, axes, error)
@@ -288,6 +300,14 @@ def by_parameter(argument: str, given: Any, names: Sequence[str], error: type[In
         raise error(argument, f"a number for each of {listed(names)}", got, remedy=remedy)
     numbers = list(given.values()) if is_mapping(given) else given.to_numpy()
     return np.asarray(numbers)[locate(names, keys)]
+
+
+def by_id(argument: str, given: Any, ids: Sequence[Any], error: type[InvalidInput] = InvalidInput) -> Any:
+    """Numbers of agents in the order of their ids; without ids they need one that was not sorted from data."""
+    found = by_parameter(argument, given, ids, error)
+    if found is given:
+        require_ids(argument, ids, error)
+    return found
 
 
 def _miscounted(keys: Sequence[str], known: dict[str, Any], odd: str | None) -> str:

@@ -35,7 +35,7 @@ class Reestimation:
     def __call__(self, weights: Floats) -> Replication:
         mdp, psi = self._mdp(weights)
         try:
-            fit = self.estimator.refit(mdp, self.demonstrations.reweighted(weights), self.theta, self.value)
+            fit = self.estimator.refit(mdp, self.demonstrations._reweighted(weights), self.theta, self.value)
         except RevealedError as error:
             return Replication(self.theta, psi, type(error).__name__)
         if fit.status.interrupted:
@@ -49,7 +49,7 @@ class Reestimation:
         mdp, psi = self._mdp(weights)
         if psi.shape != found.psi.shape or not np.allclose(psi, found.psi, rtol=1e-6, atol=1e-6):
             return False
-        run = self.estimator._again(mdp, self.demonstrations.reweighted(weights), found.theta, self.value)
+        run = self.estimator._again(mdp, self.demonstrations._reweighted(weights), found.theta, self.value)
         if run.method == "NPL" and not self.settled:
             return True
         point = run.look_again(found.theta, run.given(run.expert) if run.method == "CCP" else run.own())
@@ -59,7 +59,7 @@ class Reestimation:
     def _mdp(self, weights: Floats) -> tuple[MDP, Floats]:
         if self.estimated is None:
             return self.mdp, np.zeros(0)
-        again = self.estimated.reweighted(weights)
+        again = self.estimated._reweighted(weights)
         return with_transitions(self.mdp, again), again.psi
 
     def in_words(self) -> str:

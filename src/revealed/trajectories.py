@@ -16,7 +16,16 @@ from revealed.checks import Floats, Ints, as_list, is_index, require_array, requ
 from revealed.declared_order import order_of
 from revealed.errors import InvalidDemonstrations
 from revealed.gates import is_hashable, require_memory
-from revealed.labels import MOST_INDEX, are_positions, is_missing, plain, sizes_in_words, spell
+from revealed.labels import (
+    MOST_INDEX,
+    are_positions,
+    holds_numbers,
+    is_missing,
+    plain,
+    require_ids,
+    sizes_in_words,
+    spell,
+)
 from revealed.naming import Labels, is_label, label_array, places, rows_of
 from revealed.positions import by_parameter
 from revealed.tables import sparse_table
@@ -434,6 +443,15 @@ def _are_longer_steps(trajectory: Any) -> bool:
     return any(isinstance(row[2], float) for row in trajectory) and all(is_index(x) for r in trajectory for x in r[:2])
 
 
+def refuse_tables(trajectories: Any, written: list[Any] | None) -> None:
+    """Tables call their columns by names, which a trajectory would read by position."""
+    for where, one in ((None, trajectories), *((f"trajectory {i}", one) for i, one in enumerate(written or ()))):
+        if hasattr(type(one), "columns"):
+            remedy = "Use from_frame(table, id=..., time=..., state=..., action=...), which reads columns by name."
+            expected = "lists of (state, action) steps, or tuples (states, actions) of two lists"
+            raise InvalidDemonstrations("trajectories", expected, "a table", where, remedy)
+
+
 def no_trajectory(i: int, trajectory: Any) -> InvalidDemonstrations:
     """The complaint about something that is neither a pair nor steps: the first step that is none, or a value in it."""
     expected = "lists of (state, action) steps, or tuples (states, actions) of two lists"
@@ -540,9 +558,14 @@ def _by_id(agents: Any, ids: tuple[Any, ...]) -> Any:
     if rows_of(agents) is not None and np.asarray(agents).dtype.kind == "b":
         return by_parameter("agents", agents, ids, InvalidDemonstrations)
     listed = None if isinstance(agents, slice | str | bytes | dict) or are_positions(ids) else as_list(agents)
-    if not listed or all(isinstance(one, bool | np.bool_) for one in listed):
+    if not listed:
         return agents
     wanted = [plain(one) for one in listed]
+    are_mask = all(isinstance(one, bool) for one in wanted)
+    if are_mask or (all(map(is_index, wanted)) and not holds_numbers(ids)):
+        remedy = "Pass ids, a slice, or a mask as pd.Series(mask, index=demos.ids)."
+        require_ids("agents", ids, InvalidDemonstrations, remedy)
+        return agents
     try:
         return places("agents", wanted, ids, len(ids), InvalidDemonstrations, "agent", "agent")
     except InvalidDemonstrations as error:

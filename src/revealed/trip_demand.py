@@ -17,7 +17,7 @@ from revealed.goal_checks import have_ways, require_goals_within
 from revealed.labels import how_many, listed, near, plain
 from revealed.matching import match_labels
 from revealed.mdp import MDP, require_mdp
-from revealed.naming import Labels, label_index, rows_of
+from revealed.naming import Labels, label_index, pair_keys, rows_of
 from revealed.tables import require_countable
 from revealed.voices import arg, shown
 
@@ -130,7 +130,7 @@ def as_demand(
     if isinstance(demand, Demonstrations):
         return demand_of(mdp, demand)
     if is_mapping(demand) or is_series(demand):
-        starts, ends, numbers = _read_pairs(demand, argument)
+        starts, ends, numbers = _read_pairs(demand, argument, origin, destination)
     else:
         table = read_table(demand, argument)
         starts, ends = table.labels("origin", origin), table.labels("destination", destination)
@@ -182,8 +182,8 @@ def is_series(values: Any) -> bool:
     return rows_of(values) is not None and np.ndim(values) == 1
 
 
-def _read_pairs(demand: Any, argument: str) -> tuple[list[Any], list[Any], Floats]:
-    keys = [plain(key) for key in (demand if is_mapping(demand) else demand.index)]
+def _read_pairs(demand: Any, argument: str, *names: Any) -> tuple[list[Any], list[Any], Floats]:
+    keys = list(map(plain, demand)) if is_mapping(demand) else pair_keys(demand.index, *names)
     odd = next(([key] for key in keys if not isinstance(key, tuple) or len(key) != 2), None)
     if odd is not None or not keys:
         got = "none" if odd is None else shown(odd[0])

@@ -67,7 +67,7 @@ class Units:
 
     def sample(self, weights: Floats) -> Demonstrations:
         if self.kind == "agents":
-            return self.demos.reweighted(self.agent_weights(weights))
+            return self.demos._reweighted(self.agent_weights(weights))
         return Demonstrations.from_counts(labelled(self.counts(weights), self.demos), starts=self.demos.starts)
 
 

@@ -230,7 +230,7 @@ class Refits:
         found = self.mdp.estimated
         if found is None or self.units.kind != "agents" or found.ids != self.units.demos.ids:
             return self.mdp
-        return with_transitions(self.mdp, found.reweighted(self.units.agent_weights(weights)))
+        return with_transitions(self.mdp, found._reweighted(self.units.agent_weights(weights)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -44,6 +44,18 @@ def periods_late(entry: Column, first_time: Any, period: str | None) -> Ints:
     return late.astype(np.intp)
 
 
+def times_as_read(time: Ints, entry: Column, period: str | None) -> Ints:
+    """Times that count from each trajectory's entry, on the one clock of the data where entries differ: its own
+    numbers, or periods since the first. As they are where times were not whole numbers of periods."""
+    counted = entry.dtype.kind in "iu"
+    if np.all(entry == entry[0]) or not (counted or (period is not None and entry.dtype.kind == "M")):
+        return time
+    if counted and period is None:
+        return time + entry.astype(np.int64)
+    first = int(entry.min()) if counted else entry.min()
+    return time + periods_late(entry, first, period)
+
+
 def _zero(entry: Column, first_time: Any, period: str | None) -> int:
     """`first_time` in periods, written as the times are."""
     if entry.dtype.kind in "iuf":

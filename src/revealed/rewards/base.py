@@ -298,9 +298,24 @@ def _require_vjp(reward: Reward, start: Floats, n_states: int, n_actions: int) -
 def as_features(features: Any, name: str = "features") -> Floats:
     """Dense features (S, K) or (S, A, K) as float64; they may be NaN where nothing is chosen."""
     array = require_floats(name, features, "numbers of shape (S, K) or (S, A, K)", InvalidReward)
+    _refuse_blocks(features, name)
     if array.ndim not in (2, 3) or 0 in array.shape:
         raise InvalidReward(name, "shape (S, K) or (S, A, K)", f"shape {array.shape}")
     return array
+
+
+def _refuse_blocks(features: Any, name: str) -> None:
+    """A list of tables may hold one per action or one per state."""
+    if isinstance(features, list | tuple) and any(getattr(block, "ndim", 0) == 2 for block in features):
+        if any(hasattr(block, "columns") for block in features):
+            remedy = "Pass one table of all pairs to rv.LinearReward.from_frame(table, state=..., action=...)."
+            raise InvalidReward(name, "one table or array", "a list of data frames", remedy=remedy)
+        raise InvalidReward.impossible(
+            "a list of matrices may have one (S, K) for each action, or one (A, K) for each state",
+            f"{len(features)} matrices {' × '.join(map(str, np.shape(features[0])))}",
+            "Pass np.stack(matrices, axis=1) for one per action, or np.stack(matrices) for one per state.",
+            name,
+        )
 
 
 def check_names(

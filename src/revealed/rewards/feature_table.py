@@ -17,7 +17,21 @@ import scipy.sparse as sp
 from revealed.checks import Bools, Floats, Ints, as_list, require_flag
 from revealed.errors import InvalidReward
 from revealed.frames import Table, as_plain, in_row, missing_in, no_number, read_table, require_column
-from revealed.labels import Order, distinct_labels, find, holds_missing, index_columns, plain, spell, with_columns
+from revealed.labels import (
+    Order,
+    distinct_labels,
+    find,
+    holds_missing,
+    index_columns,
+    listed,
+    locate,
+    plain,
+    sequence_of,
+    spell,
+    with_columns,
+)
+from revealed.naming import rows_of
+from revealed.positions import keys_of
 from revealed.transitions import is_sparse
 from revealed.voices import arg, shown
 
@@ -52,6 +66,35 @@ def indexed_features(frame: Any) -> FeatureTable:
         )
     require_once("features", "state", labels)
     return FeatureTable(np.column_stack(numbers), names, with_columns(tuple(labels), index_columns(frame.index)))
+
+
+def in_given_order(
+    frame: Any, names: Any, state_labels: Any, error: type[InvalidReward] = InvalidReward, called: str = "names"
+) -> Any:
+    """A pandas frame with its rows and columns in the order of labels and names that are given beside it; others as
+    they are. Names of which none is a column are new ones. Labels of rows are never renamed."""
+    if rows_of(frame) is None or not hasattr(frame, "columns"):
+        return frame
+    own, wanted = keys_of(frame.index, None), sequence_of(state_labels)
+    if own is not None and wanted is not None:
+        rows = locate(wanted, own)
+        if (rows < 0).any() or np.unique(rows).size < len(own):
+            rule = f"must be the labels in the index of the features ({listed(own)}), in any order"
+            raise error.conflict("state_labels", rule, None, "Leave it out: rows are matched by their labels.")
+        frame = frame.iloc[rows]
+    wanted = sequence_of(names)
+    if wanted is None or len(wanted) != len(frame.columns) or keys_of(frame.columns, None) is None:
+        return frame
+    place = locate(wanted, [plain(name) for name in frame.columns])
+    if (place < 0).all():
+        return frame
+    if (place < 0).any() or np.unique(place).size < place.size:
+        odd = plain(wanted[int(np.flatnonzero(place < 0)[0])]) if (place < 0).any() else plain(wanted[0])
+        rule = (
+            f"must be the columns of the features ({listed(list(frame.columns))}) in any order, or other names for all"
+        )
+        raise error.conflict(called, rule, f"{odd!r}", "Rename columns with frame.rename(columns={...}).")
+    return frame.iloc[:, place]
 
 
 def read_features(

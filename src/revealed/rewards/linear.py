@@ -30,7 +30,14 @@ from revealed.mdp import Floats
 from revealed.naming import rows_of
 from revealed.positions import keys_of, labelled
 from revealed.rewards.base import as_cotangent, as_features, as_theta, check_names, sum_actions
-from revealed.rewards.feature_table import FeatureTable, Labels, indexed_features, read_features, require_once
+from revealed.rewards.feature_table import (
+    FeatureTable,
+    Labels,
+    in_given_order,
+    indexed_features,
+    read_features,
+    require_once,
+)
 from revealed.rewards.holes import Holes, fill_holes, find_holes, mask_holes, move_holes, with_holes
 from revealed.sparse_input import as_float_csr, as_float_entries, is_sparse
 from revealed.voices import either, shown
@@ -75,7 +82,7 @@ class LinearReward:
         self.state_labels: Labels | None = None
         shaped = isinstance(getattr(features, "shape", None), tuple)
         if shaped and hasattr(features, "columns") and hasattr(features, "index"):
-            table = indexed_features(features)
+            table = indexed_features(in_given_order(features, names, state_labels))
             names = table.names if names is None else names
             features, self.state_labels = table.matrix, table.state_labels
             self.counted = table.state_labels is None

@@ -29,6 +29,7 @@ from revealed.mdp import Floats
 from revealed.naming import rows_of
 from revealed.positions import by_column, labelled
 from revealed.rewards.base import as_cotangent, as_features, as_theta, check_names, sum_actions
+from revealed.rewards.feature_table import in_given_order
 from revealed.rewards.holes import Holes, find_holes, holes_at, holes_in, mask_holes, with_holes
 from revealed.rewards.linear import aligned_rows, as_row_labels, labels_of_rows, refuse_row_labels
 from revealed.rewards.units import STANDARDISED, Standard, as_columns, unit_notes
@@ -205,6 +206,7 @@ class NeuralReward(JaxReward):
         require_option("activation", activation, ACTIVATIONS)
         if not is_seed(seed):
             raise InvalidOption("seed", "a whole number >= 0", shown(seed))
+        features = in_given_order(features, columns, state_labels, called="columns")
         labels = labels_of_rows(features) if state_labels is None else state_labels
         X = as_features(features)
         named = list(features.columns) if columns is None and rows_of(features) is not None else columns

@@ -12,7 +12,8 @@ import numpy as np
 
 from revealed.checks import Floats, Ints, as_number, is_mapping, require_floats
 from revealed.errors import InvalidInput
-from revealed.labels import find, in_short, plain, spell
+from revealed.labels import find, in_short, spell
+from revealed.naming import pair_keys
 from revealed.routes.link_tables import Nodes
 from revealed.trip_demand import is_series
 from revealed.voices import shown
@@ -92,7 +93,7 @@ def _as_named(network: RoadNetwork, values: Any) -> dict[Any, Any] | None:
         return dict(values)
     if not is_series(values):
         return None
-    keys = [plain(key) for key in values.index]
+    keys = pair_keys(values.index, "from_link", "to_link")
     if keys == list(range(network.n_turns)) and not all(spell(key) in network.place for key in keys):
         return None
     _require_own_names(network, values.index, keys)

@@ -12,7 +12,7 @@ from revealed.demonstrations import Demonstrations
 from revealed.errors import InvalidDemonstrations
 from revealed.frames import Column, Table, read_table
 from revealed.gates import require_list
-from revealed.labels import how_many, near
+from revealed.labels import Order, how_many, near
 from revealed.panels.columns import as_times, varies
 from revealed.routes.link_tables import Columns, Ids, read_ids, require_roles
 from revealed.trajectories import Steps
@@ -85,7 +85,7 @@ def read_trips(
         whose = np.array([code[name] for name in rows.travellers], dtype=np.intp)
         steps, ids = replace(steps, agent=whose[steps.agent]), tuple(code)
         columns = {name: _of_travellers(name, rows.travellers, values) for name, values in columns.items()}
-    demos = Demonstrations._from_steps(steps, None, network.n_links, network.n_actions, ids)
+    demos = Demonstrations._from_steps(steps, None, network.n_links, network.n_actions, Order(ids, True))
     return replace(demos, state_labels=network.links, notes=(*notes, *single), columns=columns)
 
 

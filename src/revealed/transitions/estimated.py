@@ -19,7 +19,7 @@ from revealed.checks import Bools, Floats, Ints
 from revealed.errors import InvalidMask
 from revealed.gates import floats_of
 from revealed.naming import pair_in_words
-from revealed.positions import by_parameter
+from revealed.positions import by_id
 from revealed.tables import sparse_table
 from revealed.voices import arg, shown, words
 
@@ -179,8 +179,11 @@ class EstimatedTransitions:
     def reweighted(self, weights: Any) -> EstimatedTransitions:
         """Re-estimated with agent i counting `weights[i]` times, a dict or Series by id; what was then not seen at all
         stays as it was."""
-        weights = by_parameter("weights", weights, self.ids)
-        counts = np.asarray(self.by_agent.T @ floats_of("weights", weights, (self.by_agent.shape[0],)))
+        weights = by_id("weights", weights, self.ids)
+        return self._reweighted(floats_of("weights", weights, (self.by_agent.shape[0],)))
+
+    def _reweighted(self, weights: Floats) -> EstimatedTransitions:
+        counts = np.asarray(self.by_agent.T @ weights)
         model = self.model.recounted(counts)
         return replace(self, model=model, psi=model.estimate(counts, self.psi))
 
