@@ -19,7 +19,7 @@ import pytest
 import revealed as rv
 import trips as files
 from revealed.commands import terminal
-from revealed.commands.placing import placed, write_frame
+from revealed.commands.placing import placed, target_file, write_frame
 from revealed.errors import CannotWrite, InvalidInput
 from revealed.files import hidden, prepare_folder, require_writable, sweep, write_atomically
 from shell import here, one_line, quickly_in, stand_in, well
@@ -282,6 +282,57 @@ def test_workers_end_when_the_process_that_started_them_is_killed(tmp_path):
     done.kill()
     done.wait()
     wait_for(lambda: not any(map(is_running, workers)), 30.0)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no such processes here")
+def test_a_worker_whose_maker_has_gone_before_it_begins_ends_at_once():
+    """Killed while its workers start, a run would leave them waiting for pieces for ever."""
+    from revealed.parallel import _follow
+
+    pid = os.fork()
+    if pid == 0:
+        _follow(os.getppid() + 10**6)  # a process that is not its parent
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 1
+
+
+@pytest.mark.parametrize("error", [RuntimeError("Query interrupted"), None])
+def test_ctrl_c_while_a_file_is_read_is_ctrl_c(error):
+    """DuckDB answers it with an error of its own."""
+    duckdb = pytest.importorskip("duckdb")
+    from revealed.written import interruptible
+
+    with pytest.raises(KeyboardInterrupt), interruptible():
+        raise error or duckdb.InterruptException("INTERRUPT Error: Interrupted!")
+    with pytest.raises(RuntimeError, match="another"), interruptible():
+        raise RuntimeError("another")
+
+
+def test_every_question_to_duckdb_can_be_interrupted():
+    """Whatever fetches rows does so within `interruptible`."""
+    fetching = (".fetchall()", ".fetchnumpy()", ".write_parquet(", ".create(")
+    source = Path(rv.__file__).parent
+    for path in source.rglob("*.py"):
+        lines = path.read_text(encoding="utf-8").splitlines()
+        for k, line in enumerate(lines):
+            if any(word in line for word in fetching):
+                assert any("interruptible()" in near for near in lines[max(0, k - 4) : k + 1]), f"{path.name}:{k + 1}"
+
+
+def test_a_program_without_standard_error_draws_no_bar(monkeypatch):
+    """A daemon has none."""
+    mdp = rv.MDP([[[0.5, 0.5]] * 2] * 2, 0.9)
+    monkeypatch.setattr(sys, "stderr", None)
+    monkeypatch.setattr(sys, "stdout", None)
+    assert rv.solve(mdp, [[0.0, 1.0]] * 2).policy.shape == (2, 2)
+
+
+def test_parquet_is_not_written_where_duckdb_would_find_no_room(monkeypatch):
+    monkeypatch.setattr("revealed.gates.address_space", lambda: 1_800_000_000)
+    with pytest.raises(InvalidInput, match=r"writing Parquet needs 2\.2 GB of address space") as caught:
+        target_file("x.parquet")
+    assert "Write a .csv file" in str(caught.value.remedy)
+    assert target_file("x.csv").name == "x.csv"
 
 
 @pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="no such signals here")

@@ -84,6 +84,23 @@ def test_a_run_that_was_killed_while_it_put_files_into_place_is_no_obstacle(tmp_
     assert words_in(tmp_path) == {"whole"}
 
 
+def test_other_results_do_not_go_into_the_folder_of_a_fit(tmp_path):
+    """They would replace some of its tables and take its config.toml, with which it can be repeated."""
+    folder = tmp_path / "fit"
+    well("fit", *TRIPS, "--out", str(folder))
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    first = next(iter(pd.read_csv(folder / "params.csv").iloc[:, 0]))
+    for words in (
+        ("counterfactual", str(folder), "--set", f"{first}=1", "--out", str(folder)),
+        ("reproduce", "--only", "updates", "--out", str(folder)),
+        ("reproduce", "rust", "--out", str(folder)),
+    ):
+        assert "--out" in one_line(here(*words))
+        assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+    well("counterfactual", str(folder), "--set", f"{first}=1", "--out", str(folder), "--force")
+    assert (folder / CONFIG).is_file()
+
+
 def test_a_claim_makes_nothing(tmp_path):
     claim(tmp_path / "a" / "b", NAMES)
     assert os.listdir(tmp_path) == []

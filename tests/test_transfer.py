@@ -60,6 +60,20 @@ def test_the_reward_of_a_fit_is_that_of_every_pair(fit):
     np.testing.assert_array_equal(fit.table("reward").to_numpy(), fit.reward)
 
 
+@pytest.mark.parametrize(
+    "change", [{"params": {"theta0": 2.0}}, {"reward": 2.0 * TRUE}, {"mdp": HERE.replace(discount=0.8)}]
+)
+def test_rewards_of_counterfactuals_are_those_of_every_pair(fit, change):
+    """Also of pairs that its own model does not offer: another model may."""
+    answer = fit.counterfactual(**change, bands=None)
+    theta = np.array([2.0, fit.theta[1]]) if "params" in change else fit.theta
+    after = change.get("reward", FEATURES @ theta)
+    for side, wanted in ((answer.before, FEATURES @ fit.theta), (answer.after, after)):
+        np.testing.assert_allclose(side.reward, wanted, rtol=1e-12)
+        np.testing.assert_allclose(rv.solve(THERE, side.reward).policy, rv.solve(THERE, wanted).policy, rtol=1e-9)
+        assert evaluate(mdp=THERE, true_reward=wanted, reward=side.reward)["evd"] < 1e-9
+
+
 def test_solving_another_model_with_a_fit_is_solving_it_with_the_reward(exact):
     """More actions on offer and other ends: linear rewards at the true weights give the true solution, exactly."""
     best = rv.solve(THERE, TRUE)

@@ -63,8 +63,9 @@ class Banded(Quantities):
 
 @dataclass(frozen=True, eq=False)
 class Behaviour(Banded):
-    """How agents behave who solve `mdp` with the rewards `reward` (S, A); `start` (S,) is where they begin, and
-    `begins` says in words which start that is: welfare and occupancy depend on it.
+    """How agents behave who solve `mdp` with the rewards `reward` (S, A), which are those of all pairs, offered or not;
+    `start` (S,) is where they begin, and `begins` says in words which start that is: welfare and occupancy depend on
+    it.
 
     `ends` says whether decisions end with probability one; `long_run` then counts the visits of an episode.
     """
@@ -192,8 +193,8 @@ class Overall:
 
 def solve_behaviour(bellman: SoftBellman, reward: Floats, start: Floats) -> Solved:
     """The soft optimum by a solver that keeps what it knows from reward to reward; `reward` (S, A) is checked."""
-    table = np.where(bellman.mdp.feasible, reward, 0.0)
-    return Solved(bellman.mdp, table, start, bellman.solve(table), bellman.solver)
+    optimum = bellman.solve(np.where(bellman.mdp.feasible, reward, 0.0))
+    return Solved(bellman.mdp, reward, start, optimum, bellman.solver)
 
 
 class Derivatives:

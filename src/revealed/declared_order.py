@@ -25,6 +25,7 @@ from revealed.frames import (
 )
 from revealed.labels import PartOrders
 from revealed.voices import either
+from revealed.written import rows_in
 
 
 def declared_order(frame: Any, *names: Any) -> list[Any] | None:
@@ -144,7 +145,7 @@ def _refuse_unseen_order(file: str, name: str) -> None:
     query = "SELECT decode(key), value FROM parquet_kv_metadata(?)"
     try:
         with duckdb_module().connect() as connection:
-            notes = {key: bytes(value) for key, value in connection.execute(query, [file]).fetchall()}
+            notes = {key: bytes(value) for key, value in rows_in(connection.execute(query, [file]))}
     except duckdb_module().Error:
         return
     enums = b"_PL_ENUM" in b64decode(notes.get("ARROW:schema", b""))

@@ -31,7 +31,19 @@ from revealed.errors import InvalidInput, MissingDependency
 from revealed.formats import require_table_file
 from revealed.labels import near, plain
 from revealed.voices import shown
-from revealed.written import EXACT, HOLES, ISO, NUMBER, Reading, quoted, text_readings, typed_reading, unmarked
+from revealed.written import (
+    EXACT,
+    HOLES,
+    ISO,
+    NUMBER,
+    Reading,
+    interruptible,
+    quoted,
+    rows_in,
+    text_readings,
+    typed_reading,
+    unmarked,
+)
 
 Column = npt.NDArray[Any]
 MEMORY = "1GB"  # that DuckDB may use before it works on disk
@@ -207,13 +219,14 @@ class Stored:
     @property
     def n_rows(self) -> int:
         with self._told():
-            return int(self.relation.aggregate("count(*)").fetchall()[0][0])
+            return int(rows_in(self.relation.aggregate("count(*)"))[0][0])
 
     @contextmanager
     def _told(self) -> Iterator[None]:
         """Complaints of DuckDB as ours, with the names of the files."""
         try:
-            yield
+            with interruptible():
+                yield
         except duckdb_module().Error as error:
             raise unreadable("path", self.files or ("the relation",), error) from error
 
@@ -221,7 +234,8 @@ class Stored:
 def _kept(relation: Any) -> Any:
     """The relation as a table beside it; DuckDB works on disk where it grows large."""
     name = f"kept_{uuid.uuid4().hex}"
-    relation.create(name)
+    with interruptible():
+        relation.create(name)
     return relation.query("ignored", f"SELECT * FROM {name}")
 
 
@@ -286,10 +300,11 @@ def _relation_over(paths: Any, argument: str) -> Stored:
     connection = duckdb.connect(config={"memory_limit": MEMORY, "temp_directory": str(spill)})
     connection.execute("SET enable_progress_bar = false")
     try:
-        if kind == "parquet":
-            found = connection.read_parquet(files, union_by_name=len(files) > 1, hive_partitioning=False)
-        else:
-            found = connection.read_csv(files, union_by_name=len(files) > 1, **_AS_TEXT)
+        with interruptible():
+            if kind == "parquet":
+                found = connection.read_parquet(files, union_by_name=len(files) > 1, hive_partitioning=False)
+            else:
+                found = connection.read_csv(files, union_by_name=len(files) > 1, **_AS_TEXT)
         names = _names_in_files(connection, files, kind, found.columns, argument)
         found = _under(found, without_blanks(names))
         found = found if kind == "csv" else _with_durations(connection, found, files)
@@ -315,7 +330,7 @@ def _durations_in(connection: Any, file: str) -> set[str]:
         from pyarrow import ArrowException, parquet, types
     except ImportError:
         query = "SELECT value FROM parquet_kv_metadata(?) WHERE decode(key) = 'pandas'"
-        notes = connection.execute(query, [file]).fetchall()
+        notes = rows_in(connection.execute(query, [file]))
         columns = json.loads(bytes(notes[0][0])).get("columns", []) if notes else []
         return {str(one.get("name")) for one in columns if str(one.get("numpy_type")).startswith("timedelta64")}
     try:
@@ -360,14 +375,16 @@ def _csv_headers(connection: Any, files: list[str]) -> dict[tuple[str, ...], str
             lines.setdefault(opened.readline(1 << 16), file)
     found: dict[tuple[str, ...], str] = {}
     for file in lines.values():
-        cells = connection.read_csv(file, **_AS_TEXT | {"header": False}).limit(1).fetchall()[0]
+        with interruptible():
+            cells = connection.read_csv(file, **_AS_TEXT | {"header": False}).limit(1).fetchall()[0]
         found.setdefault(tuple(str(cell or "") for cell in cells), file)
     return found
 
 
 def _parquet_headers(connection: Any, files: list[str]) -> dict[tuple[str, ...], str]:
     """The different lists of columns of files, and the first file that has each; parts of nested columns are none."""
-    rows = connection.execute("SELECT file_name, name, num_children FROM parquet_schema(?)", [files]).fetchall()
+    with interruptible():
+        rows = connection.execute("SELECT file_name, name, num_children FROM parquet_schema(?)", [files]).fetchall()
     found: dict[tuple[str, ...], str] = {}
     for file, inside in groupby(rows, key=lambda row: row[0]):
         names, open_ = [], []  # how many columns are still to come, at each depth
@@ -454,7 +471,8 @@ def fetch(relation: Any, argument: str = "frame") -> dict[str, Column]:
     """The columns of a relation in memory; missing values stay missing."""
     duckdb = duckdb_module()
     try:
-        found = relation.fetchnumpy()
+        with interruptible():
+            found = relation.fetchnumpy()
     except duckdb.Error as error:
         raise unreadable(
             "path" if argument == "frame" else argument, [getattr(relation, "alias", "")], error

@@ -119,13 +119,19 @@ def memory_left() -> int:
 
 def require_room(library: str, module: str) -> None:
     """Refuse to load a library that aborts the process where a limit (`ulimit -v`) leaves it too little memory."""
-    soft = None if module in sys.modules else _address_space()
+    if module not in sys.modules:
+        require_address_space(f"{library} needs", "Use ulimit -v unlimited.")
+
+
+def require_address_space(what: str, remedy: str) -> None:
+    """Refuse `what` ("PyTorch needs") under a limit below which libraries abort the process."""
+    soft = address_space()
     if soft is not None and soft < ROOM:
-        told = f"memory is limited to {in_bytes(soft)}, and {library} needs {in_bytes(ROOM)} of address space"
-        raise InvalidInput.impossible(told, remedy="Use ulimit -v unlimited.")
+        told = f"memory is limited to {in_bytes(soft)}, and {what} {in_bytes(ROOM)} of address space"
+        raise InvalidInput.impossible(told, remedy=remedy)
 
 
-def _address_space() -> int | None:
+def address_space() -> int | None:
     """The limit of `ulimit -v`; None where nothing is limited."""
     try:
         import resource
@@ -138,7 +144,7 @@ def _address_space() -> int | None:
 
 def _limit() -> int | None:
     """What `ulimit -v` leaves; None where nothing is limited."""
-    soft = _address_space()
+    soft = address_space()
     if soft is None:
         return None
     try:

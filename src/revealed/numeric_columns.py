@@ -16,7 +16,7 @@ import numpy as np
 from revealed.checks import Floats, Ints
 from revealed.errors import InvalidInput
 from revealed.frames import FRAME_REMEDY, as_narwhals, no_number, read_table, relation_of, require_column, under_names
-from revealed.written import number_last, quoted, unmarked
+from revealed.written import interruptible, number_last, quoted, rows_in, unmarked
 
 SAMPLE, SPLITTERS = 65_536, 1_023  # a bucket between two splitters then holds about a thousandth of the rows
 NUMERIC = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "FLOAT", "DOUBLE", "DECIMAL", "BOOLEAN")
@@ -89,7 +89,7 @@ class StoredColumn:
     def _summary(self) -> tuple[int, int, int, float, float]:
         """Rows, missing ones, infinite ones, smallest, largest."""
         missing, infinite = "count(*) FILTER (v IS NULL OR isnan(v))", "count(*) FILTER (isinf(v))"
-        return self._relation.aggregate(f"count(*), {missing}, {infinite}, min(v), max(v)").fetchall()[0]
+        return rows_in(self._relation.aggregate(f"count(*), {missing}, {infinite}, min(v), max(v)"))[0]
 
     @property
     def n(self) -> int:
@@ -122,14 +122,14 @@ class StoredColumn:
     def _splitters(self) -> Floats:
         """Values at about equal distances in rank, from a sample."""
         at = (np.arange(1, SPLITTERS + 1) / (SPLITTERS + 1)).tolist()
-        found = self._relation.aggregate(f"reservoir_quantile(v, {at}, {SAMPLE}) AS q").fetchall()[0][0]
+        found = rows_in(self._relation.aggregate(f"reservoir_quantile(v, {at}, {SAMPLE}) AS q"))[0][0]
         return np.unique(np.asarray(found, dtype=np.float64))
 
     def _counts(self, splitters: Floats) -> Ints:
         """How many values lie in each bucket: up to the first splitter, above it up to the second, …, above all."""
         upper = f"[{', '.join(map(sql_float, splitters))}]"
         counted = self._relation.aggregate(f"histogram(v, {upper}) AS h").project("map_keys(h), map_values(h)")
-        keys, times = counted.fetchall()[0]
+        keys, times = rows_in(counted)[0]
         by_key = dict(zip(keys, times, strict=True))
         return np.array([by_key.get(key, 0) for key in [*splitters.tolist(), np.inf]], dtype=np.intp)
 
@@ -138,7 +138,8 @@ class StoredColumn:
         bounds = np.array([-np.inf, *splitters.tolist(), np.inf])
         ends = np.setxor1d(bounds[buckets], bounds[buckets + 1])  # neighbours make one interval
         inside = f"({sql_count('v', ends, '>')}) % 2 = 1"
-        found = self._relation.filter(inside).aggregate("v, count(*) AS times", "v").fetchnumpy()
+        with interruptible():
+            found = self._relation.filter(inside).aggregate("v, count(*) AS times", "v").fetchnumpy()
         order = np.argsort(found["v"])
         return np.asarray(found["v"])[order], np.asarray(found["times"], dtype=np.intp)[order]
 
@@ -157,7 +158,7 @@ class StoredColumn:
     def _refuse_type(self, relation: Any, kind: str) -> None:
         """Not numbers. Say what came, by a first value where there is one."""
         cells = relation.project(f"row_number() OVER () - 1 AS r, {quoted(self._name)} AS v").filter("v IS NOT NULL")
-        first = cells.order(f"{number_last('v')}, r" if kind == "VARCHAR" else "r").limit(1).fetchall()
+        first = rows_in(cells.order(f"{number_last('v')}, r" if kind == "VARCHAR" else "r").limit(1))
         argument = _argument(self._name)
         if first and kind == "VARCHAR":
             raise no_number(argument, None, np.array([first[0][1]]), InvalidInput, lambda _: f"row {first[0][0]}")
@@ -167,7 +168,7 @@ class StoredColumn:
 
     def _first(self, wrong: str) -> tuple[int, float]:
         numbered = self._relation.project("row_number() OVER () - 1 AS place, v").filter(wrong)
-        return numbered.aggregate("min(place), min_by(v, place)").fetchall()[0]
+        return rows_in(numbered.aggregate("min(place), min_by(v, place)"))[0]
 
 
 def sql_number(name: str) -> str:

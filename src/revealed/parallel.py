@@ -99,6 +99,13 @@ def _end_with(maker: int) -> None:
         Thread(target=_watch, args=(maker,), name="revealed-watch", daemon=True).start()
 
 
+def _follow(maker: int) -> None:
+    """The same as soon as a worker of this machine's own pool begins: its maker may have been killed meanwhile."""
+    if os.getppid() != maker:
+        os._exit(1)
+    _end_with(maker)
+
+
 def _watch(maker: int) -> None:
     while os.getppid() == maker:
         time.sleep(LOOK)
@@ -113,6 +120,7 @@ def _finished(
 ) -> Generator[tuple[int, Any], None, None]:
     """Numbers and results, as they finish."""
     from joblib import Parallel, delayed
+    from joblib.parallel import get_active_backend
 
     # loky replaces a worker that has grown too large, and warns; pieces that are lost are handed out again here
     warnings.filterwarnings("ignore", "A worker stopped while some jobs were given", UserWarning)
@@ -125,6 +133,8 @@ def _finished(
     pool: Any
     jobs = None if jobs is None else max(2, min(jobs, len(pieces)))  # a worker without a piece only takes memory
     options: dict[str, Any] = {"batch_size": 1, "pre_dispatch": "1.5*n_jobs"}  # pieces differ: none waits for another
+    if type(get_active_backend()[0]).__name__ == "LokyBackend":
+        options |= {"initializer": _follow, "initargs": (os.getpid(),)}
     try:
         pool = Parallel(n_jobs=jobs, return_as="generator_unordered", **options)
     except ValueError:  # Ray's backend, and joblib's "multiprocessing", hand over nothing before a round is done

@@ -16,6 +16,11 @@ from revealed.checks import require_flag
 QUIET_SECONDS = 2.0
 
 
+def is_terminal(stream: Any) -> bool:
+    """Whether somebody reads along; a program without a terminal may have no streams at all."""
+    return stream is not None and stream.isatty()
+
+
 class Progress:
     """Context manager: `with Progress("NFXP", enabled=None) as bar: bar.update("gradient 1e-3")`."""
 
@@ -23,7 +28,7 @@ class Progress:
         if enabled is not None:
             require_flag("progress", enabled)
         self.title, self.total, self.done = title, total, 0
-        self.enabled = sys.stderr.isatty() if enabled is None else enabled
+        self.enabled = is_terminal(sys.stderr) if enabled is None else enabled
         self._born = time.perf_counter()
         self._bar: Any = None
         self._task: Any = None

@@ -16,7 +16,7 @@ import scipy.sparse as sp
 
 from revealed.alignment import same_matrix, same_moves
 from revealed.behaviour import Derivatives, Overall, Solved, solve_behaviour
-from revealed.bellman import SoftBellman, as_reward
+from revealed.bellman import SoftBellman, whole_reward
 from revealed.checks import Floats, as_floats, as_number, remedy_for, require_floats
 from revealed.errors import InvalidInput, InvalidOption, InvalidReward
 from revealed.inference import slopes_on
@@ -149,10 +149,10 @@ class Side:
         return SoftBellman(self.mdp, self.solver)
 
     def table(self, theta: Floats) -> Floats:
-        """(S, A) rewards."""
+        """(S, A) rewards, also of pairs that are not offered."""
         if isinstance(self.reward, np.ndarray):
             return self.reward
-        return as_reward(self.mdp, labelled(self.reward.value(self.setting.value(theta)), self.mdp))
+        return whole_reward(self.mdp, labelled(self.reward.value(self.setting.value(theta)), self.mdp))
 
     def derivatives(self, at: Solved, theta: Floats, n_psi: int, se: Floats | None = None) -> Derivatives:
         """In θ, whose standard errors are `se` (K,), and, where `n_psi` is not zero, in the transitions' ψ."""
@@ -316,7 +316,7 @@ def _reward_of(fit: Any, mdp: MDP, reward: Any, setting: Setting) -> Reward | Fl
     given = in_order(mdp, reward, "reward", error=InvalidReward)
     table = require_floats("reward", given, "a reward, or an (S, A) array of numbers", InvalidReward)
     lifts = mdp.base is not None and table.ndim > 0 and len(table) == mdp.base.n_states
-    return as_reward(mdp, labelled(mdp.lift(table) if lifts else table, mdp))
+    return whole_reward(mdp, labelled(mdp.lift(table) if lifts else table, mdp))
 
 
 def _require_own_states(fit: Any, mdp: MDP) -> None:

@@ -8,7 +8,8 @@ words of `HOLES` are missing values; among text they are text.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -77,17 +78,34 @@ def typed_reading(relation: Any, name: str, kind: Any) -> Reading:
     if kind.id in ("enum", "uuid", "time"):
         return Reading(text, text)
     if kind.id in ("hugeint", "uhugeint", "ubigint") or (kind.id == "decimal" and dict(kind.children)["scale"] == 0):
-        large = relation.aggregate(f"max({x}) > {LARGEST} OR min({x}) < {-LARGEST}").fetchall()[0][0]
+        large = rows_in(relation.aggregate(f"max({x}) > {LARGEST} OR min({x}) < {-LARGEST}"))[0][0]
         whole = f"CAST({x} AS BIGINT)"
         return Reading(f"CAST({x} AS DOUBLE)", text) if large else Reading(whole, whole)
     return Reading(*[f"CAST({x} AS DOUBLE)" if kind.id in ("decimal", "float") else x] * 2)
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """DuckDB answers Ctrl-C with an error of its own."""
+    try:
+        yield
+    except Exception as error:
+        if type(error).__name__ == "InterruptException" or (type(error) is RuntimeError and "interrupt" in str(error)):
+            raise KeyboardInterrupt from None
+        raise
+
+
+def rows_in(relation: Any) -> list[Any]:
+    """The rows of a relation of DuckDB, or of an executed query."""
+    with interruptible():
+        return relation.fetchall()
 
 
 def _dates(relation: Any, x: str, zoned: bool) -> Reading:
     """Times with a zone are those of UTC. As labels they are text, with no more digits than the column needs."""
     at = f"({x} AT TIME ZONE 'UTC')" if zoned else f"CAST({x} AS TIMESTAMP)"
     tests = f"bool_or({at} <> date_trunc('day', {at})), bool_or({at} <> date_trunc('second', {at}))"
-    hours, fractions = relation.aggregate(tests).fetchall()[0]
+    hours, fractions = rows_in(relation.aggregate(tests))[0]
     form = "%Y-%m-%d" + (" %H:%M:%S" if hours or zoned else "") + (".%f" if fractions else "")
     return Reading(at, f"strftime({at}, '{form}')" + (" || '+00:00'" if zoned else ""))
 
@@ -108,7 +126,7 @@ def _asked(relation: Any, names: Sequence[str], tests: Sequence[str]) -> list[tu
     """What the tests, aggregates over the cells b without blanks around them, say of each column."""
     if not names:
         return []
-    row = relation.aggregate(", ".join(test.format(b=_trimmed(n)) for n in names for test in tests)).fetchall()[0]
+    row = rows_in(relation.aggregate(", ".join(test.format(b=_trimmed(n)) for n in names for test in tests)))[0]
     return [row[k : k + len(tests)] for k in range(0, len(row), len(tests))]
 
 

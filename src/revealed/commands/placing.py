@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from revealed.errors import CannotWrite, InvalidInput, InvalidOption
 from revealed.files import followed, hidden, prepare_folder, regular, require_writable, sweep, write_atomically
+from revealed.gates import require_address_space
+from revealed.written import interruptible
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -44,11 +46,23 @@ def claim(out: str | os.PathLike[str], ours: Iterable[str], force: bool = False)
 
 
 def _is_ours(folder: Path, ours: set[str]) -> bool:
-    """Whether a run of ours wrote it: its config.toml says so, or there is nothing else in it."""
-    config = folder / CONFIG
-    if config.is_file():
-        return config.read_text(encoding="utf-8", errors="replace").startswith(HEAD)
+    """Whether such a run wrote it: its config.toml says so, or there is nothing else in it."""
+    if (folder / CONFIG).is_file():
+        return CONFIG in ours and _holds_a_fit(folder)
     return {file.name for file in folder.iterdir()} <= ours - {CONFIG}
+
+
+def _holds_a_fit(folder: Path) -> bool:
+    """Whether `revealed fit` or `revealed compare` wrote its config.toml."""
+    config = folder / CONFIG
+    return config.is_file() and config.read_text(encoding="utf-8", errors="replace").startswith(HEAD)
+
+
+def refuse_fit(folder: Path, flag: str = "--out") -> None:
+    """A folder of another kind of results, which do not go into the folder of a fit."""
+    if _holds_a_fit(folder):
+        rule = f"cannot be {folder}, which holds a fit"
+        raise InvalidOption.conflict(flag, rule, remedy="Choose another folder.")
 
 
 @contextmanager
@@ -109,7 +123,8 @@ def _put(beside: Path, folder: Path, ours: set[str]) -> None:
         if (folder / CONFIG).is_file() and _is_ours(folder, ours):
             for name in ours - {file.name for file in beside.iterdir()}:
                 _remove(folder / name)
-        _remove(regular(folder / CONFIG))  # without it a folder is not complete
+        if CONFIG in ours:
+            _remove(regular(folder / CONFIG))  # without it a folder is not complete
         for file in sorted(beside.rglob("*"), key=lambda file: (file.name == CONFIG, file)):
             target = folder / file.relative_to(beside)
             if file.is_dir():
@@ -160,6 +175,8 @@ def target_file(out: str | os.PathLike[str], force: bool = False) -> Path:
     require_writable(path, "--out")
     if path.suffix.lower() not in (".csv", ".parquet"):
         raise InvalidOption("--out", "a file that ends in .csv or .parquet", str(path))
+    if path.suffix.lower() == ".parquet":
+        require_address_space("writing Parquet needs", "Write a .csv file, or use ulimit -v unlimited.")
     if path.is_dir():
         raise InvalidInput("--out", "the path of a file", f"{path}, which is a folder")
     if path.exists() and not force:
@@ -184,7 +201,7 @@ def _as_parquet(frame: pd.DataFrame, path: Path) -> bytes:
     beside = hidden(path)
     texts = [name for name in frame if pd.api.types.is_string_dtype(frame[name])]
     try:
-        with duckdb.connect() as connection:
+        with interruptible(), duckdb.connect() as connection:
             connection.from_df(frame.astype(dict.fromkeys(texts, object))).write_parquet(str(beside))
         return beside.read_bytes()
     except duckdb.IOException as error:

@@ -89,12 +89,17 @@ def reproduce(
     Example: Rust (1987), printed and written as CSV and LaTeX
       revealed reproduce rust --out results/rust
     """
+    from revealed.commands.placing import refuse_fit
+
     if what is What.rust:
         with one_line({}):
+            if out is not None:
+                refuse_fit(out)
             _reproduce_rust(ctx, out)
         return
     folder = out or Path("results") / scale.value
     with one_line({"cluster": "--cluster"}):
+        refuse_fit(folder)
         _require_one_place(jobs, cluster)
         plan = _plan(scale.value, only or [])
         _require_parallel(plan, jobs, cluster)
@@ -172,6 +177,7 @@ def _run(
     from revealed.clusters import on_cluster
     from revealed.experiments.runner import run_plan
     from revealed.parallel import cores
+    from revealed.progress import is_terminal
 
     jobs = jobs or cores()
     done, wanted = (0, _counts(plan, folder)[1]) if fresh else _counts(plan, folder)
@@ -182,7 +188,7 @@ def _run(
         typer.echo(f"{experiments}, {wanted} tasks ({done} done), {together} at a time{where}, into {folder}")
         if done == wanted:
             typer.echo("Nothing is left to compute: the report is rebuilt from the stored results.")
-        tell = None if sys.stdout.isatty() and sys.stderr.isatty() else typer.echo  # else there is a bar
+        tell = None if is_terminal(sys.stdout) and is_terminal(sys.stderr) else typer.echo  # else there is a bar
         run_plan(plan, folder, jobs if cluster is None else None, fresh=fresh, scale=scale, tell=tell)
 
 
@@ -209,10 +215,12 @@ def _report(folder: Path, jobs: int | None = None) -> None:
 
     ask_jax_for_one_thread()
     from revealed.findings import gather
+    from revealed.gates import address_space
     from revealed.parallel import cores
     from revealed.report import write_report
 
-    findings = gather(folder, jobs or cores())
+    alone = jobs is None and address_space() is not None  # a worker that finds no memory leaves a traceback
+    findings = gather(folder, 1 if alone else jobs or cores())
     page = write_report(findings)
     _print_verdicts(findings)
     typer.echo(f"Wrote {page}; also figures/, tables/ and table.csv there.")

@@ -21,6 +21,7 @@ from typer.core import TyperGroup
 
 from revealed.commands.wording import PANEL, in_flags
 from revealed.errors import InvalidOption, RevealedError
+from revealed.progress import is_terminal
 
 if TYPE_CHECKING:
     from revealed.sheet import Printed
@@ -235,7 +236,7 @@ def show_rows(head: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1)
         table.add_column(Text(name), justify="left" if k < left else "right", overflow="fold")
     for row in rows:
         table.add_row(*map(Text, row))
-    Console(highlight=False, width=None if sys.stdout.isatty() else max(40, width())).print(table)
+    Console(highlight=False, width=None if is_terminal(sys.stdout) else max(40, width())).print(table)
 
 
 def as_json(value: Any) -> Any:
