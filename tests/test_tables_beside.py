@@ -287,3 +287,9 @@ def test_when_ids_entered_survives_the_way_through_a_frame(how):
     np.testing.assert_array_equal(lifted.counts, again.lift(horizon, first_time=18 if how == "age" else 0).counts)
     if how == "age":
         assert entered.to_frame()["time"].min() == 18
+
+
+def test_a_model_beside_itself_is_named_as_such(fit):
+    """Likelihood ratios would refuse it, too."""
+    with pytest.raises(InvalidInput, match="both fits are of the same model"):
+        rv.vuong_test(fit, fit)

@@ -182,6 +182,8 @@ def _two_names(first: Any, second: Any) -> tuple[str, str]:
 def _require_not_nested(first: Any, second: Any) -> str:
     """What to say where nobody knows; nested models differ by a χ², not by a normal deviate."""
     found = [find_nesting(one, other) for one, other in ((first, second), (second, first))]
+    if all(one.holds for one in found):
+        raise InvalidInput.impossible("both fits are of the same model", argument="second")
     for nested, words in zip(found, ("first, second", "second, first"), strict=True):
         if nested.holds:
             remedy = f"Use rv.likelihood_ratio_test({words})."
