@@ -160,6 +160,7 @@ def test_sizes_beyond_memory_are_refused_before_anything_is_made(case):
         *("rv.likelihood_ratio_test(df=int.1e400)", "rv.Demonstrations.from_episodes(episodes=sparse.dok)"),
         *("rv.RoadNetwork.from_frame(attributes=pd.na)", "rv.RoadNetwork.from_frame(end=pd.na)"),
         *("rv.Recipe(first_time=text.digits)", "rv.Recipe(first_time=int.1e5000)"),
+        "reward.roads:aligned(state_labels=list.digits)",
     ],
 )
 def test_what_was_accepted_or_could_not_be_written_in_a_message_is_refused(case):

@@ -221,7 +221,7 @@ class LinearReward:
             what, got = "feasible pair of the model", how_many(int(lost.sum()), "pair")
             names = [plain(states[s]), plain(actions[a])]
             remedy = _unused_near(actions[a], self.action_labels or (), actions)
-        where = ", ".join(f"{role} {name!r}" for role, name in zip(("state", "action"), names, strict=False))
+        where = ", ".join(f"{role} {shown(name)}" for role, name in zip(("state", "action"), names, strict=False))
         error = InvalidReward("features", f"features for every {what}", f"none for {got}", where, remedy or ADD_A_ROW)
         return error.without(*names)
 
