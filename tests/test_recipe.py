@@ -318,6 +318,22 @@ def test_constants_alone_are_a_reward():
     assert alone.reward_model.names == ("constant_on", "constant_stay")
 
 
+def test_constants_alone_are_a_reward_of_states_of_several_columns():
+    options = {"reward": None, "constants": True, "terminal": (), "discount": 0.9, "method": "nfxp", "l2": None}
+    fit = grid_recipe(**options, unseen="stay").fit()
+    states = pd.DataFrame(fit.state_labels, columns=["x", "y"])
+    own = rv.LinearReward.from_frame(states, state=["x", "y"], constants=True, actions=fit.action_labels)
+    assert np.array_equal(fit.theta, rv.NFXP(own).fit(fit.mdp, fit.demonstrations).theta)
+    assert fit.reward_model.state_labels == own.state_labels
+    assert grid_recipe(**options, unseen="stay", horizon=20).fit().converged
+
+
+@pytest.mark.parametrize("constants", [True, False])
+def test_a_column_that_is_not_binned_is_no_feature(constants):
+    with pytest.raises(InvalidInput, match="`columns`: expected one of the columns 'miles'; got 'mile'. Did you mean"):
+        bus_recipe(columns="mile", constants=constants).prepare()
+
+
 def test_lists_are_taken_apart_where_files_tell_that_they_must_be():
     pd.read_csv("grid.csv").rename(columns={"x": "x,y"}).to_csv("comma.csv", index=False)
     names = {"id": "who", "time": "t", "action": "go", "features": None, "reward": "tabular"}

@@ -318,10 +318,13 @@ class Recipe(Description):
         if self.features is not None:
             return self._from_file(options)
         centres = pd.DataFrame() if self.binned is None else self.binned.features
+        found = [require_column("columns", name, list(centres)) for name in self.columns]
         if not self.constants:
-            return LinearReward(centres[list(self.columns)] if self.columns else centres)
-        labelled = centres.assign(**{_STATE: self.state_labels})
-        return LinearReward.from_frame(labelled, state=_STATE, **options)
+            return LinearReward(centres[found] if found else centres)
+        rows = pd.RangeIndex(len(self.state_labels))
+        linear = LinearReward.from_frame(centres.assign(**{_STATE: rows}), state=_STATE, **options)
+        linear.state_labels = self.state_labels  # numbered until here: a label may be of several columns
+        return linear
 
     def _from_file(self, options: dict[str, Any]) -> LinearReward:
         pairs = all(name in self._table.names for name in self.action)
