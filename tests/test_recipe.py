@@ -2,6 +2,7 @@
 
 import os
 import re
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -298,6 +299,27 @@ def carry_out(options: dict[str, object]) -> None:
 def test_every_state_column_needs_bins():
     with pytest.raises(InvalidOption, match="`bins` must cover every state column: y has no bins"):
         grid_recipe(bins="x=3").prepare()
+
+
+def test_bins_that_a_remedy_names_keep_the_values_of_a_column_apart():
+    panel = pd.read_csv("grid.csv").assign(size=lambda frame: frame["t"] * 1.5, old=lambda frame: frame["x"] * 10 + 1)
+    panel.to_csv("old.csv", index=False)
+    recipe = grid_recipe(panel="old.csv", state=["size", "old"], next_state=(), bins="size=3", reward=None)
+    with pytest.raises(InvalidOption) as caught:
+        recipe.prepare()
+    assert in_flags(caught.value).endswith("for whole numbers, one bin each: --bins size=3,old=edges:1,11,21,22.")
+    bins = replace(recipe, bins=("size=3", "old=edges:1,11,21,22")).binned
+    assert bins is not None
+    assert set(bins.code([0, 0, 0], [1, 11, 21])) == {0, 1, 2}
+
+
+def test_columns_of_text_have_no_bins_and_others_have_some():
+    panel = pd.read_csv("grid.csv").assign(far=lambda frame: frame["t"] / 7)
+    panel.to_csv("far.csv", index=False)
+    for column, remedy in (("go", "Bins are for numbers: leave go out of"), ("far", "such as --bins x=3,far=20.")):
+        with pytest.raises(InvalidOption) as caught:
+            grid_recipe(panel="far.csv", state=["x", column], next_state=(), bins="x=3").prepare()
+        assert remedy in in_flags(caught.value)
 
 
 def said(**options: object) -> Recipe:

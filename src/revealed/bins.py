@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MOST_STATES = 2**31 - 2
+FEW_VALUES = 20  # of whole numbers, up to which each is worth a bin of its own
 HOW = ("uniform", "quantile")
 COVER = "Give edges that cover it, or clip the values first."
 
@@ -211,6 +212,15 @@ def discretize(
                 f"{name} has {found[-1].size - 1} bins instead of {n}, because some of its quantiles coincide."
             )
     return Bins(names, tuple(found), tuple("given" if name in given else how for name in names), tuple(notes))
+
+
+def one_bin_each(frame: Any, column: str) -> list[int] | None:
+    """Edges that give each value of a column a bin of its own; None where these are many, or not whole numbers."""
+    (numbers,) = numeric_columns(frame, [column])
+    values = numbers.distinct(FEW_VALUES + 1)
+    if values.size > FEW_VALUES or not np.all(values == np.round(values)):
+        return None
+    return [*(int(value) for value in values), int(values[-1]) + 1]
 
 
 def _uniform(name: str, n: int, numbers: NumericColumn) -> Floats:

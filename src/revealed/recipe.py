@@ -164,17 +164,33 @@ class Recipe(Description):
                     near(name, self.state) or f"If it is part of the state, too: {arg('state', [*self.state, name])}."
                 )
                 raise InvalidOption("bins", expected, shown(name), remedy=remedy)
-        for name in self.state:
-            if name not in wanted:
-                remedy = f"Whole numbers can be binned, too: {arg('bins', f'{name}=edges:0,1,2')}."
-                rule = f"must cover every state column: {name} has no bins"
-                raise InvalidOption.conflict("bins", rule, remedy=remedy)
+        lost = [name for name in self.state if name not in wanted]
+        if lost:
+            rule = f"must cover every state column: {lost[0]} has no bins"
+            raise InvalidOption.conflict("bins", rule, remedy=self._bins_for(lost))
         if all("edges" in how for how in wanted.values()):
             return Bins(self.state, [wanted[name]["edges"] for name in self.state])
         if len(wanted) == 1:
             return discretize(self.source, self.state[0], **wanted[self.state[0]])
         edges = {name: list(discretize(self.source, name, **wanted[name]).edges[0]) for name in self.state}
         return discretize(self.source, list(self.state), edges=edges)
+
+    def _bins_for(self, names: Sequence[str]) -> str:
+        """The remedy for columns of the state that have no bins: a bin for each of a few whole numbers."""
+        from revealed.bins import one_bin_each
+
+        self._require_columns()
+        texts, such = list(self.bins), ", such as "
+        for name in names:
+            try:
+                edges = one_bin_each(self.source, name)
+            except InvalidInput as error:
+                if error.expected != "numbers":
+                    raise
+                return f"Bins are for numbers: leave {name} out of the state, or replace its values by numbers."
+            texts.append(f"{name}=20" if edges is None else f"{name}=edges:{','.join(map(str, edges))}")
+            such = such if edges is None else "; for whole numbers, one bin each: "
+        return f"Give every column bins{such}{arg('bins', texts)}."
 
     @cached_property
     def demonstrations(self) -> Demonstrations:
