@@ -28,6 +28,7 @@ from networks import random_trips
 from revealed.archive import MANIFEST
 from revealed.diagnosis import CODES
 from revealed.errors import SolverFailed, UnreadableFit
+from revealed.estimators import shared
 from revealed.linear_solvers import LUSolver
 from revealed.voices import marked
 
@@ -485,7 +486,8 @@ def circling(seed: int = 54, **options: Any) -> Any:
 
 def blind(method: Any) -> Any:
     """A fit whose choices do not tell two features apart."""
-    return method(rv.LinearReward(np.dstack([FEATURES, FEATURES[:, :, :1]])), first_step="smoothed").fit(MDP, DEMOS)
+    reward = rv.LinearReward(np.dstack([FEATURES, FEATURES[:, :, :1]]))
+    return shared(method, reward, first_step="smoothed").fit(MDP, DEMOS)
 
 
 NPLS: dict[str, Callable[[], Any]] = {

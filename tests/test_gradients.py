@@ -18,6 +18,7 @@ import scipy.sparse as sp
 import revealed as rv
 from oracle import Floats, central_differences, relative_gap
 from revealed import estimation
+from revealed.estimators import shared
 from revealed.objective import Case, Objective
 from revealed.optimize import maximise
 from revealed.pi_tilde import GivenPolicy, OwnPolicy
@@ -106,7 +107,7 @@ def objectives_of(method: str, reward: Any, mdp: rv.MDP, demos: rv.Demonstration
         return maximise(objective, *rest)
 
     with mock.patch.object(estimation, "maximise", listen):
-        METHODS[method](reward, max_iter=1, first_step="smoothed", **options).fit(mdp, demos)
+        shared(METHODS[method], reward, max_iter=1, first_step="smoothed", **options).fit(mdp, demos)
     return heard
 
 

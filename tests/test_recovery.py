@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import revealed as rv
 from oracle import Floats, assert_close, central_differences
+from revealed.estimators import shared
 from revealed.objective import Case, Objective
 from revealed.pi_tilde import GivenPolicy, OwnPolicy
 from zoo import KINDS, Problem, deterministic_problem, make_problem, problem, problems, seeds
@@ -84,7 +85,7 @@ def test_truth_is_recovered_exactly_from_the_population(method, weighting, anima
     _, reward, theta, policy = truth(animal.kind)
     visits = np.random.default_rng(12).uniform(1.0, 3.0, (len(policy), 1)) * ~animal.dense.terminal[:, None]
     demos = rv.Demonstrations.from_counts(visits * policy)
-    fit = METHODS[method](reward, weighting=weighting, first_step=policy, start=FAR).fit(animal.mdp, demos)
+    fit = shared(METHODS[method], reward, weighting=weighting, first_step=policy, start=FAR).fit(animal.mdp, demos)
     assert fit.converged
     np.testing.assert_allclose(fit.theta, theta, atol=1e-7)
     np.testing.assert_allclose(fit.policy, policy, atol=1e-8)
@@ -221,7 +222,7 @@ def test_patient_agents_are_estimated(method):
     animal = make_problem("discounted", gamma=0.9999, n_states=12)
     reward, theta = rv.LinearReward(animal.pair_features()), animal.theta()
     policy = rv.solve(animal.mdp, reward.value(theta)).policy
-    fit: Any = METHODS[method](reward, first_step=policy).fit(animal.mdp, rv.Demonstrations.from_counts(policy))
+    fit: Any = shared(METHODS[method], reward, first_step=policy).fit(animal.mdp, rv.Demonstrations.from_counts(policy))
     np.testing.assert_allclose(fit.theta, theta, atol=1e-6)
     rho, r = animal.counts() + 1.0, reward.value(theta)
     objective = Objective(animal.pair_table(), [Case(animal.mdp, rho, OwnPolicy(animal.mdp))])

@@ -26,7 +26,7 @@ from revealed.mdp import MDP, require_mdp
 from revealed.naming import action_index, joint_index, label_array, state_index
 from revealed.plots import own_axes
 from revealed.rewards.base import of_trips
-from revealed.scenario import Side, discount_notes, sides
+from revealed.scenario import Side, after_change, discount_notes, sides
 from revealed.sheet import Printed, Sheet
 from revealed.trip_demand import Demand, as_demand
 from revealed.voices import either, shown, words
@@ -211,7 +211,7 @@ def goal_counterfactual(
     both = GoalSide(before, pairs, counted[0]), GoalSide(after, pairs, counted[1])
     doubts = doubt(fit, bands, level, bootstrap)
     notes += doubts.notes
-    at, found = _bands(doubts, both, fit.theta, notes)
+    at, found = _bands(doubts, both, fit.theta, words, notes)
     levels = [{name: getattr(flows, name) for name in QUANTITIES} for flows in at]
     levels.append(difference(at[1], at[0], QUANTITIES))
     told = [_banded(x, bounds) for x, bounds in zip(levels, found, strict=True)]
@@ -293,14 +293,20 @@ def _counted(before: Side, after: Side) -> tuple[Any, Any]:
 Both = tuple[GoalSide, GoalSide]
 
 
-def _bands(doubts: Doubt, both: Both, theta: Floats, notes: list[str]) -> tuple[tuple[Flows, Flows], list[Bounds]]:
+def _bands(
+    doubts: Doubt, both: Both, theta: Floats, words: list[str], notes: list[str]
+) -> tuple[tuple[Flows, Flows], list[Bounds]]:
     """The flows before and after; se, lower and upper of both and of the change."""
     if doubts.kind == "delta":
         own = np.asarray(doubts.own)[: theta.size]
-        now, then = (side.with_slopes(theta, own) for side in both)
+        now = both[0].with_slopes(theta, own)
+        with after_change(words):
+            then = both[1].with_slopes(theta, own)
         at, size = (now[0], then[0]), np.maximum(now[1].size, then[1].size)
         return at, delta_bounds(doubts, at, (now[1].flows, then[1].flows), size, QUANTITIES, LIMITS)
-    at = both[0].at(theta), both[1].at(theta)
+    now = both[0].at(theta)
+    with after_change(words):
+        at = now, both[1].at(theta)
     if doubts.kind == "bootstrap":
         return at, _bootstrap_bands(doubts, both, at, notes)
     return at, [blank(flows, QUANTITIES) for flows in (*at, at[1])]

@@ -6,7 +6,8 @@ derivatives in them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -17,13 +18,17 @@ import scipy.sparse as sp
 from revealed.alignment import same_matrix, same_moves
 from revealed.behaviour import Derivatives, Overall, Solved, solve_behaviour
 from revealed.bellman import SoftBellman, as_reward
+from revealed.chain import NO_VALUE
 from revealed.checks import Floats, as_floats, as_number, remedy_for, require_floats
-from revealed.errors import InvalidInput, InvalidOption, InvalidReward
+from revealed.errors import InvalidInput, InvalidOption, InvalidReward, ValueDoesNotExist
+from revealed.goal_values import NEVER_ARRIVES
 from revealed.inference import slopes_on
 from revealed.labels import listed, require_declared, spell
+from revealed.linear_solvers import NEVER_ENDS
 from revealed.matching import name_alike
 from revealed.mdp import MDP, require_mdp
 from revealed.naming import places
+from revealed.paths import NO_VALUE as OF_PATHS
 from revealed.positions import AXES, by_position, in_order, labelled, parameter_named, same_labels
 from revealed.reestimation import with_transitions
 from revealed.rewards.base import Reward, align_reward, in_parameter_order, lift_reward, require_reward
@@ -223,6 +228,20 @@ def sides(fit: Any, params: Any, mdp: Any, reward: Any, initial: Any) -> tuple[S
     start = starts_of(model, initial, fit.demonstrations, fit.mdp)
     after = Side(model, new_reward, setting, start.weights, start.words, follows, before.solver)
     return before, after, words
+
+
+@contextmanager
+def after_change(words: Sequence[str]) -> Iterator[None]:
+    """Where values or visits cease to exist after a change, that change is at fault: no fit, and no other discount."""
+    try:
+        yield
+    except ValueDoesNotExist as problem:
+        causes = (text.partition(". ")[0] for text in (OF_PATHS, NO_VALUE, NEVER_ENDS, NEVER_ARRIVES))
+        cause = next((cause for cause in causes if cause in problem.message), None)
+        if cause is None:
+            raise
+        told = f"after the change ({', '.join(words)}) {cause}. Make the change smaller."
+        raise ValueDoesNotExist(told) from problem
 
 
 def _changed(before: MDP, after: MDP) -> list[str]:
