@@ -7,7 +7,7 @@ that ρ, π̃ (NPL at its second update) and the lift to an unrolled horizon are
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 from unittest import mock
 
@@ -88,7 +88,12 @@ def make_theta(name: str) -> Floats:
     return theta
 
 
-METHODS = {"NFXP": rv.NFXP, "MCEIRL": rv.MCEIRL, "CCP": rv.CCP, "NPL": lambda *a, **k: rv.NPL(*a, updates=2, **k)}
+METHODS: dict[str, Any] = {
+    "NFXP": partial(shared, rv.NFXP),
+    "MCEIRL": partial(shared, rv.MCEIRL),
+    "CCP": partial(shared, rv.CCP),
+    "NPL": partial(shared, rv.NPL, updates=2),
+}
 
 
 @lru_cache
@@ -107,7 +112,7 @@ def objectives_of(method: str, reward: Any, mdp: rv.MDP, demos: rv.Demonstration
         return maximise(objective, *rest)
 
     with mock.patch.object(estimation, "maximise", listen):
-        shared(METHODS[method], reward, max_iter=1, first_step="smoothed", **options).fit(mdp, demos)
+        METHODS[method](reward, max_iter=1, first_step="smoothed", **options).fit(mdp, demos)
     return heard
 
 

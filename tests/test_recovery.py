@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,12 @@ from revealed.objective import Case, Objective
 from revealed.pi_tilde import GivenPolicy, OwnPolicy
 from zoo import KINDS, Problem, deterministic_problem, make_problem, problem, problems, seeds
 
-METHODS = {"NFXP": rv.NFXP, "MCEIRL": rv.MCEIRL, "CCP": rv.CCP, "NPL": lambda *a, **k: rv.NPL(*a, updates=30, **k)}
+METHODS: dict[str, Any] = {
+    "NFXP": partial(shared, rv.NFXP),
+    "MCEIRL": partial(shared, rv.MCEIRL),
+    "CCP": partial(shared, rv.CCP),
+    "NPL": partial(shared, rv.NPL, updates=30),
+}
 FAR = np.full(3, -2.0)  # a start at which values exist at γ = 1
 
 
@@ -85,7 +90,7 @@ def test_truth_is_recovered_exactly_from_the_population(method, weighting, anima
     _, reward, theta, policy = truth(animal.kind)
     visits = np.random.default_rng(12).uniform(1.0, 3.0, (len(policy), 1)) * ~animal.dense.terminal[:, None]
     demos = rv.Demonstrations.from_counts(visits * policy)
-    fit = shared(METHODS[method], reward, weighting=weighting, first_step=policy, start=FAR).fit(animal.mdp, demos)
+    fit = METHODS[method](reward, weighting=weighting, first_step=policy, start=FAR).fit(animal.mdp, demos)
     assert fit.converged
     np.testing.assert_allclose(fit.theta, theta, atol=1e-7)
     np.testing.assert_allclose(fit.policy, policy, atol=1e-8)
@@ -222,7 +227,7 @@ def test_patient_agents_are_estimated(method):
     animal = make_problem("discounted", gamma=0.9999, n_states=12)
     reward, theta = rv.LinearReward(animal.pair_features()), animal.theta()
     policy = rv.solve(animal.mdp, reward.value(theta)).policy
-    fit: Any = shared(METHODS[method], reward, first_step=policy).fit(animal.mdp, rv.Demonstrations.from_counts(policy))
+    fit: Any = METHODS[method](reward, first_step=policy).fit(animal.mdp, rv.Demonstrations.from_counts(policy))
     np.testing.assert_allclose(fit.theta, theta, atol=1e-6)
     rho, r = animal.counts() + 1.0, reward.value(theta)
     objective = Objective(animal.pair_table(), [Case(animal.mdp, rho, OwnPolicy(animal.mdp))])

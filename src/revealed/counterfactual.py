@@ -25,7 +25,7 @@ from revealed.labels import spell
 from revealed.mdp import MDP
 from revealed.naming import action_index, label_index, state_index
 from revealed.plots import MOST_MARKS, own_axes
-from revealed.scenario import Side, after_change, discount_notes, find_action, sides
+from revealed.scenario import Side, after_change, discount_notes, find_action, lost_notes, sides
 from revealed.sheet import MISSING, Printed, Row, Sheet
 from revealed.voices import arg, shown, words
 
@@ -219,7 +219,7 @@ def counterfactual(
     with after_change(words):
         then = after.at(fit.theta)
     doubts = doubt(fit, bands, level, bootstrap)
-    notes = [*discount_notes(before.mdp, after.mdp), *doubts.notes]
+    notes = [*discount_notes(before.mdp, after.mdp), *lost_notes(before.mdp, after.mdp), *doubts.notes]
     found = _bands(doubts, (before, after), (now, then), fit.theta, notes)
     moved: dict[str, Any] = difference(then, now, QUANTITIES) | found[2]
     if any(np.isnan(s.long_run).any() for s in (now, then)):

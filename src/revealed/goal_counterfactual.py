@@ -14,7 +14,7 @@ import numpy as np
 
 from revealed.band_plots import plot_marks
 from revealed.bands import Bounds, blank, bootstrap_bounds, delta_bounds, difference
-from revealed.change_words import told_changes
+from revealed.change_words import closed_states, told_changes
 from revealed.checks import Floats, Ints, require_count, require_option
 from revealed.counterfactual import COLUMNS, readable
 from revealed.doubt import IN_WORDS, Doubt, doubt, require_known
@@ -26,7 +26,7 @@ from revealed.mdp import MDP, require_mdp
 from revealed.naming import action_index, joint_index, label_array, state_index
 from revealed.plots import own_axes
 from revealed.rewards.base import of_trips
-from revealed.scenario import Side, after_change, discount_notes, sides
+from revealed.scenario import Side, after_change, discount_notes, lost_notes, sides
 from revealed.sheet import Printed, Sheet
 from revealed.trip_demand import Demand, as_demand
 from revealed.voices import either, shown, words
@@ -205,7 +205,9 @@ def goal_counterfactual(
     _require_same_states(mdp, fit.mdp)
     before, after, words = sides(fit, params, mdp, reward, None)
     words = told_changes(words, before, after)
-    notes = discount_notes(before.mdp, after.mdp) + _of_sizes(before, after, mdp is not None or reward is not None)
+    closed = closed_states(before.mdp, after.mdp)
+    notes = [] if closed else lost_notes(before.mdp, after.mdp)
+    notes += discount_notes(before.mdp, after.mdp) + _of_sizes(before, after, mdp is not None or reward is not None)
     pairs = _arriving(pairs, before.mdp, after.mdp, notes)
     counted = _counted(before, after)
     both = GoalSide(before, pairs, counted[0]), GoalSide(after, pairs, counted[1])

@@ -31,6 +31,7 @@ from revealed.road_recipe import read_network, read_road_trips, road_reward, wit
 from revealed.routes.network import RoadNetwork
 from revealed.sense import chosen, require_effect, require_sense, without_effect
 from revealed.typed import (
+    OF_A_FRAME,
     as_labels,
     landing_columns,
     one_or_list,
@@ -348,7 +349,7 @@ class Recipe(Description):
         try:
             linear = LinearReward.from_frame(self.features, state=keys, action=chosen, **options)
         except InvalidReward as error:
-            if error.argument not in ("state", "action", "state, action"):
+            if error.argument not in (*OF_A_FRAME, "state, action"):
                 raise
             expected = f"{marked(str(error.expected))} in {self.features}"
             raise InvalidReward("features", expected, error.got, error.offender, error.remedy) from error

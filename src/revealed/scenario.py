@@ -23,11 +23,11 @@ from revealed.checks import Floats, as_floats, as_number, remedy_for, require_fl
 from revealed.errors import InvalidInput, InvalidOption, InvalidReward, ValueDoesNotExist
 from revealed.goal_values import NEVER_ARRIVES
 from revealed.inference import slopes_on
-from revealed.labels import listed, require_declared, spell
+from revealed.labels import how_many, in_short, listed, require_declared, spell
 from revealed.linear_solvers import NEVER_ENDS
 from revealed.matching import name_alike
 from revealed.mdp import MDP, require_mdp
-from revealed.naming import places
+from revealed.naming import label_array, pair_in_words, places
 from revealed.paths import NO_VALUE as OF_PATHS
 from revealed.positions import AXES, by_position, in_order, labelled, parameter_named, same_labels
 from revealed.reestimation import with_transitions
@@ -298,6 +298,26 @@ def discount_notes(before: MDP, after: MDP) -> list[str]:
         f"welfare and values are sums discounted by {gammas}: their change does not say whether agents are better off. "
         "Compare choices, or models with the same discount."
     ]
+
+
+def lost_notes(before: MDP, after: MDP) -> list[str]:
+    """Caveats where states end, or actions are missing, that do not in the world before: a table of transitions that
+    lacks rows says so, meant or not."""
+    now, then = (mdp.base or mdp for mdp in (before, after))
+    if now.feasible.shape != then.feasible.shape:
+        return []
+    notes, rows = [], "without rows in a table of transitions is"
+    ends = np.flatnonzero(then.terminal & ~now.terminal)
+    lost = np.argwhere(now.feasible & ~then.feasible & ~then.terminal[:, None])
+    if ends.size:
+        which = in_short(label_array(then.state_labels, ends).tolist())
+        which = f"state {which} is" if ends.size == 1 else f"states {which} are"
+        notes.append(f"{which} terminal after the change, but not before (a state {rows} terminal).")
+    if lost.size and then.action_labels is not None:
+        which = f"{how_many(len(lost), 'state-action pair')} {'is' if len(lost) == 1 else 'are'}"
+        first = pair_in_words(then, *map(int, lost[0]))
+        notes.append(f"{which} infeasible after the change, but not before (first {first}; a pair {rows} infeasible).")
+    return notes
 
 
 def _require_declared_orders(mdp: MDP, own: MDP) -> None:
