@@ -124,6 +124,20 @@ def require_declared(
     )
 
 
+def require_label(
+    argument: str, role: str, labels: Sequence[Any] | None, index: int, error: type[InvalidInput] = InvalidInput
+) -> None:
+    """A number that stands for a state or action by its place needs a declared order; its label does not."""
+    if labels is not None:
+        instead = f"pass the label itself, such as {plain(labels[index])!r}"
+        require_declared(argument, role, labels, f"position {index}", error, instead=instead)
+
+
+def label_it(role: str) -> str:
+    """The remedy for a model without labels."""
+    return f"give the model labels, {role}_labels=[...] in its order"
+
+
 def _more(labels: Sequence[Any]) -> str:
     return ", …" if len(labels) > SHOWN else ""
 

@@ -23,7 +23,7 @@ from revealed.checks import Floats, as_floats, as_number, remedy_for, require_fl
 from revealed.errors import InvalidInput, InvalidOption, InvalidReward, ValueDoesNotExist
 from revealed.goal_values import NEVER_ARRIVES
 from revealed.inference import slopes_on
-from revealed.labels import how_many, in_short, listed, require_declared, spell
+from revealed.labels import how_many, in_short, label_it, listed, require_declared, spell
 from revealed.linear_solvers import NEVER_ENDS
 from revealed.matching import name_alike
 from revealed.mdp import MDP, require_mdp
@@ -325,8 +325,9 @@ def _require_declared_orders(mdp: MDP, own: MDP) -> None:
     for role in AXES:
         labels, others = _labels(own, role), _labels(mdp, role)
         if labels is None or others is None:
-            require_declared("mdp", role, labels, "a model without labels")
-            require_declared("mdp", role, others, "a fit without labels", where="its own data")
+            instead = label_it(role)
+            require_declared("mdp", role, labels, "a model without labels", instead=instead)
+            require_declared("mdp", role, others, "a fit without labels", where="its own data", instead=instead)
 
 
 def estimated_side(fit: Any, initial: Any) -> Side:
