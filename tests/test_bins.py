@@ -119,6 +119,7 @@ def test_every_kind_of_frame_gives_the_same_bins(tmp_path, kind, how):
 def test_order_statistics_in_a_file_are_those_of_sorting(values):
     column = StoredColumn(DUCK.from_df(pd.DataFrame({"v": values})), "v")
     np.testing.assert_array_equal(column.ranked(np.arange(len(values))), np.sort(values))
+    np.testing.assert_array_equal(column.distinct(3), np.unique(values)[:3])
 
 
 def test_order_statistics_are_exact_where_the_sample_sees_a_part_only():
@@ -302,6 +303,14 @@ def test_options_that_make_no_bins_are_named(arguments, words):
     assert isinstance(caught.value, InvalidOption) == (
         words.startswith(("`bins`: expected a", "`how`")) and "at most" not in words
     )
+
+
+@pytest.mark.parametrize("option", [{"bins": 3}, {"how": "quantile"}])
+def test_what_edges_leave_nothing_to_do_for_is_refused(option):
+    (name,) = option
+    with pytest.raises(InvalidOption, match=f"`{name}` has no effect with `edges` of every column"):
+        discretize(drives(), "miles", edges=[0, 10, 1000], **option)
+    assert discretize(drives(), ["miles", "age"], edges={"miles": [0, 10, 1000]}, **option).how[0] == "given"
 
 
 def test_a_range_too_narrow_for_so_many_bins_is_refused():

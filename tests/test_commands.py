@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from contextlib import chdir
 from io import StringIO
 from pathlib import Path
@@ -573,6 +574,59 @@ def test_the_page_of_a_counterfactual_shows_every_action_in_signs_that_the_font_
     assert (done.returncode, done.stderr) == (0, "")
     page = (tmp_path / "answer/counterfactual.html").read_text()
     assert [f"Probability of {choice} by state" in page for choice in files.CHOICES] == [True] * 3
+
+
+def other_moves(name: str, change: Callable[[pd.DataFrame], pd.DataFrame]) -> tuple[str, str]:
+    """The table of transitions, changed, as an option."""
+    change(pd.read_csv("moves.csv")).to_csv(name, index=False)
+    return "--transitions", name
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (lambda t: pd.concat([t, t]), "`--transitions`: expected one row per state, action and next state; got"),
+        (lambda t: t.head(0), "`--transitions`: expected at least one row; got no rows."),
+        (lambda t: t.assign(probability=100 * t["probability"]), "If these are percentages, divide them by 100."),
+    ],
+)
+def test_what_is_wrong_with_a_table_of_transitions_is_told_under_its_option(change, told):
+    table = other_moves("wrong.csv", change)
+    assert told in one_line(here("fit", *TRIPS, "--features", "stations.csv", *table))
+    assert told in one_line(here("counterfactual", "trips-fit", *table))
+
+
+@pytest.mark.parametrize("file", [("--features", "none.csv"), ("--reward", "tabular", "--transitions", "none.csv")])
+def test_a_file_without_rows_is_told_under_its_option(file):
+    pd.read_csv("stations.csv" if "--features" in file else "moves.csv").head(0).to_csv("none.csv", index=False)
+    assert f"`{file[-2]}`: expected at least one row; got no rows." in one_line(here("fit", *TRIPS, *file))
+
+
+def test_states_without_rows_and_without_a_file_are_told_under_their_option():
+    pd.read_csv("stations.csv").head(0).to_csv("none.csv", index=False)
+    told = one_line(here("predict", "trips-fit", "--states", "none.csv"))
+    assert "`--states`: expected at least one row; got no rows." in told
+
+
+def test_the_column_of_probabilities_may_have_another_name_in_a_counterfactual():
+    ask = "counterfactual", "trips-fit", "--bands", "none", "--json"
+    table = other_moves("named.csv", lambda moves: moves.rename(columns={"probability": "p"}))
+    told = one_line(here(*ask, *table))
+    assert "`--probability`: expected one of the columns" in told
+    usual = well(*ask, "--transitions", "moves.csv")
+    assert well(*ask, *table, "--probability", "p") == usual
+
+
+def test_rows_that_a_table_of_transitions_lacks_are_noted():
+    ask = "counterfactual", "trips-fit", "--bands", "none", "--json"
+    table = other_moves("short.csv", lambda moves: moves[moves["station"] != "zoo"])
+    notes = " ".join(json.loads(well(*ask, *table))["notes"])
+    assert "state zoo is terminal after the change, but not before" in notes
+    table = other_moves("less.csv", lambda moves: moves[(moves["station"] != "zoo") | (moves["choice"] != "on")])
+    notes = " ".join(json.loads(well(*ask, *table))["notes"])
+    assert (
+        "1 state-action pair is infeasible after the change, but not before (first state 'zoo', action 'on';" in notes
+    )
 
 
 def test_other_transitions_are_read_from_a_table():

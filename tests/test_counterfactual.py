@@ -10,7 +10,7 @@ from models import random_mdp
 from revealed.behaviour import QUANTITIES
 from revealed.counterfactual import Counterfactual, counterfactual
 from revealed.demand import demand_curve
-from revealed.errors import InvalidInput, InvalidOption, InvalidReward
+from revealed.errors import InvalidInput, InvalidOption, InvalidReward, ValueDoesNotExist
 from scenarios import COV, THETA, estimate, fleet, fleet_demos, fleet_fit
 
 
@@ -290,3 +290,21 @@ def test_welfare_at_two_discounts_carries_a_caveat(bus):
     )
     assert "discounted by" not in str(counterfactual(bus, params={"RC": 3.0}))
     assert other.table().attrs["starts"] == other.frame("value").attrs["starts"] == f"Starts: {other.after.begins}."
+
+
+def test_a_change_after_which_nobody_would_end_is_named():
+    fit = ending_fit()
+    told = r"after the change \(go -2 → 9\) the soft value does not exist .* Make the change smaller\.$"
+    with pytest.raises(ValueDoesNotExist, match=told):
+        counterfactual(fit, params={"go": 9.0})
+    with pytest.raises(ValueDoesNotExist, match=r"after the change \(go = 9\) the soft value does not exist"):
+        demand_curve(fit, "go", [-2.0, 9.0], action=0)
+
+
+def ending_fit() -> Any:
+    """At discount 1, where going on costs something."""
+    T = np.array([[[1.0, 0.0], [0.0, 1.0]], [[0.0, 1.0], [0.0, 1.0]]])
+    mdp = rv.MDP(T, discount=1.0, terminal=[False, True])
+    reward = rv.LinearReward(np.array([[[1.0, 0.0], [0.0, 1.0]], [[0.0, 0.0], [0.0, 0.0]]]), names=["go", "left"])
+    counts = rv.Demonstrations.from_counts([[30.0, 20.0], [0.0, 0.0]], starts=[50.0, 0.0])
+    return estimate(mdp, reward, np.array([-2.0, 0.3]), COV, demonstrations=counts)

@@ -15,6 +15,7 @@ from shell import here, leave_out_reports, one_line, quickly_in, well
 TABULAR = "fit trips.csv --id rider --time t --state station --action choice --reward tabular"
 LATE = TABULAR.replace("trips", "late")
 BUSES = "fit buses.csv --id bus --time month --period month --state miles --action decision --bins miles=8"
+AGES = "fit aged.csv --id rider --time t --state t --action choice --constants --discount 0.9"
 WALKS = "fit walks.csv --id who --time t --state at --action way --goal goal --constants --discount 0.9"
 GRID = "fit grid.csv --id who --time t --state x,y --action go --next-state x2,y2 --reward tabular"
 
@@ -97,13 +98,26 @@ MISTAKES: list[tuple[str, str, str]] = [
     ),
     (
         f"{TABULAR} --episode station",
-        "1 pair was taken 17 times, but its next state was never observed",
+        "1 state-action pair was observed 17 times, never with a next state, and so cannot be infeasible",
         f"{TABULAR} --episode station --unseen stay",
     ),
     (
         f"{TABULAR} --episode station",
         "or fill the pairs: --smoothing 1.0",
         f"{TABULAR} --episode station --smoothing 1.0",
+    ),
+    (AGES, "Let them stay there (--unseen stay), give the states", f"{AGES} --unseen stay"),
+    (AGES, "or use a kernel (--kernel 1.0, for bins,", f"{AGES} --bins t=12 --kernel 1.0"),
+    (AGES, "give the states after last decisions (--next-state,", f"{AGES} --next-state after"),
+    (
+        "counterfactual horizon_fit --transitions named.csv",
+        "`--probability`: expected one of the columns",
+        "counterfactual horizon_fit --transitions named.csv --probability p",
+    ),
+    (
+        f"{AGES.replace('--state t', '--state t,rank')} --bins t=4",
+        "for whole numbers, one bin each: --bins t=4,rank=edges:0,1,2.",
+        f"{AGES.replace('--state t', '--state t,rank')} --bins t=4,rank=edges:0,1,2 --unseen stay",
     ),
     (WALKS, "Give the states after last decisions (--next-state):", f"{WALKS} --next-state to"),
     (
@@ -130,6 +144,9 @@ def data(tmp_path_factory) -> Path:
     panel, moves = files.trips(), files.ring().to_frame()
     panel.assign(t=panel["t"] + panel["rider"].astype(int) % 7).to_csv(folder / "late.csv", index=False)
     moves.columns = ["station", "choice", "next_station", "probability"]
+    moves.rename(columns={"probability": "p"}).to_csv(folder / "named.csv", index=False)
+    aged = panel.assign(after=panel["t"] + 1, rank=panel["rider"].astype(int) % 2)
+    aged.to_csv(folder / "aged.csv", index=False)
     moves.replace("zoo", "zooo").to_csv(folder / "slip.csv", index=False)
     moves.replace("stay", "stays").to_csv(folder / "acts.csv", index=False)
     files.stations().rename(columns={"station": "stop"}).to_csv(folder / "stops.csv", index=False)

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import revealed as rv
-from revealed.errors import InvalidDemonstrations, InvalidInput, InvalidOption
+from revealed.errors import InvalidDemonstrations, InvalidInput, InvalidOption, ValueDoesNotExist
 from revealed.goal_counterfactual import GoalCounterfactual, goal_counterfactual
 from revealed.trip_simulation import simulate_trips
 from scenarios import estimate, whitened
@@ -223,6 +223,19 @@ def test_it_is_an_error_where_no_trip_arrives_in_both_worlds():
         "none of 1 pairs of origin and goal has a route both before and after the change (first at the trip from "
         "'00-01' to '12-22')."
     )
+
+
+@pytest.mark.parametrize("discount", [1.0, 0.9])
+def test_a_change_after_which_nobody_arrives_is_named(discount):
+    """Rather than a discount, which may be below 1 already, or an option of a fit."""
+    better = grid().with_attribute("toll", {"11-12": -50.0}).reward(NAMES)
+    model = None if discount == 1.0 else grid().mdp.replace(discount=discount)
+    with pytest.raises(ValueDoesNotExist, match=r"after the change \((discount .*, )?toll changed\) ") as caught:
+        goal_counterfactual(grid_fit(), reward=better, mdp=model)
+    assert str(caught.value).endswith("Make the change smaller.")
+    assert ("at discount 1" in str(caught.value)) is (discount == 1.0)
+    with pytest.raises(ValueDoesNotExist, match=r"after the change \(toll .* → 50\) .* Make the change smaller"):
+        goal_counterfactual(grid_fit(), params={"toll": 50.0}, bands=None)
 
 
 def test_each_wrong_argument_is_refused_with_its_remedy():

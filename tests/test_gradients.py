@@ -7,7 +7,7 @@ that ρ, π̃ (NPL at its second update) and the lift to an unrolled horizon are
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 from unittest import mock
 
@@ -18,6 +18,7 @@ import scipy.sparse as sp
 import revealed as rv
 from oracle import Floats, central_differences, relative_gap
 from revealed import estimation
+from revealed.estimators import shared
 from revealed.objective import Case, Objective
 from revealed.optimize import maximise
 from revealed.pi_tilde import GivenPolicy, OwnPolicy
@@ -87,7 +88,12 @@ def make_theta(name: str) -> Floats:
     return theta
 
 
-METHODS = {"NFXP": rv.NFXP, "MCEIRL": rv.MCEIRL, "CCP": rv.CCP, "NPL": lambda *a, **k: rv.NPL(*a, updates=2, **k)}
+METHODS: dict[str, Any] = {
+    "NFXP": partial(shared, rv.NFXP),
+    "MCEIRL": partial(shared, rv.MCEIRL),
+    "CCP": partial(shared, rv.CCP),
+    "NPL": partial(shared, rv.NPL, updates=2),
+}
 
 
 @lru_cache

@@ -8,6 +8,7 @@ import pytest
 
 import revealed as rv
 from models import corridor
+from revealed.errors import InvalidInput
 from revealed.matching import impossible_moves
 
 PLACES = ("office", "home", "road", "gym")  # not in the order of the alphabet
@@ -451,3 +452,16 @@ def test_actions_that_were_sorted_are_told_by_label_where_states_are_indices():
         assert fit.predict(2, deterministic=True)[0] == expected.loc[2]
         assert fit.predict([0, 1], deterministic=True)[0].tolist() == expected.loc[[0, 1]].tolist()
         assert set(fit.simulate(3, 4, seed=0).to_frame()["action"]) <= {"up", "down"}
+
+
+def test_a_position_in_an_order_that_nobody_declared_asks_for_the_label_and_takes_it():
+    panel = pd.DataFrame({"id": [0] * 6, "t": range(6), "s": list("abcabc"), "a": list("xyxyyx")})
+    demos = rv.Demonstrations.from_frame(panel, id="id", time="t", state="s", action="a")
+    mdp = rv.MDP(rv.estimate_transitions(demos, unseen="stay"), discount=0.9)
+    fit = rv.NFXP(rv.TabularReward(3), l2=0.1).fit(mdp, demos)
+    for ask in (lambda x: fit.predict(x), lambda x: fit.simulate(2, 3, initial=x)):
+        with pytest.raises(InvalidInput, match=r"or pass the label itself, such as 'c'\.$"):
+            ask(2)
+        assert ask("c") is not None
+    with pytest.raises(InvalidInput, match=r"or give the model labels, state_labels=\[\.\.\.\] in its order\.$"):
+        fit.counterfactual(mdp=rv.MDP(np.full((3, 2, 3), 1 / 3), discount=0.9))

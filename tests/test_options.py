@@ -305,6 +305,11 @@ COUNTERFACTUAL: dict[str, Line] = {
         ("panel_fit",),
         {"roads_fit": "`--transitions` does not apply to a road network. Use --close."},
     ),
+    "probability": Line(
+        "--probability probability",
+        ("panel_fit --transitions moves.csv",),
+        dict.fromkeys((ASKED, CLOSED), "`--probability` requires `--transitions`."),
+    ),
     "close": Line("--close cd", ("roads_fit",), {ASKED: f"`--close` {NO_GOALS}"}),
     "attribute": Line("--attribute time*2", ("roads_fit",), {ASKED: f"`--attribute` {NO_GOALS}"}),
     "links": Line(

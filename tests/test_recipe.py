@@ -2,6 +2,7 @@
 
 import os
 import re
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -300,6 +301,27 @@ def test_every_state_column_needs_bins():
         grid_recipe(bins="x=3").prepare()
 
 
+def test_bins_that_a_remedy_names_keep_the_values_of_a_column_apart():
+    panel = pd.read_csv("grid.csv").assign(size=lambda frame: frame["t"] * 1.5, old=lambda frame: frame["x"] * 10 + 1)
+    panel.to_csv("old.csv", index=False)
+    recipe = grid_recipe(panel="old.csv", state=["size", "old"], next_state=(), bins="size=3", reward=None)
+    with pytest.raises(InvalidOption) as caught:
+        recipe.prepare()
+    assert in_flags(caught.value).endswith("for whole numbers, one bin each: --bins size=3,old=edges:1,11,21,22.")
+    bins = replace(recipe, bins=("size=3", "old=edges:1,11,21,22")).binned
+    assert bins is not None
+    assert set(bins.code([0, 0, 0], [1, 11, 21])) == {0, 1, 2}
+
+
+def test_columns_of_text_have_no_bins_and_others_have_some():
+    panel = pd.read_csv("grid.csv").assign(far=lambda frame: frame["t"] / 7)
+    panel.to_csv("far.csv", index=False)
+    for column, remedy in (("go", "Bins are for numbers: leave go out of"), ("far", "such as --bins x=3,far=20.")):
+        with pytest.raises(InvalidOption) as caught:
+            grid_recipe(panel="far.csv", state=["x", column], next_state=(), bins="x=3").prepare()
+        assert remedy in in_flags(caught.value)
+
+
 def said(**options: object) -> Recipe:
     """As the command line says it."""
     flags = {"panel": ["trips.csv"], **files.NAMES, "features": "stations.csv", "discount": 0.9, **options}
@@ -316,6 +338,22 @@ def test_constants_alone_are_a_reward():
     features[:, 1, 0] = features[:, 2, 1] = 1.0
     assert np.allclose(alone.theta, rv.NFXP(rv.LinearReward(features)).fit(mdp, demos).theta, atol=1e-10)
     assert alone.reward_model.names == ("constant_on", "constant_stay")
+
+
+def test_constants_alone_are_a_reward_of_states_of_several_columns():
+    options = {"reward": None, "constants": True, "terminal": (), "discount": 0.9, "method": "nfxp", "l2": None}
+    fit = grid_recipe(**options, unseen="stay").fit()
+    states = pd.DataFrame(fit.state_labels, columns=["x", "y"])
+    own = rv.LinearReward.from_frame(states, state=["x", "y"], constants=True, actions=fit.action_labels)
+    assert np.array_equal(fit.theta, rv.NFXP(own).fit(fit.mdp, fit.demonstrations).theta)
+    assert fit.reward_model.state_labels == own.state_labels
+    assert grid_recipe(**options, unseen="stay", horizon=20).fit().converged
+
+
+@pytest.mark.parametrize("constants", [True, False])
+def test_a_column_that_is_not_binned_is_no_feature(constants):
+    with pytest.raises(InvalidInput, match=r"got 'mile'\. Did you mean miles"):
+        bus_recipe(columns="mile", constants=constants).prepare()
 
 
 def test_lists_are_taken_apart_where_files_tell_that_they_must_be():

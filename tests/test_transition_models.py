@@ -265,7 +265,9 @@ def test_what_is_not_offered_adds_to_the_masks_that_are_given():
 
 def test_a_pair_that_was_taken_cannot_be_called_infeasible():
     demos = rv.Demonstrations.from_trajectories([([0, 1, 0], [0, 0, 1])], 2, 2)  # where the last led was not seen
-    with pytest.raises(InvalidDemonstrations, match=r"1 pair was taken 1 time.*state 0, action 1.*next_state="):
+    with pytest.raises(
+        InvalidDemonstrations, match=r"1 state-action pair was observed 1 time.*state 0, action 1.*next_state="
+    ):
         rv.estimate_transitions(demos, unseen="infeasible")
     assert rv.MDP(rv.estimate_transitions(demos, unseen="infeasible", smoothing=1.0)).feasible[0].all()
 

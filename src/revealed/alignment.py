@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from revealed.checks import Ints
-from revealed.labels import locate, require_declared
+from revealed.labels import label_it, locate, require_declared
 from revealed.mdp import MDP
 from revealed.naming import Labels
 from revealed.positions import AXES, own_numbers, reordering, same_labels
@@ -44,7 +44,7 @@ def _places(role: str, labels: Labels, own: Labels, n: int, n_own: int) -> Ints 
         if n != n_own:
             return None
         for known in (labels, own):
-            require_declared("mdp", role, known, f"a model without {role} labels")
+            require_declared("mdp", role, known, f"a model without {role} labels", instead=label_it(role))
         return np.arange(n)
     return locate(labels, own)
 

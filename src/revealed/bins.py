@@ -32,13 +32,14 @@ from revealed.frames import no_number, require_column
 from revealed.gates import require_instance, require_list, require_memory, require_text
 from revealed.labels import find, how_many
 from revealed.numeric_columns import NumericColumn, numeric_columns, sql_count, sql_float, sql_number
-from revealed.voices import either, shown
+from revealed.voices import either, named, shown
 from revealed.written import NUMBER, quoted, sql_text
 
 if TYPE_CHECKING:
     import pandas as pd
 
 MOST_STATES = 2**31 - 2
+FEW_VALUES = 20  # of whole numbers, up to which each is worth a bin of its own
 HOW = ("uniform", "quantile")
 COVER = "Give edges that cover it, or clip the values first."
 
@@ -179,8 +180,8 @@ class Bins:
 def discretize(
     frame: Any,
     column: str | Sequence[str],
-    bins: int | Sequence[int] = 20,
-    how: str = "uniform",
+    bins: int | Sequence[int] | None = None,
+    how: str | None = None,
     edges: Any = None,
 ) -> Bins:
     """Bins for one or several continuous columns, to be passed as `from_frame(..., state=bins)`.
@@ -190,16 +191,21 @@ def discretize(
     frame : any data frame, a relation of DuckDB, or the path of CSV or Parquet files; of files only summaries enter
         memory, and the edges are the same to the last bit.
     column : a column, or several, which make a grid.
-    bins : how many, for all columns or for each.
-    how : "uniform" for bins of equal width, "quantile" for bins with about as many rows each. Quantiles that coincide
-        are merged: there are fewer bins then, and `notes` says so.
+    bins : how many, for all columns or for each; by default 20.
+    how : "uniform" for bins of equal width (the default), "quantile" for bins with about as many rows each. Quantiles
+        that coincide are merged: there are fewer bins then, and `notes` says so.
     edges : increasing bin edges, from the lower end of the first bin to the upper end of the last. For several columns
         a dict by name; columns that it leaves out are cut by `bins` and `how`.
     """
     names = _as_columns([column] if isinstance(column, str) else column, "column")
-    require_option("how", how, HOW)
     given = _given_edges(names, edges)
-    many = _as_numbers_of_bins(bins, names)
+    if len(given) == len(names):
+        for argument, value in (("bins", bins), ("how", how)):
+            if value is not None:
+                raise InvalidOption.conflict(argument, f"has no effect with `{named('edges')}` of every column")
+    how = "uniform" if how is None else how
+    require_option("how", how, HOW)
+    many = _as_numbers_of_bins(20 if bins is None else bins, names)
     found, notes = [], []
     for name, n, numbers in zip(names, many, numeric_columns(frame, names), strict=True):
         if name in given:
@@ -211,6 +217,15 @@ def discretize(
                 f"{name} has {found[-1].size - 1} bins instead of {n}, because some of its quantiles coincide."
             )
     return Bins(names, tuple(found), tuple("given" if name in given else how for name in names), tuple(notes))
+
+
+def one_bin_each(frame: Any, column: str) -> list[int] | None:
+    """Edges that give each value of a column a bin of its own; None where these are many, or not whole numbers."""
+    (numbers,) = numeric_columns(frame, [column])
+    values = numbers.distinct(FEW_VALUES + 1)
+    if values.size > FEW_VALUES or not np.all(values == np.round(values)):
+        return None
+    return [*(int(value) for value in values), int(values[-1]) + 1]
 
 
 def _uniform(name: str, n: int, numbers: NumericColumn) -> Floats:

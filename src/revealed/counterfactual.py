@@ -25,7 +25,7 @@ from revealed.labels import spell
 from revealed.mdp import MDP
 from revealed.naming import action_index, label_index, state_index
 from revealed.plots import MOST_MARKS, own_axes
-from revealed.scenario import Side, discount_notes, find_action, sides
+from revealed.scenario import Side, after_change, discount_notes, find_action, lost_notes, sides
 from revealed.sheet import MISSING, Printed, Row, Sheet
 from revealed.voices import arg, shown, words
 
@@ -215,9 +215,11 @@ def counterfactual(
     own = ("params", "mdp", "reward", "bands", "level", "initial")
     require_known("counterfactual", bootstrap, own, fit.reward_model.names)
     before, after, words = sides(fit, params, mdp, reward, initial)
-    now, then = before.at(fit.theta), after.at(fit.theta)
+    now = before.at(fit.theta)
+    with after_change(words):
+        then = after.at(fit.theta)
     doubts = doubt(fit, bands, level, bootstrap)
-    notes = [*discount_notes(before.mdp, after.mdp), *doubts.notes]
+    notes = [*discount_notes(before.mdp, after.mdp), *lost_notes(before.mdp, after.mdp), *doubts.notes]
     found = _bands(doubts, (before, after), (now, then), fit.theta, notes)
     moved: dict[str, Any] = difference(then, now, QUANTITIES) | found[2]
     if any(np.isnan(s.long_run).any() for s in (now, then)):

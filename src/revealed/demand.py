@@ -21,7 +21,7 @@ from revealed.errors import InvalidInput
 from revealed.labels import plain
 from revealed.plots import own_axes
 from revealed.positions import parameter_named
-from revealed.scenario import Setting, Side, estimated_side, find_action
+from revealed.scenario import Setting, Side, after_change, estimated_side, find_action
 from revealed.sheet import Printed, Sheet, number_column
 
 if TYPE_CHECKING:
@@ -169,7 +169,8 @@ class _Sweep:
         """(n,) frequencies and, with a covariance, their standard errors: one factorisation per value for both."""
         found, spread = [], []
         for value in self.points:
-            solved = self.side.at(_with(self.theta, self.k, value))
+            with after_change([f"{self.side.setting.names[self.k]} = {float(value):g}"]):
+                solved = self.side.at(_with(self.theta, self.k, value))
             found.append(self.per * solved.frequencies[self.a])
             if doubts.cov is not None:
                 hypothesis = Setting(self.side.setting.names, {self.k: float(value)})  # it moves with no estimate

@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from copy import copy
 from dataclasses import replace
 from typing import Any, ClassVar, Self
@@ -44,6 +45,7 @@ class Estimator:
         _require_known(type(self).__name__, options, self._own)
         require_reward(reward)
         self.reward, self.options = reward, Options(**options)
+        require_effect(options, self.options, reward, self.method)
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name in Options.__dataclass_fields__:
@@ -77,6 +79,7 @@ class Estimator:
         _require_known("with_options()", options)
         other = copy(self)
         other.options = replace(self.options, **options)
+        require_effect(options, other.options, self.reward, self.method)
         return other
 
     def _search(self, run: Run) -> Search:
@@ -86,6 +89,33 @@ class Estimator:
         own = {k: v for k, v in vars(self).items() if k not in ("reward", "options")}
         given = own | {k: v for k, v in vars(self.options).items() if v is not Options.__dataclass_fields__[k].default}
         return f"{type(self).__name__}({self.reward!r}" + "".join(f", {k}={v!r}" for k, v in given.items()) + ")"
+
+
+def shared(kind: type[Estimator], reward: Reward, **options: Any) -> Estimator:
+    """An estimator with options that several methods share, or that were saved: some may have no effect on this one."""
+    own = {name: options.pop(name) for name in kind._own if name in options}
+    _require_known(kind.__name__, options, kind._own)
+    made = kind(reward, **own)
+    made.options = Options(**options)
+    return made
+
+
+def require_effect(asked: Iterable[str], options: Options, reward: Reward, method: str | None = None) -> None:
+    """Nobody asks for an option that would do nothing, for this method or, without one, for all."""
+    adam = options.optimizer == "adam" or (options.optimizer == "auto" and not getattr(reward, "smooth", True))
+    of_itself = isinstance(options.first_step, str) and options.first_step == "auto"
+    from_ccp = isinstance(options.start, str) and options.start == "ccp"
+    own = method in (NFXP.method, MCEIRL.method)
+    uses_step = not own or of_itself or from_ccp or options.weighting == "occupancy"
+    adams = adam or options.learning_rate == Options.learning_rate
+    ways = f"`{arg('weighting', 'occupancy')}` or `{arg('start', 'ccp')}`"
+    for name, has_effect, rule in (
+        ("learning_rate", adams, f"requires `{arg('optimizer', 'adam')}`"),
+        ("first_step", uses_step, f"has no effect on {method} without {ways}"),
+        ("start", own or method is None or not from_ccp, f"cannot be ccp for {method}, which begins there anyway"),
+    ):
+        if name in asked and not has_effect:
+            raise InvalidOption.conflict(name, rule)
 
 
 def _require_known(owner: str, options: dict[str, Any], own: tuple[str, ...] = ()) -> None:
@@ -132,14 +162,14 @@ class NFXP(Estimator):
     reward : `LinearReward`, `TabularReward`, `NeuralReward`, `TorchReward`, or anything with the same methods.
     weighting : "sample" (visit counts: maximum likelihood) or "occupancy" (the paper's algorithms).
     first_step : π̂_E for occupancy weighting, CCP and NPL: "frequency", "smoothed", "kernel", "logit", an instance
-        from `rv.first_step`, or an (S, A) array.
+        from `rv.first_step`, or an (S, A) array; NFXP takes it with occupancy weighting or a start from CCP only.
     l2 : weight of the penalty (l2/2)‖θ‖² on the mean log likelihood; None means 0, except for a `NeuralReward`, which
         has a small default (its `usual_l2`, shown in the summary).
     optimizer : "auto", "newton" (linear rewards), "lbfgs", "adam".
     tol, patience : stop when the gradient's 2-norm is at most `tol` for `patience` iterations in a row
         (newton 1e-9, lbfgs 1e-6 or, for a `NeuralReward`, 1e-3, adam 1e-4 five times). Each parameter is measured by
         what it does to log-odds, so that the units of features do not matter.
-    max_iter, learning_rate : maximum number of iterations; Adam's step size in those units.
+    max_iter, learning_rate : maximum number of iterations; Adam's step size in those units (of Adam only).
     start : θ to start from (K,), or "ccp" for the CCP estimate (at γ = 1 there may be no value at zero; CCP and NPL
         begin there anyway).
     solver : "auto", "lu" or "krylov" for the linear systems.

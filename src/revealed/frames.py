@@ -51,6 +51,7 @@ SUFFIXES = ("parquet", "csv")  # that are looked for in a folder
 MOST_FILES = 100_000  # in a folder of a panel; more is a disk
 ACCEPTED = "a data frame or the path of a CSV or Parquet file"
 FRAME_REMEDY = "Drop or fill those rows."
+SOME_ROWS = "at least one row", "no rows"  # what is expected of a table, and what an empty one has
 At = Callable[[int], str]  # where an entry of a column stands, in words
 
 
@@ -61,12 +62,14 @@ def in_row(k: int) -> str:
 @dataclass(frozen=True)
 class Table:
     """Named columns in memory. `error` is the class in which complaints are raised; `labels_of` has the columns whose
-    labels are other than their values, `zoned` those whose times came with a zone, and are in UTC here."""
+    labels are other than their values, `zoned` those whose times came with a zone, and are in UTC here; `argument` is
+    what the table was given as."""
 
     columns: dict[str, Column]
     error: type[InvalidInput] = InvalidInput
     labels_of: dict[str, Column] = field(default_factory=dict)
     zoned: frozenset[str] = frozenset()
+    argument: str = "frame"
 
     @property
     def names(self) -> list[str]:
@@ -78,7 +81,7 @@ class Table:
 
     def raw(self, argument: str, name: Any) -> Column:
         """The column as it came."""
-        return self.columns[require_column(argument, name, self.names)]
+        return self._some_rows(self.columns[require_column(argument, name, self.names)])
 
     def column(self, argument: str, name: str) -> Column:
         """The column without holes, of one plain type: whole numbers, other numbers, dates, truth values or text."""
@@ -88,8 +91,13 @@ class Table:
         """The column as labels: whole numbers, other numbers or text; None where one is missing."""
         name = require_column(argument, name, self.names)
         if name in self.labels_of:
-            return self.labels_of[name]
-        return as_label_values(argument, self.columns[name], name in self.zoned, self.error)
+            return self._some_rows(self.labels_of[name])
+        return as_label_values(argument, self._some_rows(self.columns[name]), name in self.zoned, self.error)
+
+    def _some_rows(self, column: Column) -> Column:
+        if column.size == 0:
+            raise self.error(self.argument, *SOME_ROWS)
+        return column
 
     def label_column(self, argument: str, name: str, remedy: str = FRAME_REMEDY) -> Column:
         """The column as labels, without holes."""
@@ -135,14 +143,16 @@ def read_table(
         if lost is not None:  # DuckDB gives columns back whose names end at a NUL
             raise error(argument, "column names that are text without NUL characters", shown(lost))
         others = {name: found[labelled(name)] for name in names if labelled(name) in found}
-        return Table({name: found[name] for name in names}, error, others)
+        return Table({name: found[name] for name in names}, error, others, argument=argument)
     table = as_narwhals(frame, argument)
     names = list(dict.fromkeys(needed(table.collect_schema().names())))
     table = under_names(table, names)
     if hasattr(table, "collect"):
         table = table.select(*names).collect()
     zoned = frozenset(name for name in names if getattr(table.schema[name], "time_zone", None))
-    return Table({name: to_numpy(table.get_column(name), name) for name in names}, error, zoned=zoned)
+    return Table(
+        {name: to_numpy(table.get_column(name), name) for name in names}, error, zoned=zoned, argument=argument
+    )
 
 
 def read_names(paths: Any, argument: str) -> list[str]:
@@ -559,7 +569,7 @@ def as_plain(
 ) -> Column:
     """A column without holes, of one plain type: whole numbers, other numbers, dates, truth values or text."""
     if values.size == 0:
-        raise error("frame", "at least one row", "no rows")
+        raise error("frame", *SOME_ROWS)
     missing = missing_in(values)
     if missing.any():
         row, n = int(np.flatnonzero(missing)[0]), int(missing.sum())

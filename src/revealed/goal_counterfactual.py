@@ -14,7 +14,7 @@ import numpy as np
 
 from revealed.band_plots import plot_marks
 from revealed.bands import Bounds, blank, bootstrap_bounds, delta_bounds, difference
-from revealed.change_words import told_changes
+from revealed.change_words import closed_states, told_changes
 from revealed.checks import Floats, Ints, require_count, require_option
 from revealed.counterfactual import COLUMNS, readable
 from revealed.doubt import IN_WORDS, Doubt, doubt, require_known
@@ -26,7 +26,7 @@ from revealed.mdp import MDP, require_mdp
 from revealed.naming import action_index, joint_index, label_array, state_index
 from revealed.plots import own_axes
 from revealed.rewards.base import of_trips
-from revealed.scenario import Side, discount_notes, sides
+from revealed.scenario import Side, after_change, discount_notes, lost_notes, sides
 from revealed.sheet import Printed, Sheet
 from revealed.trip_demand import Demand, as_demand
 from revealed.voices import either, shown, words
@@ -205,13 +205,15 @@ def goal_counterfactual(
     _require_same_states(mdp, fit.mdp)
     before, after, words = sides(fit, params, mdp, reward, None)
     words = told_changes(words, before, after)
-    notes = discount_notes(before.mdp, after.mdp) + _of_sizes(before, after, mdp is not None or reward is not None)
+    closed = closed_states(before.mdp, after.mdp)
+    notes = [] if closed else lost_notes(before.mdp, after.mdp)
+    notes += discount_notes(before.mdp, after.mdp) + _of_sizes(before, after, mdp is not None or reward is not None)
     pairs = _arriving(pairs, before.mdp, after.mdp, notes)
     counted = _counted(before, after)
     both = GoalSide(before, pairs, counted[0]), GoalSide(after, pairs, counted[1])
     doubts = doubt(fit, bands, level, bootstrap)
     notes += doubts.notes
-    at, found = _bands(doubts, both, fit.theta, notes)
+    at, found = _bands(doubts, both, fit.theta, words, notes)
     levels = [{name: getattr(flows, name) for name in QUANTITIES} for flows in at]
     levels.append(difference(at[1], at[0], QUANTITIES))
     told = [_banded(x, bounds) for x, bounds in zip(levels, found, strict=True)]
@@ -293,14 +295,20 @@ def _counted(before: Side, after: Side) -> tuple[Any, Any]:
 Both = tuple[GoalSide, GoalSide]
 
 
-def _bands(doubts: Doubt, both: Both, theta: Floats, notes: list[str]) -> tuple[tuple[Flows, Flows], list[Bounds]]:
+def _bands(
+    doubts: Doubt, both: Both, theta: Floats, words: list[str], notes: list[str]
+) -> tuple[tuple[Flows, Flows], list[Bounds]]:
     """The flows before and after; se, lower and upper of both and of the change."""
     if doubts.kind == "delta":
         own = np.asarray(doubts.own)[: theta.size]
-        now, then = (side.with_slopes(theta, own) for side in both)
+        now = both[0].with_slopes(theta, own)
+        with after_change(words):
+            then = both[1].with_slopes(theta, own)
         at, size = (now[0], then[0]), np.maximum(now[1].size, then[1].size)
         return at, delta_bounds(doubts, at, (now[1].flows, then[1].flows), size, QUANTITIES, LIMITS)
-    at = both[0].at(theta), both[1].at(theta)
+    now = both[0].at(theta)
+    with after_change(words):
+        at = now, both[1].at(theta)
     if doubts.kind == "bootstrap":
         return at, _bootstrap_bands(doubts, both, at, notes)
     return at, [blank(flows, QUANTITIES) for flows in (*at, at[1])]

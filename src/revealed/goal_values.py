@@ -16,7 +16,7 @@ import numpy as np
 from revealed.bellman import SoftBellman, as_reward
 from revealed.chain import Chain
 from revealed.checks import Floats, Ints
-from revealed.errors import InvalidInput
+from revealed.errors import InvalidInput, ValueDoesNotExist
 from revealed.levels import TOLERANCE, TRUSTED, cannot_tell
 from revealed.linear_solvers import EPS, Work
 from revealed.mdp import MDP, require_mdp
@@ -25,6 +25,11 @@ from revealed.parallel import side_by_side
 from revealed.paths import BLOCK, LEAST, Moves, PathSums
 from revealed.positions import labelled
 from revealed.transitions import reaching
+
+NEVER_ARRIVES = (
+    "visits cannot be counted: under this policy some trips are not expected to arrive within 1e12 decisions. "
+    "Make every move cost more."
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,8 +179,11 @@ class GoalValues:
             """Visits are counted, not discounted: every trip arrives, whatever the future is worth."""
             if mdp.discount == 1.0:
                 return best.chain.backward(given)
-            counted = Chain(mdp.replace(discount=1.0), best.policy, self.solver, work=self.work, check=False)
-            return counted.backward(given)
+            try:
+                counted = Chain(mdp.replace(discount=1.0), best.policy, self.solver, work=self.work, check=False)
+                return counted.backward(given)
+            except ValueDoesNotExist as problem:
+                raise ValueDoesNotExist(NEVER_ARRIVES) from problem
 
         found = Toward(goal, V, best.log_policy, self.mdp, behind_them, best.chain.forward)
         found.__dict__["mdp"] = mdp

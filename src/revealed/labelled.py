@@ -8,7 +8,7 @@ import numpy as np
 
 from revealed.checks import Ints, require_array, require_option
 from revealed.errors import InvalidInput
-from revealed.labels import holds_numbers, is_derived, require_declared, spell
+from revealed.labels import holds_numbers, is_derived, require_label, spell
 from revealed.mdp import MDP, Floats
 from revealed.naming import Labels, action_index, is_label, label_array, places, state_in_words, state_index
 from revealed.voices import shown
@@ -82,7 +82,7 @@ def _indices(mdp: MDP, states: Any) -> Ints:
     if bad.any():
         where = f"position {int(np.flatnonzero(bad)[0])}"
         raise InvalidInput("obs", f"indices in 0…{mdp.n_states - 1}", int(flat[bad][0]), where)
-    require_declared("obs", "state", mdp.state_labels, f"position {int(flat[0])}")
+    require_label("obs", "state", mdp.state_labels, int(flat[0]))
     return states.astype(np.intp)
 
 

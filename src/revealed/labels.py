@@ -139,6 +139,20 @@ def _numbered(labels: Sequence[Any]) -> str:
     return ", ".join(f"{k} = {spell(label)}" for k, label in enumerate(labels[:SHOWN])) + _more(labels)
 
 
+def require_label(
+    argument: str, role: str, labels: Sequence[Any] | None, index: int, error: type[InvalidInput] = InvalidInput
+) -> None:
+    """A number that stands for a state or action by its place needs a declared order; its label does not."""
+    if labels is not None:
+        instead = f"pass the label itself, such as {plain(labels[index])!r}"
+        require_declared(argument, role, labels, f"position {index}", error, instead=instead)
+
+
+def label_it(role: str) -> str:
+    """The remedy for a model without labels."""
+    return f"give the model labels, {role}_labels=[...] in its order"
+
+
 def _more(labels: Sequence[Any]) -> str:
     return ", …" if len(labels) > SHOWN else ""
 

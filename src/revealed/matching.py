@@ -20,6 +20,7 @@ from revealed.labels import (
     find,
     holds_numbers,
     is_derived,
+    label_it,
     require_declared,
     sizes_in_words,
 )
@@ -206,9 +207,10 @@ def _numbers_matched(role: str, demos: Demonstrations, known: Any) -> Ints:
 
 def _require_declared(role: str, own: Any, model: Any) -> None:
     """Positions on one side need an order on the other that somebody declared."""
-    instead = f"give the model labels, {role}_labels=[...] in its order"
-    require_declared("mdp", role, own, f"an MDP without {role} labels", InvalidDemonstrations, instead=instead)
-    require_declared("demonstrations", role, model, f"decisions without {role} labels", InvalidDemonstrations)
+    instead = label_it(role), f"read the decisions with labels of their {role}s"
+    require_declared("mdp", role, own, f"an MDP without {role} labels", InvalidDemonstrations, instead=instead[0])
+    got = f"decisions without {role} labels"
+    require_declared("demonstrations", role, model, got, InvalidDemonstrations, instead=instead[1])
 
 
 def decisions_on(demos: Demonstrations, mdp: MDP) -> Demonstrations:

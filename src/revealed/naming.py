@@ -30,6 +30,7 @@ from revealed.labels import (
     locate,
     plain,
     require_declared,
+    require_label,
 )
 from revealed.voices import Written, arg, either, shown
 
@@ -42,7 +43,8 @@ Labels = tuple[Any, ...] | None
 LED = f"{arg('next_state')}{either(', an argument of from_frame and from_trajectories', '')}"
 LED_TO_GOALS = f"Give the states after last decisions ({LED}): the last decision of a trip leads to its goal."
 A_KERNEL = either(
-    "a kernel over coordinates=", "a kernel (--kernel 1.0, with --coordinates x,y unless states are bins)"
+    "a kernel over coordinates=",
+    "a kernel (--kernel 1.0, for bins, or for states whose coordinates are columns of --features: --coordinates x,y)",
 )
 
 
@@ -108,7 +110,7 @@ def places(
         return find(argument, wanted, _labels_for(argument, wanted, labels, n, error), each, error)
     index = indices(argument, wanted, n, error, labels)
     if index.size:
-        require_declared(argument, role, labels, f"position {int(index[0])}", error)
+        require_label(argument, role, labels, int(index[0]), error)
     return index
 
 

@@ -32,6 +32,7 @@ class NumericColumn(Protocol):
     @property
     def hi(self) -> float: ...
     def ranked(self, ranks: Ints) -> Floats: ...
+    def distinct(self, most: int) -> Floats: ...
     def first_outside(self, lo: float, hi: float) -> tuple[int, float]: ...
 
 
@@ -68,6 +69,10 @@ class MemoryColumn:
     def ranked(self, ranks: Ints) -> Floats:
         """The values of these ranks, from 0 in increasing order."""
         return np.sort(self.values)[ranks]
+
+    def distinct(self, most: int) -> Floats:
+        """The smallest of its different values in increasing order, `most` of them if there are more."""
+        return np.unique(self.values)[:most]
 
     def first_outside(self, lo: float, hi: float) -> tuple[int, float]:
         """Row and value of the first number below `lo` or above `hi`; there must be one."""
@@ -114,6 +119,10 @@ class StoredColumn:
         left_out = (ends - counts)[held] - (np.cumsum(counts[held]) - counts[held])  # rows below that were not fetched
         last = np.cumsum(times) + left_out[np.searchsorted(held, bucket)]
         return values[np.searchsorted(last, ranks, side="right")]
+
+    def distinct(self, most: int) -> Floats:
+        """The smallest of its different values in increasing order, `most` of them if there are more."""
+        return np.asarray(self._relation.aggregate("v", "v").order("v").limit(most).fetchnumpy()["v"])
 
     def first_outside(self, lo: float, hi: float) -> tuple[int, float]:
         """Row and value of the first number below `lo` or above `hi`; there must be one."""

@@ -18,7 +18,7 @@ from revealed.checks import Floats, require_option
 from revealed.demonstrations import Demonstrations, numbered_from_one
 from revealed.description import Description, said_in
 from revealed.errors import InvalidDemonstrations, InvalidInput, InvalidOption, InvalidReward
-from revealed.estimators import CCP, MCEIRL, NFXP, NPL, Estimator
+from revealed.estimators import CCP, MCEIRL, NFXP, NPL, Estimator, shared
 from revealed.frames import Table, read_names, read_table, require_column
 from revealed.labels import find, how_many, near
 from revealed.mdp import MDP
@@ -31,6 +31,7 @@ from revealed.road_recipe import read_network, read_road_trips, road_reward, wit
 from revealed.routes.network import RoadNetwork
 from revealed.sense import chosen, require_effect, require_sense, without_effect
 from revealed.typed import (
+    OF_A_FRAME,
     as_labels,
     landing_columns,
     one_or_list,
@@ -164,17 +165,33 @@ class Recipe(Description):
                     near(name, self.state) or f"If it is part of the state, too: {arg('state', [*self.state, name])}."
                 )
                 raise InvalidOption("bins", expected, shown(name), remedy=remedy)
-        for name in self.state:
-            if name not in wanted:
-                remedy = f"Whole numbers can be binned, too: {arg('bins', f'{name}=edges:0,1,2')}."
-                rule = f"must cover every state column: {name} has no bins"
-                raise InvalidOption.conflict("bins", rule, remedy=remedy)
+        lost = [name for name in self.state if name not in wanted]
+        if lost:
+            rule = f"must cover every state column: {lost[0]} has no bins"
+            raise InvalidOption.conflict("bins", rule, remedy=self._bins_for(lost))
         if all("edges" in how for how in wanted.values()):
             return Bins(self.state, [wanted[name]["edges"] for name in self.state])
         if len(wanted) == 1:
             return discretize(self.source, self.state[0], **wanted[self.state[0]])
         edges = {name: list(discretize(self.source, name, **wanted[name]).edges[0]) for name in self.state}
         return discretize(self.source, list(self.state), edges=edges)
+
+    def _bins_for(self, names: Sequence[str]) -> str:
+        """The remedy for columns of the state that have no bins: a bin for each of a few whole numbers."""
+        from revealed.bins import one_bin_each
+
+        self._require_columns()
+        texts, such = list(self.bins), ", such as "
+        for name in names:
+            try:
+                edges = one_bin_each(self.source, name)
+            except InvalidInput as error:
+                if error.expected != "numbers":
+                    raise
+                return f"Bins are for numbers: leave {name} out of the state, or replace its values by numbers."
+            texts.append(f"{name}=20" if edges is None else f"{name}=edges:{','.join(map(str, edges))}")
+            such = such if edges is None else "; for whole numbers, one bin each: "
+        return f"Give every column bins{such}{arg('bins', texts)}."
 
     @cached_property
     def demonstrations(self) -> Demonstrations:
@@ -318,10 +335,13 @@ class Recipe(Description):
         if self.features is not None:
             return self._from_file(options)
         centres = pd.DataFrame() if self.binned is None else self.binned.features
+        found = [require_column("columns", name, list(centres)) for name in self.columns]
         if not self.constants:
-            return LinearReward(centres[list(self.columns)] if self.columns else centres)
-        labelled = centres.assign(**{_STATE: self.state_labels})
-        return LinearReward.from_frame(labelled, state=_STATE, **options)
+            return LinearReward(centres[found] if found else centres)
+        rows = pd.RangeIndex(len(self.state_labels))
+        linear = LinearReward.from_frame(centres.assign(**{_STATE: rows}), state=_STATE, **options)
+        linear.state_labels = self.state_labels  # numbered until here: a label may be of several columns
+        return linear
 
     def _from_file(self, options: dict[str, Any]) -> LinearReward:
         pairs = all(name in self._table.names for name in self.action)
@@ -329,7 +349,7 @@ class Recipe(Description):
         try:
             linear = LinearReward.from_frame(self.features, state=keys, action=chosen, **options)
         except InvalidReward as error:
-            if error.argument not in ("state", "action", "state, action"):
+            if error.argument not in (*OF_A_FRAME, "state, action"):
                 raise
             expected = f"{marked(str(error.expected))} in {self.features}"
             raise InvalidReward("features", expected, error.got, error.offender, error.remedy) from error
@@ -457,7 +477,7 @@ class Recipe(Description):
             options["start"] = "ccp"
         if name == "npl":
             options["updates"] = self.updates
-        return METHODS[name](self.reward_model, **options)
+        return shared(METHODS[name], self.reward_model, **options)
 
     def prepare(self) -> None:
         """Make every part, in the order in which mistakes are easiest to explain."""

@@ -6,7 +6,8 @@ derivatives in them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -17,13 +18,17 @@ import scipy.sparse as sp
 from revealed.alignment import same_matrix, same_moves
 from revealed.behaviour import Derivatives, Overall, Solved, solve_behaviour
 from revealed.bellman import SoftBellman, whole_reward
+from revealed.chain import NO_VALUE
 from revealed.checks import Floats, as_floats, as_number, remedy_for, require_floats
-from revealed.errors import InvalidInput, InvalidOption, InvalidReward
+from revealed.errors import InvalidInput, InvalidOption, InvalidReward, ValueDoesNotExist
+from revealed.goal_values import NEVER_ARRIVES
 from revealed.inference import slopes_on
-from revealed.labels import listed, require_declared, spell
+from revealed.labels import how_many, in_short, label_it, listed, require_declared, spell
+from revealed.linear_solvers import NEVER_ENDS
 from revealed.matching import name_alike
 from revealed.mdp import MDP, require_mdp
-from revealed.naming import places
+from revealed.naming import label_array, pair_in_words, places
+from revealed.paths import NO_VALUE as OF_PATHS
 from revealed.positions import AXES, by_position, in_order, labelled, parameter_named, same_labels
 from revealed.reestimation import with_transitions
 from revealed.rewards.base import Reward, align_reward, in_parameter_order, lift_reward, require_reward
@@ -225,6 +230,20 @@ def sides(fit: Any, params: Any, mdp: Any, reward: Any, initial: Any) -> tuple[S
     return before, after, words
 
 
+@contextmanager
+def after_change(words: Sequence[str]) -> Iterator[None]:
+    """Where values or visits cease to exist after a change, that change is at fault: no fit, and no other discount."""
+    try:
+        yield
+    except ValueDoesNotExist as problem:
+        causes = (text.partition(". ")[0] for text in (OF_PATHS, NO_VALUE, NEVER_ENDS, NEVER_ARRIVES))
+        cause = next((cause for cause in causes if cause in problem.message), None)
+        if cause is None:
+            raise
+        told = f"after the change ({', '.join(words)}) {cause}. Make the change smaller."
+        raise ValueDoesNotExist(told) from problem
+
+
 def _changed(before: MDP, after: MDP) -> list[str]:
     """What differs between two models, compared by what they say and not by whether they are one object."""
     if not (same_moves(before, after) and np.array_equal(before.terminal, after.terminal)):
@@ -281,13 +300,34 @@ def discount_notes(before: MDP, after: MDP) -> list[str]:
     ]
 
 
+def lost_notes(before: MDP, after: MDP) -> list[str]:
+    """Caveats where states end, or actions are missing, that do not in the world before: a table of transitions that
+    lacks rows says so, meant or not."""
+    now, then = (mdp.base or mdp for mdp in (before, after))
+    if now.feasible.shape != then.feasible.shape:
+        return []
+    notes, rows = [], "without rows in a table of transitions is"
+    ends = np.flatnonzero(then.terminal & ~now.terminal)
+    lost = np.argwhere(now.feasible & ~then.feasible & ~then.terminal[:, None])
+    if ends.size:
+        which = in_short(label_array(then.state_labels, ends).tolist())
+        which = f"state {which} is" if ends.size == 1 else f"states {which} are"
+        notes.append(f"{which} terminal after the change, but not before (a state {rows} terminal).")
+    if lost.size and then.action_labels is not None:
+        which = f"{how_many(len(lost), 'state-action pair')} {'is' if len(lost) == 1 else 'are'}"
+        first = pair_in_words(then, *map(int, lost[0]))
+        notes.append(f"{which} infeasible after the change, but not before (first {first}; a pair {rows} infeasible).")
+    return notes
+
+
 def _require_declared_orders(mdp: MDP, own: MDP) -> None:
     """A model without labels knows positions, which need an order that was declared."""
     for role in AXES:
         labels, others = _labels(own, role), _labels(mdp, role)
         if labels is None or others is None:
-            require_declared("mdp", role, labels, "a model without labels")
-            require_declared("mdp", role, others, "a fit without labels", where="its own data")
+            instead = label_it(role)
+            require_declared("mdp", role, labels, "a model without labels", instead=instead)
+            require_declared("mdp", role, others, "a fit without labels", where="its own data", instead=instead)
 
 
 def estimated_side(fit: Any, initial: Any) -> Side:

@@ -22,7 +22,7 @@ from revealed.labels import how_many
 from revealed.naming import A_KERNEL, LED, LED_TO_GOALS, never_left, pair_in_words
 from revealed.tables import sparse_table
 from revealed.transitions import EstimatedTransitions, TransitionSlopes
-from revealed.voices import arg, marked
+from revealed.voices import arg, either, marked
 
 TOGETHER = "all agents together"
 
@@ -150,13 +150,13 @@ class SeenMoves:
         lost = self.unknown[taken[self.unknown] > 0]
         if lost.size:
             n, often = lost.size, taken[lost].sum()
-            were, their = ("was taken", "its") if n == 1 else ("were taken", "their")
-            rule = f"cannot be infeasible: {how_many(n, 'pair')} {were} {often:g} time{'' if often == 1 else 's'}"
-            raise InvalidDemonstrations.conflict(
-                "unseen",
-                f"{rule}, but {their} next state was never observed",
+            pairs = f"{how_many(n, 'state-action pair')} {'was' if n == 1 else 'were'}"
+            times = f"{often:g} time{'' if often == 1 else 's'}"
+            raise InvalidDemonstrations.impossible(
+                f"{pairs} observed {times}, never with a next state, and so cannot be infeasible",
                 pair_in_words(self, *divmod(int(lost[0]), self.n_actions)),
                 self._remedy(lost // self.n_actions) if demos.goals is None else LED_TO_GOALS,
+                "unseen",
             )
 
     def _remedy(self, states: Ints) -> str:
@@ -170,8 +170,8 @@ class SeenMoves:
 
 _NEVER_LEFT = (
     f"Let them stay there ({arg('unseen', 'stay')}), give the states after last decisions ({LED}, with a separate "
-    f"state for the end), use {A_KERNEL}, or drop these decisions: the last state of a trajectory need not "
-    "have a decision."
+    f"state for the end), or use {A_KERNEL}."
+    + either(" Or leave these decisions out: in from_trajectories the last state of a trajectory needs none.", "")
 )
 
 

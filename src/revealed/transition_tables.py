@@ -207,7 +207,9 @@ def _probabilities(table: Table, name: Any) -> Floats:
     p = table.numbers("probability", name)
     bad = np.flatnonzero((p < 0.0) | (p > 1.0 + SUM_TOLERANCE))
     if bad.size:
-        raise InvalidTransitions("probability", "probabilities from 0 to 1", f"{p[bad[0]]:g}", f"row {bad[0]}")
+        percent = p.min() >= 0.0 and 2.0 <= p.max() <= 100.0
+        remedy = "If these are percentages, divide them by 100." if percent else None
+        raise InvalidTransitions("probability", "probabilities from 0 to 1", f"{p[bad[0]]:g}", f"row {bad[0]}", remedy)
     return p
 
 

@@ -113,6 +113,10 @@ def next_names(state: Sequence[str]) -> tuple[str, ...]:
     return tuple(f"next_{name}" for name in state)
 
 
+# arguments of `from_frame` that are the table itself, or columns of it that are called as the panel's
+OF_A_FRAME = ("frame", "path", "state", "action", "next_state")
+
+
 def read_model(table: Any, *, state: Any, next_state: Sequence[str], **others: Any) -> MDP:
     """A table of transitions. Its columns are called as the panel's; the next state's too, else `next_` and the
     state's name. `others` are those of `MDP.from_frame`."""
@@ -123,7 +127,7 @@ def read_model(table: Any, *, state: Any, next_state: Sequence[str], **others: A
             try:
                 return MDP.from_frame(table, state=state, next_state=one_or_list(candidate), **others)
             except InvalidInput as error:  # its columns are called as the panel's, whose they are not
-                raise error.renamed(dict.fromkeys(("state", "action", "next_state"), "transitions")) from error
+                raise error.renamed(dict.fromkeys(OF_A_FRAME, "transitions")) from error
     expected = f"a column next_{own[0]} for where a decision leads"
     remedy = f"Rename the column that says so to {', '.join(next_names(own))}."
     raise InvalidOption("transitions", expected, ", ".join(names), remedy=remedy)

@@ -142,13 +142,14 @@ class Changes:
     params: Sequence[str] = ()
     discount: float | None = None
     transitions: str | os.PathLike[str] | None = None
+    probability: str | None = None
     close: Sequence[str] = ()
     attributes: Sequence[str] = ()
     links: Sequence[str] = ()
 
     def __bool__(self) -> bool:
-        world = self.discount is not None or self.transitions is not None
-        return bool(self.params or self.close or self.attributes or world)
+        world = (self.discount, self.transitions, self.probability) != (None, None, None)
+        return bool(self.params or self.close or self.attributes) or world
 
 
 def ask(fit: Fit, names: Names, asked: Changes, bands: dict[str, Any]) -> Counterfactual:
@@ -157,7 +158,7 @@ def ask(fit: Fit, names: Names, asked: Changes, bands: dict[str, Any]) -> Counte
         remedy = "For example: --set RC=12, --discount 0.9 or --transitions after.csv."
         raise InvalidOption.conflict("counterfactual", "requires at least one change", remedy=remedy)
     rules = parse_changes(asked.params, tuple(map(str, fit.reward_model.names)))
-    model = changed_model(fit, names, asked.discount, asked.transitions)
+    model = changed_model(fit, names, asked)
     return fit.counterfactual(params=rules or None, mdp=model, **bands)
 
 
@@ -224,21 +225,23 @@ _RULES: dict[str, Callable[[float], Rule]] = {
 }
 
 
-def changed_model(fit: AnyFit, names: Names, discount: float | None, table: Any) -> MDP | None:
+def changed_model(fit: AnyFit, names: Names, asked: Changes) -> MDP | None:
     """Another world, where something of it changes."""
-    gamma = fit.mdp.discount if discount is None else discount
-    if table is None:
-        return None if discount is None else fit.mdp.replace(discount=gamma)
+    gamma = fit.mdp.discount if asked.discount is None else asked.discount
+    if asked.probability is not None and asked.transitions is None:
+        raise InvalidOption.conflict("--probability", "requires `--transitions`")
+    if asked.transitions is None:
+        return None if asked.discount is None else fit.mdp.replace(discount=gamma)
     own = fit.mdp.base or fit.mdp
     states, actions = [plain(label) for label in base_labels(fit)], [plain(label) for label in action_labels(fit)]
     state = list(names.state) if isinstance(states[0], tuple) else names.state[0]
     action = list(names.action) if isinstance(actions[0], tuple) else names.action[0]
     model = read_model(
-        table,
+        asked.transitions,
         state=state,
         action=action,
         next_state=names.next_state,
-        probability=names.probability,
+        probability=asked.probability or names.probability,
         discount=gamma,
         states=states,
         actions=actions,

@@ -194,6 +194,10 @@ def counterfactual(
     transitions: Annotated[
         Path | None, typer.Option(metavar="FILE", help="File of new transition probabilities.")
     ] = None,
+    probability: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="Probability column of --transitions.  [default: that of the fit]"),
+    ] = None,
     close: Annotated[
         list[str] | None,
         typer.Option(metavar="LABEL", help="For trips with goals: link (or other state) to close. Repeatable."),
@@ -240,7 +244,7 @@ def counterfactual(
     with one_line(FIT):
         from revealed.commands.questions import Changes, band_options
 
-        asked = Changes(change or (), discount, transitions, close or (), attribute or (), links or ())
+        asked = Changes(change or (), discount, transitions, probability, close or (), attribute or (), links or ())
         _answer(saved, asked, band_options(str(bands), reps=reps, seed=seed), out, json, force)
 
 

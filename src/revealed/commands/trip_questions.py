@@ -139,7 +139,7 @@ def ask_trips(fit: GoalFit, names: Names, asked: Changes, bands: dict[str, Any])
     """The counterfactual of trips with goals."""
     _require_changes(asked, names)
     rules = parse_changes(asked.params, tuple(map(str, fit.reward_model.names)))
-    model = changed_model(fit, names, asked.discount, asked.transitions)
+    model = changed_model(fit, names, asked)
     reward, words = None, []
     if asked.close:
         closed = named_states(fit, "--close", asked.close)
