@@ -107,7 +107,11 @@ MISTAKES: list[tuple[str, str, str]] = [
         f"{TABULAR} --episode station --smoothing 1.0",
     ),
     (AGES, "Let them stay there (--unseen stay), give the states", f"{AGES} --unseen stay"),
-    (AGES, "or use a kernel (--kernel 1.0, for bins,", f"{AGES} --bins t=12 --kernel 1.0"),
+    (
+        AGES,
+        "or use a kernel (--kernel 1.0, with --features and --coordinates x,y, or with bins)",
+        f"{AGES} --bins t=12 --kernel 1.0",
+    ),
     (AGES, "give the states after last decisions (--next-state,", f"{AGES} --next-state after"),
     (
         "counterfactual horizon_fit --transitions named.csv",

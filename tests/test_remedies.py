@@ -97,7 +97,7 @@ CASES: dict[str, tuple[tuple[Any, ...], str, tuple[Any, ...]]] = {
     ),
     "unseen: a kernel": (
         ("fit", *THIN, "--unseen", "error"),
-        "--kernel 1.0, with --coordinates x,y",
+        "--kernel 1.0, with --features and --coordinates x,y",
         ("fit", *THIN, "--unseen", "error", "--kernel", "1.0", "--coordinates", "x,y"),
     ),
     "unseen: an end": (

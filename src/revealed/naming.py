@@ -43,8 +43,7 @@ Labels = tuple[Any, ...] | None
 LED = f"{arg('next_state')}{either(', an argument of from_frame and from_trajectories', '')}"
 LED_TO_GOALS = f"Give the states after last decisions ({LED}): the last decision of a trip leads to its goal."
 A_KERNEL = either(
-    "a kernel over coordinates=",
-    "a kernel (--kernel 1.0, for bins, or for states whose coordinates are columns of --features: --coordinates x,y)",
+    "a kernel over coordinates=", "a kernel (--kernel 1.0, with --features and --coordinates x,y, or with bins)"
 )
 
 

@@ -335,7 +335,7 @@ class Recipe(Description):
         if self.features is not None:
             return self._from_file(options)
         centres = pd.DataFrame() if self.binned is None else self.binned.features
-        found = [require_column("columns", name, list(centres)) for name in self.columns]
+        found = [require_column("columns", name, list(map(str, centres))) for name in self.columns]
         if not self.constants:
             return LinearReward(centres[found] if found else centres)
         rows = pd.RangeIndex(len(self.state_labels))
