@@ -5,6 +5,7 @@ What a command writes is what the library's own calls give; what goes wrong is o
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -351,12 +352,19 @@ def test_help_tells_of_lists():
     assert "[default: 32 16]" in told
 
 
+@pytest.mark.parametrize("command", ["fit", "compare", "predict", "simulate", "counterfactual", "reproduce", "report"])
+def test_help_names_values_in_words_not_types(command):
+    found = re.findall(r"<[^>|]*>|list\[", well(command, "--help"))
+    assert not found, found
+
+
 def test_help_says_what_a_number_means_and_its_default():
     told = " ".join(well("fit", "--help").split())
-    assert "--tol <float> Gradient-norm tolerance. [default: by optimizer: newton 1e-9," in told
-    assert "--seed <int> Random seed of the bootstrap and of a neural reward's starting weights. [default: 0]" in told
+    assert "--tol NUMBER Gradient-norm tolerance. [default: by optimizer: newton 1e-9," in told
+    assert "--seed INTEGER Random seed of the bootstrap and of a neural reward's starting weights. [default: 0]" in told
     assert (
-        "--smoothing <float> Pseudo-count that pulls transitions towards the average over actions. [default: 0]" in told
+        "--smoothing NUMBER Pseudo-count that shrinks transitions towards the average over actions. [default: 0]"
+        in told
     )
 
 

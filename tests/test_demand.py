@@ -128,7 +128,7 @@ def test_print_shows_the_numbers():
     curve = demand_curve(shop(), "price", VALUES, "buy", per=12)
     columns = ["value", "frequency", "se", "lower", "upper"]
     np.testing.assert_allclose(printed(curve), curve.frame[columns], atol=6e-5)
-    assert "expected “buy” per 12 decisions against price" in str(curve)
+    assert "expected choices of “buy” per 12 decisions, by price" in str(curve)
     assert "At the estimate, price = 1 (-0.073516 to 2.0735): 5.1067." in str(curve)
     assert "Bands at 95 %, delta method" in str(curve)
     assert "Starts: uniform over the non-terminal states." in str(curve)
@@ -150,7 +150,7 @@ def test_it_draws_on_axes_that_are_given_and_says_what_it_shows():
     axes = Figure().subplots()
     figure = demand_curve(shop(), "price", VALUES, "buy", per=12, bands=None).plot(ax=axes)
     assert figure is axes.get_figure()
-    assert axes.get_ylabel() == "expected “buy” per 12 decisions"
+    assert axes.get_ylabel() == "expected choices of “buy” per 12 decisions"
     assert len(axes.collections) == 0
     with pytest.raises(InvalidInput, match="axes"):
         demand_curve(shop(), "price", VALUES, "buy").plot(ax="here")  # pyright: ignore[reportArgumentType]

@@ -25,14 +25,14 @@ MISTAKES: list[tuple[str, str, str]] = [
         "a decision in period 24 is beyond the horizon of 24 decisions (first at agent 0). Use --horizon 25 or",
         f"{TABULAR} --horizon 25",
     ),
-    (f"{LATE} --horizon 31", "--first-time 0 or earlier.", f"{LATE} --horizon 31 --first-time 0"),
+    (f"{LATE} --horizon 31", "--first-time 0 or an earlier one.", f"{LATE} --horizon 31 --first-time 0"),
     (f"{LATE} --horizon 31", "--first-time own.", f"{LATE} --horizon 31 --first-time own"),
     (f"{LATE} --horizon 31 --first-time 5", "a time no later than 0", f"{LATE} --horizon 31 --first-time 0"),
-    (f"{LATE} --horizon 31 --first-time onw", 'such as 0, or "own"', f"{LATE} --horizon 31 --first-time own"),
+    (f"{LATE} --horizon 31 --first-time onw", "such as 0, or own", f"{LATE} --horizon 31 --first-time own"),
     (f"{LATE} --horizon 24 --first-time 0", "Use --horizon 31 or", f"{LATE} --horizon 31 --first-time 0"),
     (
         f"{BUSES} --horizon 40 --first-time 0",
-        'a date as the times are, such as "1975-01-15"',
+        "a date, like the times in the data, such as 1975-01-15, or own",
         f"{BUSES} --horizon 40 --first-time 1975-01-15",
     ),
     (
@@ -97,7 +97,7 @@ MISTAKES: list[tuple[str, str, str]] = [
     ),
     (
         f"{TABULAR} --episode station",
-        "1 pair was taken 17 times, but its next state was never observed",
+        "1 state-action pair was observed 17 times, never with a next state",
         f"{TABULAR} --episode station --unseen stay",
     ),
     (

@@ -277,7 +277,10 @@ def test_files_in_pieces_are_one_panel():
         ({"feature_state": ["station", "x"]}, "`--feature-state`: expected 1 column, as --state has"),
         ({"terminal": "zo"}, "`--terminal`: expected one of airport"),
         ({"columns": ["shop"]}, "Did you mean shops?"),
-        ({"transitions": "stations.csv"}, "`--transitions`: expected a column next_station for where a decision leads"),
+        (
+            {"transitions": "stations.csv"},
+            "`--transitions`: expected a column next_station with the state that a decision leads to",
+        ),
         ({"coordinates": "x,z"}, "'z'"),
     ],
 )

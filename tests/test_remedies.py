@@ -316,7 +316,7 @@ def test_the_next_state_of_a_table_of_transitions(data):
     moves = pd.read_csv("moves.csv")
     moves.rename(columns={"next_station": "to"}).to_csv("renamed.csv", index=False)
     told = one_line(here("fit", *SHOPS, "--transitions", "renamed.csv"))
-    found = re.search(r"Rename the column that says so to (\w+)\.", told)
+    found = re.search(r"Rename the column that holds this state to (\w+)\.", told)
     assert found is not None, told
     moves.rename(columns={"next_station": found[1]}).to_csv("renamed.csv", index=False)
     assert here("fit", *SHOPS, "--transitions", "renamed.csv").exit_code == 0

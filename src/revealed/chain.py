@@ -342,8 +342,8 @@ def goals_missing(mdp: MDP) -> str:
     """What else to say where nothing ends: on a road network each trip ends somewhere else."""
     if mdp.goal is not None:
         return ""
-    return (
-        f" Trips with destinations require {arg('goal')} when you read them, or {either('network.trips', '--network')}."
+    return " If trips have destinations, " + either(
+        f"read them with {arg('goal')} or network.trips.", "fit with --goal or --network."
     )
 
 
@@ -386,7 +386,7 @@ def towards_the_end(mdp: MDP) -> npt.NDArray[np.intp]:
 MORE_NEGATIVE = either('start= with such parameters, or start="ccp"', "--start ccp")
 NO_VALUE = (
     "the soft value does not exist for this reward (to float64 precision): at discount 1 the agent would rather go on "
-    f"for ever than end. Make rewards more negative (in a fit: {MORE_NEGATIVE}), or use a discount below 1."
+    f"for ever than end. Make rewards more negative (when fitting: {MORE_NEGATIVE}), or use a discount below 1."
 )
 MAX_NEWTON, PASSED = 80, 100
 NO_PROGRESS = (

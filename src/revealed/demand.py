@@ -73,6 +73,12 @@ class DemandCurve(Printed):
         return frame
 
     @property
+    def _counted(self) -> str:
+        """What the frequencies count, in words."""
+        often = "decision" if self.per == 1.0 else f"{self.per:g} decisions"
+        return f"expected choices of “{self.action}” per {often}"
+
+    @property
     def _band(self) -> tuple[Floats, Floats] | None:
         return None if np.isnan(self.lower).all() else (self.lower, self.upper)
 
@@ -82,7 +88,7 @@ class DemandCurve(Printed):
         shown = np.argsort(self.values)[np.linspace(0, n - 1, min(n, MOST_ROWS)).round().astype(int)]
         columns = [x[shown] for x in (self.values, self.frequency, self.se, self.lower, self.upper)]
         rows = tuple(zip(*map(number_column, columns), strict=True))
-        title = f"Demand curve: expected “{self.action}” per {self.per:g} decisions against {self.parameter}"
+        title = f"Demand curve: {self._counted}, by {self.parameter}"
         head = (self.parameter, "frequency", "se", "lower", "upper")
         return Sheet(title, head, (rows,), notes=(*self._remarks(len(shown)),), title=title)
 
@@ -108,8 +114,7 @@ class DemandCurve(Printed):
     ) -> Figure:
         """The curve with its band, and the estimate with its confidence interval; returns the figure."""
         figure, axes = own_axes(ax, (5.8, 4.0))
-        expected = f"expected “{self.action}” per {self.per:g} decisions"
-        names = (self.parameter if xlabel is None else xlabel, expected if ylabel is None else ylabel)
+        names = (self.parameter if xlabel is None else xlabel, self._counted if ylabel is None else ylabel)
         order = np.argsort(self.values)  # a line through values as they come would fold
         band = None if self._band is None else (self.lower[order], self.upper[order])
         mark = (self.estimate, *self.interval, self.at_estimate)

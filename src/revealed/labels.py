@@ -108,7 +108,7 @@ def require_declared(
     got: str = "positions",
     error: type[InvalidInput] = InvalidInput,
     where: str = "the data",
-    instead: str = "pass something with labels (a Series or DataFrame)",
+    instead: str = "pass a Series or DataFrame indexed by label",
 ) -> None:
     """Positions refer to a declared order: if states or actions (`role`) were sorted from data, values without labels
     cannot be matched with them, and are refused."""

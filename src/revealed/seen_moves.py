@@ -150,11 +150,10 @@ class SeenMoves:
         lost = self.unknown[taken[self.unknown] > 0]
         if lost.size:
             n, often = lost.size, taken[lost].sum()
-            were, their = ("was taken", "its") if n == 1 else ("were taken", "their")
-            rule = f"cannot be infeasible: {how_many(n, 'pair')} {were} {often:g} time{'' if often == 1 else 's'}"
+            times = f"{how_many(n, 'state-action pair')} {'was' if n == 1 else 'were'} observed {often:g} time"
             raise InvalidDemonstrations.conflict(
                 "unseen",
-                f"{rule}, but {their} next state was never observed",
+                f"cannot be infeasible: {times}{'' if often == 1 else 's'}, never with a next state",
                 pair_in_words(self, *divmod(int(lost[0]), self.n_actions)),
                 self._remedy(lost // self.n_actions) if demos.goals is None else LED_TO_GOALS,
             )
@@ -169,9 +168,9 @@ class SeenMoves:
 
 
 _NEVER_LEFT = (
-    f"Let them stay there ({arg('unseen', 'stay')}), give the states after last decisions ({LED}, with a separate "
-    f"state for the end), use {A_KERNEL}, or drop these decisions: the last state of a trajectory need not "
-    "have a decision."
+    f"Assume that the state does not change ({arg('unseen', 'stay')}), give the states after last decisions ({LED}, "
+    f"with a separate state for the end), use {A_KERNEL}, or drop these decisions: the last state of a trajectory "
+    "need not have a decision."
 )
 
 

@@ -124,6 +124,6 @@ def read_model(table: Any, *, state: Any, next_state: Sequence[str], **others: A
                 return MDP.from_frame(table, state=state, next_state=one_or_list(candidate), **others)
             except InvalidInput as error:  # its columns are called as the panel's, whose they are not
                 raise error.renamed(dict.fromkeys(("state", "action", "next_state"), "transitions")) from error
-    expected = f"a column next_{own[0]} for where a decision leads"
-    remedy = f"Rename the column that says so to {', '.join(next_names(own))}."
+    expected = f"a column next_{own[0]} with the state that a decision leads to"
+    remedy = f"Rename the column that holds this state to {', '.join(next_names(own))}."
     raise InvalidOption("transitions", expected, ", ".join(names), remedy=remedy)

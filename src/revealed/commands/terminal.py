@@ -17,7 +17,7 @@ from enum import EnumType
 from typing import TYPE_CHECKING, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from revealed.commands.wording import PANEL, in_flags
 from revealed.errors import InvalidOption, RevealedError
@@ -48,6 +48,20 @@ class Commands(TyperGroup):
             _blame_machine(error)
             sys.exit(MISTAKE)
         sys.exit(status if isinstance(status, int) else WELL)
+
+
+class Command(TyperCommand):
+    """A command whose help calls arguments by their names alone, without the type that some versions of Typer add."""
+
+    def __init__(self, *args: Any, **extra: Any) -> None:
+        super().__init__(*args, **extra)
+        for one in self.params:
+            if one.param_type_name == "argument" and getattr(one, "metavar", None):
+                vars(one)["display_type_rich"] = _untyped
+
+
+def _untyped(ctx: Any) -> None:
+    return None
 
 
 def _complain(error: Any) -> None:

@@ -493,7 +493,8 @@ def _alike(role: str, labels: Sequence[Any] | None) -> list[str]:
     how = "case" if one.casefold() == other.casefold() else "blanks" if bare else "case, blanks or Unicode form"
     n = "1 such pair" if len(pairs) == 1 else f"{len(pairs)} such pairs"
     return [
-        f"{one!r} and {other!r} differ only in {how}, and are different {role}s ({n}): correct them if they mean one."
+        f"{one!r} and {other!r} differ only in {how}, and are different {role}s ({n}): make them equal if they are the "
+        f"same {role}."
     ]
 
 
@@ -527,8 +528,10 @@ def note_fractional(n: int, of: int, first: float, row: int) -> str:
 
 
 def twice(one: Any, when: Any, row: int | None, roles: Roles) -> InvalidDemonstrations:
-    within = "" if roles.period is None else f" within a {roles.period}"
-    got = f"id {one!r} twice at time {in_words(when)}{within}" + (" of one episode" if roles.episode else "")
+    rows = f"twice at time {in_words(when)}"
+    if roles.period is not None:
+        rows = f"in two rows of one {roles.period}, the second at {in_words(when)}"
+    got = f"id {one!r} {rows}" + (" of one episode" if roles.episode else "")
     expected = "one row per id, episode and time" if roles.episode else "one row per id and time"
     remedy = (
         None
@@ -542,7 +545,8 @@ def note_only_gaps() -> str:
     """What to say where no row follows another."""
     period = arg("period")
     return words(
-        f"no two rows of an id are one period apart: do times count periods 0, 1, 2, …, or is {period} too short?"
+        "no two rows of an id are one period apart. Times should count periods (0, 1, 2, …). If they are dates, use a "
+        f"longer {period}."
     )
 
 
@@ -593,7 +597,11 @@ def too_short(n: int, each: str = "id") -> InvalidDemonstrations:
     counts = either(", or, with known transitions, use Demonstrations.from_counts", "")
     remedy = f"Give the next states ({arg('next_state')}){counts}."
     return InvalidDemonstrations(
-        "time", f"at least two periods for some {each}", f"one row for each of {n} {each}s", "row 0", remedy
+        "time",
+        f"at least two periods for some {each}",
+        f"a single row for every {each} ({how_many(n, each)})",
+        "row 0",
+        remedy,
     )
 
 
