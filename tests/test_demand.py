@@ -174,3 +174,10 @@ def test_it_draws_on_axes_that_are_given_and_says_what_it_shows():
 def test_questions_that_make_no_sense_are_refused(match, error, arguments):
     with pytest.raises(error, match=match):
         demand_curve(shop(), **{"parameter": "price", "values": VALUES, "action": "buy"} | arguments)
+
+
+def test_the_value_that_is_no_number_is_named():
+    with pytest.raises(InvalidInput, match=r"finite numbers; got nan \(first at position 1\)"):
+        demand_curve(shop(), "price", [0.5, np.nan], "buy")
+    with pytest.raises(InvalidInput, match=r"finite numbers; got \[\]"):
+        demand_curve(shop(), "price", [], "buy")

@@ -15,9 +15,8 @@ import numpy as np
 from revealed.band_plots import plot_demand
 from revealed.behaviour import Derivatives, Solved
 from revealed.bootstrap import draw_bounds
-from revealed.checks import Floats, as_number, require_floats, require_positive
+from revealed.checks import Floats, as_number, require_positive, require_vector
 from revealed.doubt import IN_WORDS, Doubt, Spread, doubt, over_draws, require_known
-from revealed.errors import InvalidInput
 from revealed.labels import plain
 from revealed.plots import own_axes
 from revealed.positions import parameter_named
@@ -234,7 +233,4 @@ def _with(theta: Floats, k: int, value: float) -> Floats:
 
 def _as_values(values: Any) -> Floats:
     remedy = "For example: np.linspace(4, 14, 41)."
-    points = require_floats("values", values, "a sequence of numbers", remedy=remedy)
-    if points.ndim != 1 or points.size == 0 or not np.isfinite(points).all():
-        raise InvalidInput("values", "a sequence of numbers", f"shape {points.shape}", remedy=remedy)
-    return points
+    return require_vector("values", values, None, "a sequence of finite numbers", remedy=remedy)

@@ -434,8 +434,11 @@ def _restrictions(names: list[str], hypothesis: Any) -> tuple[Floats, Floats]:
     R = by_parameter("hypothesis", by_column("hypothesis", R, names), names)
     R, q = (require_floats("hypothesis", part, expected) for part in (R, q))
     R, q = np.atleast_2d(R), np.atleast_1d(q)
-    if R.shape[1:] != (len(names),) or q.shape != (len(R),) or not (np.isfinite(R).all() and np.isfinite(q).all()):
+    if R.shape[1:] != (len(names),) or q.shape != (len(R),):
         raise InvalidInput("hypothesis", expected, shown(hypothesis))
+    for part, numbers in (("R", R), ("q", q)):
+        if not np.isfinite(numbers).all():
+            raise InvalidInput("hypothesis", "finite numbers", f"{numbers[~np.isfinite(numbers)][0]:g} in {part}")
     return R, q
 
 
