@@ -211,3 +211,13 @@ def test_an_interrupt_keeps_what_was_reached(method, name, monkeypatch):
 def test_an_interrupt_before_there_is_anything_to_keep_goes_through():
     with pytest.raises(KeyboardInterrupt):
         rv.NFXP(Recording(FEATURES, interrupt_at=2)).fit(MDP, DEMOS)
+
+
+def test_a_tightened_tolerance_is_told_as_such_and_loads(tmp_path):
+    """Adam's default is 1e-4; where that ends too far from the maximum, the search goes on with a tenth of it."""
+    reward = rv.LinearReward(FEATURES)
+    fit = rv.NFXP(reward, optimizer="adam").fit(MDP, DEMOS)
+    assert "<= tol 1.0e-05, tightened from 1.0e-04 to come nearer to the maximum" in fit.status.message
+    assert rv.load(fit.save(tmp_path / "fit.zip")).status == fit.status
+    given = rv.NFXP(reward, optimizer="adam", tol=1e-4).fit(MDP, DEMOS)
+    assert "<= tol 1.0e-04." in given.status.message

@@ -347,6 +347,15 @@ def goals_missing(mdp: MDP) -> str:
     )
 
 
+# a saved fit is asked about another discount, too: what is then decided already is said to be done by `fit`
+_NO_END = either("Mark terminal states, or use a discount below 1.", "Use a discount below 1, or fit with --terminal.")
+_LEAVE_NO_END = either(
+    "Mark terminal states, use a discount below 1, unroll a finite horizon",
+    "Use a discount below 1, or fit with --terminal, with --horizon",
+)
+_LEAVE_NO_END += f", or, for an estimated policy, {either('', 'with ')}{arg('first_step', 'smoothed')}."
+
+
 def _require_ends(mdp: MDP, policy: Floats) -> None:
     everything = bool(np.all((policy > 0.0) | ~mdp.feasible))
     stuck = mdp.cannot_end if everything else ~can_reach(mdp.transitions.mix(policy), mdp.terminal)
@@ -355,9 +364,7 @@ def _require_ends(mdp: MDP, policy: Floats) -> None:
         whatever = "no action leads" if mdp.cannot_end[s] else "this policy never leads"
         raise ValueDoesNotExist(
             f"at discount 1 every trajectory must be able to end, but from {state_in_words(mdp, s)} {whatever} to a "
-            f"terminal state ({how_many(int(stuck.sum()), 'such state')}). Mark terminal states, use a discount below "
-            f"1, {either('unroll a finite horizon', 'give --horizon')}, or, for an estimated policy, "
-            f"{arg('first_step', 'smoothed')}.{goals_missing(mdp)}"
+            f"terminal state ({how_many(int(stuck.sum()), 'such state')}). {_LEAVE_NO_END}{goals_missing(mdp)}"
         )
 
 
@@ -374,8 +381,7 @@ def towards_the_end(mdp: MDP) -> npt.NDArray[np.intp]:
         s = int(np.flatnonzero(mdp.cannot_end)[0])
         raise ValueDoesNotExist(
             f"at discount 1 every trajectory must be able to end, but no action leads from {state_in_words(mdp, s)} to "
-            f"a terminal state ({how_many(int(mdp.cannot_end.sum()), 'such state')}). Mark terminal states, or use a "
-            f"discount below 1.{goals_missing(mdp)}"
+            f"a terminal state ({how_many(int(mdp.cannot_end.sum()), 'such state')}). {_NO_END}{goals_missing(mdp)}"
         )
     onwards = way_to(mdp.moves, mdp.terminal)[1]
     rows = (np.arange(mdp.n_states)[:, None] * mdp.n_actions + np.arange(mdp.n_actions)).reshape(-1)

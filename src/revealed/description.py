@@ -213,7 +213,8 @@ class Description:
     tol: float | None = _option(
         "number",
         None,
-        "Gradient-norm tolerance.  [default: by optimizer: newton 1e-9, lbfgs 1e-6 (networks 1e-3), adam 1e-4]",
+        "Gradient-norm tolerance.  [default: by optimizer: newton 1e-9, lbfgs 1e-6 (networks 1e-3), adam 1e-4; smaller "
+        "where the search would end too far from the maximum]",
         least=0.0,
     )
     max_iter: int | None = _option(

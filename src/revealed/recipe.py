@@ -31,7 +31,7 @@ from revealed.road_recipe import read_network, read_road_trips, road_reward, wit
 from revealed.routes.network import RoadNetwork
 from revealed.sense import chosen, require_effect, require_sense, without_effect
 from revealed.typed import (
-    as_labels,
+    find_typed,
     landing_columns,
     one_or_list,
     parse_bins,
@@ -405,7 +405,7 @@ class Recipe(Description):
         if self.terminal:
             known = demos.state_labels or range(demos.n_states)
             terminal = np.zeros(demos.n_states, dtype=bool)
-            terminal[find("terminal", as_labels(self.terminal, known), known, named("terminal"))] = True
+            terminal[find_typed("terminal", self.terminal, known)] = True
             terminal = labelled(terminal, Names(demos.state_labels, None))
         return MDP(found, discount=self.discount, terminal=terminal)
 

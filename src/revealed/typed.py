@@ -7,10 +7,10 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from revealed.checks import as_number
+from revealed.checks import Ints, as_number
 from revealed.errors import InvalidInput, InvalidOption
 from revealed.frames import read_table
-from revealed.labels import spell
+from revealed.labels import find, spell
 from revealed.mdp import MDP
 from revealed.voices import shown
 
@@ -27,6 +27,17 @@ def as_labels(texts: Sequence[str], known: Sequence[Any]) -> list[Any]:
         return parted(texts, spelled, all_known=True)
     parts = [tuple(part.strip() for part in text.strip("() ").split(",")) for text in texts]
     return [text if text in spelled else both for text, both in zip(texts, parts, strict=True)]
+
+
+def find_typed(argument: str, texts: Sequence[str], known: Sequence[Any]) -> Ints:
+    """The place of each label that is typed among those known. What is wrong is told as it was typed, with no position:
+    options may be given several times, and hold several labels each time."""
+    wanted, parts = as_labels(texts, known), len(known[0]) if isinstance(known[0], tuple) else 1
+    odd = next((k for k, label in enumerate(wanted) if isinstance(label, tuple) and len(label) != parts), None)
+    if odd is not None:
+        expected = f"labels of {parts} parts with commas between them, such as {','.join(map(spell, known[0]))}"
+        raise InvalidInput(argument, expected, shown(texts[odd]))
+    return find(argument, wanted, known, None)
 
 
 def parted(texts: Sequence[str], known: Any, all_known: bool = False) -> list[str]:
