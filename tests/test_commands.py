@@ -290,7 +290,7 @@ def test_what_the_library_calls_otherwise_is_said_in_flags():
         (("fit", *TRIPS, "--reward", "neural", "--hidden", "3,x"), "expected whole numbers, as in 32,16; got '3,x'."),
         (("fit", *TRIPS, "--out", "trips.csv"), "`--out`: expected a folder that can be written"),
         (("fit", "--config", "stations.csv"), "`--config`: expected a TOML file; got stations.csv"),
-        (("compare", *TRIPS, "--method", "npl"), "No such option: --method"),
+        (("compare", *TRIPS, "--method", "npl"), "--method does not apply to compare, which runs every method."),
         (
             ("predict", "nowhere"),
             "`FIT`: expected the folder or the fit.zip written by revealed fit; got nowhere, which does",

@@ -181,3 +181,11 @@ def test_the_value_that_is_no_number_is_named():
         demand_curve(shop(), "price", [0.5, np.nan], "buy")
     with pytest.raises(InvalidInput, match=r"finite numbers; got \[\]"):
         demand_curve(shop(), "price", [], "buy")
+
+
+def test_intervals_of_few_replications_say_so():
+    rng = np.random.default_rng(0)
+    for n, few in ((20, True), (100, False)):
+        draws = rng.multivariate_normal([1.0, 0.7], COV, size=n)
+        curve = demand_curve(shop(draws), "price", VALUES, "buy", bands="bootstrap")
+        assert any("too few for confidence intervals" in note for note in curve.notes) == few

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from revealed.checks import Ints, as_number
@@ -12,7 +13,7 @@ from revealed.errors import InvalidInput, InvalidOption
 from revealed.frames import read_table
 from revealed.labels import find, spell
 from revealed.mdp import MDP
-from revealed.voices import shown
+from revealed.voices import arg, shown
 
 if TYPE_CHECKING:
     from revealed.bins import Bins
@@ -86,6 +87,23 @@ def written_bins(bins: Bins) -> tuple[str, ...]:
     """The way back: every column by its edges, to the last digit, so that other data fall into the same bins."""
     each = zip(bins.columns, bins.edges, strict=True)
     return tuple(f"{name}=edges:{','.join(map(repr, edges.tolist()))}" for name, edges in each)
+
+
+@contextmanager
+def bins_as_typed(texts: Sequence[str]) -> Iterator[None]:
+    """Complaints about bins name the option as it was given, not the column or edges that the library sees."""
+    names: dict[str, str] = {}
+    for text in texts:
+        column = text.rpartition("=")[0].strip()
+        given = arg("bins", [text if len(text) <= SHORT else f"{column}=…"])
+        names |= dict.fromkeys((f"column {column!r}", f"edges of {column!r}"), given)
+    try:
+        yield
+    except InvalidInput as error:
+        raise error.renamed(names) from error
+
+
+SHORT = 60  # characters of an option in a message
 
 
 def _number(text: str) -> float:

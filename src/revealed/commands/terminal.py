@@ -73,10 +73,17 @@ def _complain(error: Any) -> None:
     words = " ".join(error.format_message().split()) if wrong is None else in_flags(wrong)
     words += "" if words.endswith((".", "?")) else "."
     name = getattr(error, "option_name", None)
-    if name and context is not None and not words.endswith(("?", ").")):
+    other = _OTHERWISE.get((getattr(context, "info_name", None), name))
+    if other:
+        words = other
+    elif name and context is not None and not words.endswith(("?", ").")):
         known = [option for one in context.command.params for option in one.opts if option.startswith("--")]
         words += f" {remedy}" if (remedy := _meant(name, known)) else ""
     say(f"{words} See {context.command_path if context is not None else 'revealed'} --help.")
+
+
+# options of other commands that one has no need of
+_OTHERWISE: dict[Any, str] = {("compare", "--method"): "--method does not apply to compare, which runs every method."}
 
 
 def _wrong_value(error: Any) -> RevealedError | None:
