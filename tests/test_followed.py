@@ -77,7 +77,7 @@ MISTAKES: list[tuple[str, str, str]] = [
     ),
     (
         TABULAR.replace("--reward tabular", "--bins station=3"),
-        "`column 'station'`: expected numbers; got text such as",
+        "`--bins station=3`: expected numbers; got text such as",
         TABULAR,
     ),
     (
