@@ -34,7 +34,7 @@ from revealed.progress import Progress
 SWEEP = Config(size=10, trajectories=(1, 10), seeds=3)
 REPS = 80
 CLOCKS = ["seconds", "cell_seconds"]
-HEADS = ("work", "one process", "two workers", "one killed on the way", "the same numbers")
+HEADS = ("work", "one process", "two workers", "one worker killed mid-run", "the same numbers")
 
 Kill = Callable[[], None]
 

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from itertools import permutations
 from types import SimpleNamespace
 from typing import Any
 
@@ -505,3 +506,12 @@ def test_swapped_arguments_and_arrays_for_rewards_are_told():
         rv.advise(demos, mdp, reward)  # pyright: ignore[reportArgumentType]
     with pytest.raises(rv.errors.InvalidReward, match="LinearReward"):
         rv.advise(mdp, demos, features(10, 3))  # pyright: ignore[reportArgumentType]
+
+
+def test_arguments_of_advise_in_any_other_order_are_called_swapped():
+    demos = rv.Demonstrations.from_trajectories([([0, 1, 2], [0, 1])], n_states=3, n_actions=2)
+    right = (rv.MDP(np.full((3, 2, 3), 1 / 3), 0.9), demos, rv.TabularReward(3))
+    for given in permutations(right):
+        if given != right:
+            with pytest.raises(rv.errors.InvalidInput, match=r"swapped: advise\(mdp, demos, reward\)"):
+                rv.advise(*given)  # pyright: ignore[reportArgumentType]

@@ -113,7 +113,7 @@ def test_groups_may_be_named_in_many_ways(fit):
     ("by", "words"),
     [
         ("lien", "Did you mean line"),
-        ("village", r"no column 'village' was kept with the demonstrations \(only line\)"),
+        ("village", r"the demonstrations have no column 'village' \(only line\)"),
         ([1, 2, 3], "30 values, one per agent; got 3 values"),
         ({0: "a"}, "a group for every agent's id; got none for 29 of 30"),
         *(([gap] + [1] * 29, "without missing values") for gap in (None, np.nan, pd.NA, pd.NaT, np.datetime64("NaT"))),
@@ -129,7 +129,7 @@ def test_what_is_no_grouping_is_refused(fit, by, words):
 def test_groups_belong_to_clusters_and_bootstraps(fit):
     with pytest.raises(InvalidOption, match=r"`by` requires `kind=.*cluster.*` or `kind=.*bootstrap.*`"):
         fit.with_errors("robust", by="line")
-    with pytest.raises(InvalidOption, match=r"no column 'line' was kept with the demonstrations \(none was\)"):
+    with pytest.raises(InvalidOption, match=r"the demonstrations have no column 'line' \(no columns were kept\)"):
         fit_of(demos_of(panel())).with_errors("cluster", by="line")
 
 

@@ -47,4 +47,4 @@ def test_a_counterfactual_says_what_changed():
     assert both.words == "11-21 closed, toll changed"
     assert str(both).splitlines()[1].strip() == "Counterfactual: 11-21 closed, toll changed"
     numbers = fit.counterfactual(reward=np.asarray(fit.reward) - 0.1, bands=None)
-    assert numbers.words == "another reward"
+    assert numbers.words == "changed reward"

@@ -5,6 +5,7 @@ What a command writes is what the library's own calls give; what goes wrong is o
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -290,7 +291,7 @@ def test_what_the_library_calls_otherwise_is_said_in_flags():
         (("fit", *TRIPS, "--reward", "neural", "--hidden", "3,x"), "expected whole numbers, as in 32,16; got '3,x'."),
         (("fit", *TRIPS, "--out", "trips.csv"), "`--out`: expected a folder that can be written"),
         (("fit", "--config", "stations.csv"), "`--config`: expected a TOML file; got stations.csv"),
-        (("compare", *TRIPS, "--method", "npl"), "No such option: --method"),
+        (("compare", *TRIPS, "--method", "npl"), "--method does not apply to compare, which runs every method."),
         (
             ("predict", "nowhere"),
             "`FIT`: expected the folder or the fit.zip written by revealed fit; got nowhere, which does",
@@ -352,12 +353,19 @@ def test_help_tells_of_lists():
     assert "[default: 32 16]" in told
 
 
+@pytest.mark.parametrize("command", ["fit", "compare", "predict", "simulate", "counterfactual", "reproduce", "report"])
+def test_help_names_values_in_words_not_types(command):
+    found = re.findall(r"<[^>|]*>|list\[", well(command, "--help"))
+    assert not found, found
+
+
 def test_help_says_what_a_number_means_and_its_default():
     told = " ".join(well("fit", "--help").split())
-    assert "--tol <float> Gradient-norm tolerance. [default: by optimizer: newton 1e-9," in told
-    assert "--seed <int> Random seed of the bootstrap and of a neural reward's starting weights. [default: 0]" in told
+    assert "--tol NUMBER Gradient-norm tolerance. [default: by optimizer: newton 1e-9," in told
+    assert "--seed INTEGER Random seed of the bootstrap and of a neural reward's starting weights. [default: 0]" in told
     assert (
-        "--smoothing <float> Pseudo-count that pulls transitions towards the average over actions. [default: 0]" in told
+        "--smoothing NUMBER Pseudo-count that shrinks transitions towards the average over actions. [default: 0]"
+        in told
     )
 
 

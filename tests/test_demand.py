@@ -128,7 +128,7 @@ def test_print_shows_the_numbers():
     curve = demand_curve(shop(), "price", VALUES, "buy", per=12)
     columns = ["value", "frequency", "se", "lower", "upper"]
     np.testing.assert_allclose(printed(curve), curve.frame[columns], atol=6e-5)
-    assert "expected “buy” per 12 decisions against price" in str(curve)
+    assert "expected choices of “buy” per 12 decisions, by price" in str(curve)
     assert "At the estimate, price = 1 (-0.073516 to 2.0735): 5.1067." in str(curve)
     assert "Bands at 95 %, delta method" in str(curve)
     assert "Starts: uniform over the non-terminal states." in str(curve)
@@ -150,7 +150,7 @@ def test_it_draws_on_axes_that_are_given_and_says_what_it_shows():
     axes = Figure().subplots()
     figure = demand_curve(shop(), "price", VALUES, "buy", per=12, bands=None).plot(ax=axes)
     assert figure is axes.get_figure()
-    assert axes.get_ylabel() == "expected “buy” per 12 decisions"
+    assert axes.get_ylabel() == "expected choices of “buy” per 12 decisions"
     assert len(axes.collections) == 0
     with pytest.raises(InvalidInput, match="axes"):
         demand_curve(shop(), "price", VALUES, "buy").plot(ax="here")  # pyright: ignore[reportArgumentType]
@@ -174,3 +174,18 @@ def test_it_draws_on_axes_that_are_given_and_says_what_it_shows():
 def test_questions_that_make_no_sense_are_refused(match, error, arguments):
     with pytest.raises(error, match=match):
         demand_curve(shop(), **{"parameter": "price", "values": VALUES, "action": "buy"} | arguments)
+
+
+def test_the_value_that_is_no_number_is_named():
+    with pytest.raises(InvalidInput, match=r"finite numbers; got nan \(first at position 1\)"):
+        demand_curve(shop(), "price", [0.5, np.nan], "buy")
+    with pytest.raises(InvalidInput, match=r"finite numbers; got \[\]"):
+        demand_curve(shop(), "price", [], "buy")
+
+
+def test_intervals_of_few_replications_say_so():
+    rng = np.random.default_rng(0)
+    for n, few in ((20, True), (100, False)):
+        draws = rng.multivariate_normal([1.0, 0.7], COV, size=n)
+        curve = demand_curve(shop(draws), "price", VALUES, "buy", bands="bootstrap")
+        assert any("too few for confidence intervals" in note for note in curve.notes) == few

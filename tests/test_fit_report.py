@@ -317,7 +317,7 @@ def test_sections_are_added_text_escaped_and_elements_kept(evil, blind):
     for wrong in (["text"], [("title", 3)]):
         with pytest.raises(InvalidInput, match=r"`sections`: expected \(title, text\) pairs"):
             build_fit_report(evil, sections=wrong)  # pyright: ignore[reportArgumentType]
-    with pytest.raises(InvalidInput, match="`fit`: expected what an estimator's"):
+    with pytest.raises(InvalidInput, match="`fit`: expected a fit; got"):
         build_fit_report("fit")  # pyright: ignore[reportArgumentType]
 
 

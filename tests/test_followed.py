@@ -26,14 +26,14 @@ MISTAKES: list[tuple[str, str, str]] = [
         "a decision in period 24 is beyond the horizon of 24 decisions (first at agent 0). Use --horizon 25 or",
         f"{TABULAR} --horizon 25",
     ),
-    (f"{LATE} --horizon 31", "--first-time 0 or earlier.", f"{LATE} --horizon 31 --first-time 0"),
+    (f"{LATE} --horizon 31", "--first-time 0 or an earlier one.", f"{LATE} --horizon 31 --first-time 0"),
     (f"{LATE} --horizon 31", "--first-time own.", f"{LATE} --horizon 31 --first-time own"),
     (f"{LATE} --horizon 31 --first-time 5", "a time no later than 0", f"{LATE} --horizon 31 --first-time 0"),
-    (f"{LATE} --horizon 31 --first-time onw", 'such as 0, or "own"', f"{LATE} --horizon 31 --first-time own"),
+    (f"{LATE} --horizon 31 --first-time onw", "such as 0, or own", f"{LATE} --horizon 31 --first-time own"),
     (f"{LATE} --horizon 24 --first-time 0", "Use --horizon 31 or", f"{LATE} --horizon 31 --first-time 0"),
     (
         f"{BUSES} --horizon 40 --first-time 0",
-        'a date as the times are, such as "1975-01-15"',
+        "a date, like the times in the data, such as 1975-01-15, or own",
         f"{BUSES} --horizon 40 --first-time 1975-01-15",
     ),
     (
@@ -78,7 +78,7 @@ MISTAKES: list[tuple[str, str, str]] = [
     ),
     (
         TABULAR.replace("--reward tabular", "--bins station=3"),
-        "`column 'station'`: expected numbers; got text such as",
+        "`--bins station=3`: expected numbers; got text such as",
         TABULAR,
     ),
     (

@@ -242,7 +242,7 @@ def test_a_penalty_brings_them_back(straight_on):
     np.testing.assert_allclose(npl.theta, fit.theta, atol=1e-6)
 
 
-GOALS_MISSING = " Trips with destinations require goal= when you read them, or network.trips."
+GOALS_MISSING = " If trips have destinations, read them with goal= or network.trips."
 
 
 @pytest.mark.parametrize(("method", "dead_ends"), [(rv.NFXP, 0), (rv.CCP, 0), (rv.NPL, 0), (rv.NFXP, 1)])

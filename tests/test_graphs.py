@@ -112,7 +112,7 @@ def test_graphs_that_cannot_be_meant():
     graph = town_graph()
     del graph.edges["B", "C"]["time"]
     with pytest.raises(
-        InvalidInput, match=r"column 'time' of every row; got none \(first at link \('B', 'C'\); 1 such"
+        InvalidInput, match=r"column 'time' of every row; got 1 missing value \(first at link \('B', 'C'\)\)"
     ):
         rv.RoadNetwork.from_networkx(graph)
     assert "time" not in rv.RoadNetwork.from_networkx(graph, attributes=["length"]).attributes

@@ -361,7 +361,8 @@ def test_smoothed_transitions_point_to_the_bootstrap():
     joint = fit.with_errors("hessian", joint=True, reps=6, jobs=1, progress=False)
     assert joint.errors == ("bootstrap", True)
     cf = joint.counterfactual(params={"replace": 0.0})
-    assert cf.notes == (joint.errors_note,)
+    assert cf.notes[0] == joint.errors_note
+    assert "6 replications are too few" in cf.notes[1]
     assert cf.bands == "bootstrap"
 
 

@@ -284,7 +284,9 @@ def test_sizes_need_a_plain_model_and_known_options():
         rv.link_size(network, reward, [-1.0, -1.0], {("o", "d"): 1.0})
     with pytest.raises(InvalidInput, match=r"^1 trips of 1 pair cannot reach their destination"):
         sizes_of(network, {("d", "o"): 1.0})
-    with pytest.raises(InvalidInput, match=r"`sizes`: expected what rv\.link_size\(\.\.\.\) returns; got ndarray"):
+    with pytest.raises(
+        InvalidInput, match=r"`sizes`: expected link sizes, as returned by rv\.link_size\(\.\.\.\); got ndarray"
+    ):
         rv.LinkSizeReward(network.reward("cost"), np.ones(3))  # pyright: ignore[reportArgumentType]
     same = rv.LinearReward(np.ones((network.n_links, network.n_actions, 1)), ["link_size"])
     with pytest.raises(InvalidReward, match=r"`reward` cannot have a parameter called 'link_size'"):

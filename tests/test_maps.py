@@ -114,9 +114,11 @@ def test_the_bar_has_a_round_length(length, expected):
 
 
 def test_what_cannot_be_drawn_is_said(triangle):
-    with pytest.raises(rv.errors.InvalidInput, match=r"`flows`: expected 4 numbers >= 0, .*; got shape \(3,\)"):
+    with pytest.raises(rv.errors.InvalidInput, match=r"`flows`: expected 4 numbers >= 0, .*; got \[1\.0, 2\.0, 3\.0\]"):
         draw_flows(triangle, [1.0, 2.0, 3.0])
-    with pytest.raises(rv.errors.InvalidInput, match=r"`visits`: expected 4 numbers >= 0, one per link; .* least -1"):
+    with pytest.raises(
+        rv.errors.InvalidInput, match=r"`visits`: expected 4 numbers .*; got -1 \(first at position 1\)"
+    ):
         draw_fan(triangle, [1.0, -1.0, 0.0, 0.0], "ab", "ca")
     with pytest.raises(rv.errors.InvalidInput, match="`ax`: expected matplotlib axes; got int"):
         draw_network(triangle, ax=cast("Any", 3))

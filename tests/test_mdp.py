@@ -340,3 +340,27 @@ def test_labels_that_a_model_has_are_not_changed_silently():
             with pytest.raises(rv.errors.InvalidInput, match=r"has labels.*replace\(state_labels="):
                 model.with_labels(other)
     assert mdp.replace(state_labels=["d", "c", "b", "a"]).state_labels == ("d", "c", "b", "a")
+
+
+@pytest.mark.parametrize(("order", "back"), [((1, 0, 2), (0, 1)), ((0, 2, 1), (2, 1))])
+def test_the_axes_that_a_remedy_moves_are_the_right_ones(order, back):
+    T = np.random.default_rng(0).dirichlet(np.ones(4), size=(4, 3))
+    wrong = np.transpose(T, order)
+    with pytest.raises(rv.errors.InvalidTransitions, match=rf"np\.moveaxis\(array, {back[0]}, {back[1]}\)"):
+        rv.MDP(wrong, 0.9)
+    np.testing.assert_array_equal(np.moveaxis(wrong, *back), T)
+
+
+def test_axes_in_no_known_order_get_no_remedy_that_moves_them():
+    with pytest.raises(rv.errors.InvalidTransitions, match=r"shape \(2, 3, 4\)\.$"):
+        rv.MDP(np.ones((2, 3, 4)), 0.9)
+
+
+def test_one_terminal_state_that_is_no_mask_gets_a_remedy():
+    T = np.full((4, 1, 4), 0.25)
+    for one in (2, "p"):
+        with pytest.raises(rv.errors.InvalidMask, match=r"Convert indices with np\.isin\(np\.arange\(4\), indices\)"):
+            rv.MDP(T, 0.9, terminal=one)
+    with pytest.raises(rv.errors.InvalidMask, match=r"Pass a list of labels: terminal=\['p'\]"):
+        rv.MDP(T, 0.9, terminal="p", state_labels=list("pqrs"))
+    assert rv.MDP(T, 0.9, terminal=["p"], state_labels=list("pqrs")).terminal[0]

@@ -314,18 +314,18 @@ def test_links_have_ids_of_their_own():
 def test_missing_and_infinite_attributes_are_named_by_link_and_column():
     remedy = "Drop or fill those rows. Or name the columns that matter: attributes=[...]."
     with raises(
-        "`links`: expected a finite number in column 'time' of every row; got none (first at link 'bc'; 2 such rows). "
+        "`links`: expected a finite number in column 'time' of every row; got 2 missing values (first at link 'bc'). "
         + remedy
     ):
         rv.RoadNetwork.from_frame(links().assign(time=[1, 2, np.nan, 4, np.nan, 6]))
     with raises(
-        "`links`: expected a finite number in column 'time' of every row; got inf (first at link 'ce'; 1 such row). "
+        "`links`: expected a finite number in column 'time' of every row; got 1 infinite value (first at link 'ce'). "
         + remedy
     ):
         rv.RoadNetwork.from_frame(links().assign(time=[1, 2, 3, 4, 5, np.inf]))
     with raises(
-        "`turns`: expected a finite number in column 'wait' of every row; got none (first at the turn from link 'bc' "
-        "to link 'cd'; 1 such row). " + remedy
+        "`turns`: expected a finite number in column 'wait' of every row; got 1 missing value (first at the turn from "
+        "link 'bc' to link 'cd'). " + remedy
     ):
         town(turns=turns(*TURNS, wait=[1.0, 2.0, 3.0, None, 1.0, 1.0, 1.0]))
 

@@ -243,3 +243,13 @@ def test_options_with_an_effect_are_taken_and_the_advisor_s_are_those_of_all_met
     assert rv.advise(MDP, DEMOS, rv.LinearReward(FEATURES), first_step="smoothed", start="ccp", **small).method
     with pytest.raises(InvalidOption, match="`learning_rate` requires"):
         rv.advise(MDP, DEMOS, rv.LinearReward(FEATURES), learning_rate=0.5, **small)
+
+
+def test_a_tightened_tolerance_is_told_as_such_and_loads(tmp_path):
+    """Adam's default is 1e-4; where that ends too far from the maximum, the search goes on with a tenth of it."""
+    reward = rv.LinearReward(FEATURES)
+    fit = rv.NFXP(reward, optimizer="adam").fit(MDP, DEMOS)
+    assert "<= tol 1.0e-05, tightened from 1.0e-04 to come nearer to the maximum" in fit.status.message
+    assert rv.load(fit.save(tmp_path / "fit.zip")).status == fit.status
+    given = rv.NFXP(reward, optimizer="adam", tol=1e-4).fit(MDP, DEMOS)
+    assert "<= tol 1.0e-04." in given.status.message

@@ -161,7 +161,7 @@ RUN: dict[str, Line] = {
     "discount": Line(
         "--discount 0.9",
         (TABULAR,),
-        {ROADS: "`--discount` must be 1 on a road network, not 0.9: every trip arrives."},
+        {ROADS: "`--discount` must be 1 on a road network, not 0.9, because trips end at their destination."},
     ),
     "transitions": no_roads("--transitions moves.csv"),
     "probability": no_roads(

@@ -278,3 +278,21 @@ def test_a_path_without_a_file_is_refused(tmp_path):
     for path in (tmp_path / "nowhere.csv", tmp_path):
         with pytest.raises(InvalidInput, match="exists"):
             read(path)
+
+
+@pytest.mark.parametrize("keep_steps", [True, False])
+def test_numbers_from_one_are_suspected_only_where_no_zero_occurs(keep_steps):
+    table = pd.DataFrame({"id": [1, 1, 1], "t": [0, 1, 2], "s": [0, 1, 3], "a": [1, 2, 1]})
+    names: dict[str, Any] = {"id": "id", "time": "t", "state": "s", "action": "a", "keep_steps": keep_steps}
+    with pytest.raises(InvalidDemonstrations, match="`n_states`: expected at least 4") as told:
+        rv.Demonstrations.from_frame(table, n_states=3, **names)
+    assert "numbered from 1" not in str(told.value)
+    with pytest.raises(InvalidDemonstrations, match=r"numbered from 1, pass states=range\(1, 5\)"):
+        rv.Demonstrations.from_frame(table.assign(s=table.s + 1), n_states=4, **names)
+    with pytest.raises(InvalidDemonstrations, match=r"numbered from 1, pass actions=range\(1, 3\)"):
+        rv.Demonstrations.from_frame(table, n_actions=2, **names)
+
+
+def test_no_trajectories_are_told_before_a_missing_size():
+    with pytest.raises(InvalidDemonstrations, match="`trajectories`: expected at least one trajectory"):
+        rv.Demonstrations.from_trajectories([])

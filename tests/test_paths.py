@@ -204,7 +204,9 @@ def test_rewards_of_zero_are_refused_before_anything_is_factored():
 
 def test_rewards_that_overflow_have_no_value():
     mdp = random_network(0)
-    with pytest.raises(ValueDoesNotExist, match=r"no trip would ever arrive\. Make every move cost more .in a fit: st"):
+    with pytest.raises(
+        ValueDoesNotExist, match=r"no trip would ever arrive\. Make every move cost more .when fitting: st"
+    ):
         shared(mdp, np.full(mdp.feasible.shape, 1e4))
 
 

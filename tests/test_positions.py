@@ -563,9 +563,9 @@ def test_models_are_compared_by_what_they_say(tmp_path):
             assert answer.change.se.welfare == pytest.approx(0.0, abs=1e-12)  # T follows in every draw
         assert one.counterfactual(mdp=again.replace(discount=0.5), bands=None).words == "discount 0.8 → 0.5"
         moved = one.counterfactual(mdp=again.replace(initial={"new": 1.0}), bands=None)
-        assert moved.words == "another start distribution"
+        assert moved.words == "changed start distribution"
     other = MOVES[:, ::-1]
-    assert fit.counterfactual(mdp=named().replace(transitions=other), bands=None).words == "another model"
+    assert fit.counterfactual(mdp=named().replace(transitions=other), bands=None).words == "changed transitions"
 
 
 def test_positions_beside_two_orders_and_states_that_are_others_are_refused():

@@ -681,7 +681,8 @@ def test_labels_that_hardly_differ_are_noted_by_every_route(route, tmp_path):
         made["counted"] = made["CSV"]
         demos = rv.Demonstrations.from_frame(made[route](), keep_steps=route != "counted", **names)
     note = (
-        "'High' and 'high' differ only in case, and are different states (2 such pairs): correct them if they mean one."
+        "'High' and 'high' differ only in case, and are different states (2 such pairs): make them equal if they are "
+        "the same state."
     )
     assert note in demos.notes
     reward = rv.LinearReward(pd.DataFrame({"x": np.arange(4.0)}, index=list(demos.state_labels or ())))

@@ -278,7 +278,10 @@ def test_files_in_pieces_are_one_panel():
         ({"feature_state": ["station", "x"]}, "`--feature-state`: expected 1 column, as --state has"),
         ({"terminal": "zo"}, "`--terminal`: expected one of airport"),
         ({"columns": ["shop"]}, "Did you mean shops?"),
-        ({"transitions": "stations.csv"}, "`--transitions`: expected a column next_station for where a decision leads"),
+        (
+            {"transitions": "stations.csv"},
+            "`--transitions`: expected a column next_station with the state that a decision leads to",
+        ),
         ({"coordinates": "x,z"}, "'z'"),
     ],
 )
@@ -503,3 +506,19 @@ def test_an_action_that_no_file_lists_is_named(folder):
     odd = trips_recipe(panel="odd.csv", features=recipe.features, columns=["x"])
     with pytest.raises(InvalidInput, match="`action`: expected an action that the files list; got 99"):
         odd.demonstrations  # noqa: B018
+
+
+@pytest.mark.parametrize("text", ["x=edges:0,1", "x=edges:0,5,2", "x=edges:0"])
+def test_errors_about_bins_name_their_option(text, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    pd.DataFrame({"id": 0, "t": [0, 1, 2], "x": [0.5, 7.5, 0.5], "a": [0, 1, 0]}).to_csv("p.csv", index=False)
+    recipe = Recipe(("p.csv",), id="id", time="t", state=("x",), action=("a",), bins=(text,), constants=True)
+    with pytest.raises(RevealedError) as caught:
+        recipe.fit()
+    assert in_flags(caught.value, PANEL).startswith(f"`--bins {text}`: expected ")
+
+
+def test_state_and_action_that_are_swapped_are_suspected():
+    with pytest.raises(RevealedError) as caught:
+        trips_recipe(state="choice", action="station").fit()
+    assert "are `--state` and `--action` swapped?" in in_flags(caught.value, PANEL)

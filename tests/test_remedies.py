@@ -316,7 +316,7 @@ def test_the_next_state_of_a_table_of_transitions(data):
     moves = pd.read_csv("moves.csv")
     moves.rename(columns={"next_station": "to"}).to_csv("renamed.csv", index=False)
     told = one_line(here("fit", *SHOPS, "--transitions", "renamed.csv"))
-    found = re.search(r"Rename the column that says so to (\w+)\.", told)
+    found = re.search(r"Rename the column that holds this state to (\w+)\.", told)
     assert found is not None, told
     moves.rename(columns={"next_station": found[1]}).to_csv("renamed.csv", index=False)
     assert here("fit", *SHOPS, "--transitions", "renamed.csv").exit_code == 0
@@ -351,8 +351,15 @@ def test_draws_of_a_covariance_that_needs_none(fitted):
 def test_a_ragged_file_is_not_told_to_change_its_encoding(tmp_path):
     columns: dict[str, Any] = {"id": "id", "time": "t", "state": "s", "action": "a"}
     (tmp_path / "ragged.csv").write_text("id,t,s,a\n0,0,0,0\n0,1,1\n0,2,0,1,5\n")
-    with pytest.raises(RevealedError, match=r"Does every row have as many cells as the header\?"):
+    with pytest.raises(RevealedError, match=r"4 cells in line 1, 3 in line 3\. Every row needs as many cells"):
         rv.Demonstrations.from_frame(tmp_path / "ragged.csv", **columns)
+    for text, told in (
+        ("# a comment\nid,t,s,a\n0,0,0,0\n0,1,1,0\n", r"1 cell in line 1, 4 in line 2\. Remove the comment on top\.$"),
+        ("id,t,s,a\n0,0,0,0,9\n0,1,1,0,9\n", r"4 cells in line 1, 5 in line 2\. Every row needs as many cells as the"),
+    ):
+        (tmp_path / "uneven.csv").write_text(text)
+        with pytest.raises(RevealedError, match=r"got uneven\.csv: " + told):
+            rv.Demonstrations.from_frame(tmp_path / "uneven.csv", **columns)
     (tmp_path / "latin.csv").write_bytes("id,t,s,a\n0,0,café,x\n0,1,b,y\n".encode("latin-1"))
     with pytest.raises(RevealedError, match="Save it as UTF-8"):
         rv.Demonstrations.from_frame(tmp_path / "latin.csv", **columns)

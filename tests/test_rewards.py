@@ -360,3 +360,21 @@ def test_a_frame_lends_its_columns_as_names_and_its_index_as_labels():
 def test_a_function_of_no_states_or_actions_is_refused(apply, features, told):
     with pytest.raises(rv.errors.InvalidReward, match=told):
         rv.JaxReward(apply, np.ones(2), features)
+
+
+def test_features_of_another_shape_are_told_as_they_were_given():
+    mdp = random_mdp(3)
+    S, A = mdp.n_states, mdp.n_actions
+    pairs = np.arange(S * A * 4.0).reshape(S, A, 4)
+    flat = rf"features of shape \({S}, K\) or \({S}, {A}, K\).* got shape \({S * A}, 4\)"
+    with pytest.raises(InvalidReward, match=flat + rf".*features\.reshape\({S}, {A}, 4\)"):
+        lift_reward(rv.LinearReward(pairs.reshape(-1, 4)), mdp)
+    assert lift_reward(rv.LinearReward(pairs.reshape(-1, 4).reshape(S, A, 4)), mdp)
+    sparse = sp.csr_array(pairs.reshape(-1, 4))
+    with pytest.raises(InvalidReward, match=flat + rf".*n_actions={A}\."):
+        lift_reward(rv.LinearReward(sparse), mdp)
+    assert lift_reward(rv.LinearReward(sparse, n_actions=A), mdp)
+    with pytest.raises(InvalidReward, match=rf"got shape \({S + 1}, 1\)\."):
+        lift_reward(rv.LinearReward(np.ones((S + 1, 1))), mdp)
+    with pytest.raises(InvalidReward, match="expected a table of shape"):
+        lift_reward(rv.TabularReward(S + 1), mdp)

@@ -287,7 +287,7 @@ def test_parameters_come_in_any_form(city):
         ({"travel_time": -1.0}, "`params`: expected a number for every parameter; got None (first at 'toll')."),
         ({"travel_tim": -1.0}, "got 'travel_tim'. Did you mean travel_time?"),
         ([1.0, 2.0], "`params`: expected 3 numbers (travel_time, toll, constant), a dict or Series by name, or a fit"),
-        ([1.0, np.nan, 1.0], "got [1.0, nan, 1.0]."),
+        ([1.0, np.nan, 1.0], "got nan (first at position 1)."),
         ("fast", "got str 'fast'."),
     ],
 )
@@ -308,7 +308,7 @@ def test_a_fit_of_other_parameters_is_refused(city):
 def test_what_is_no_network_or_fit_is_refused(city):
     with pytest.raises(InvalidInput, match=r"`network`: expected an rv\.RoadNetwork; got MDP"):
         rv.RouteChoice(city.network.mdp, city.reward_model, city.theta)
-    with pytest.raises(InvalidInput, match=r"`fit`: expected what rv\.NFXP\(reward\)\.fit"):
+    with pytest.raises(InvalidInput, match=r"`fit`: expected a fit, as returned by rv\.NFXP\(reward\)\.fit"):
         rv.RouteChoice.of(city.network, [1.0])
 
 

@@ -72,7 +72,10 @@ def test_what_a_network_says_by_itself_is_not_said_again(name):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({**ROAD, "discount": 0.9}, "`--discount` must be 1 on a road network, not 0.9: every trip arrives."),
+        (
+            {**ROAD, "discount": 0.9},
+            "`--discount` must be 1 on a road network, not 0.9, because trips end at their destination.",
+        ),
         (
             {"panel": "trips.csv", "turns": "turns.csv", "from_node": "a"},
             "`--from-node` requires `--network FILE`: turns alone have no nodes.",

@@ -263,7 +263,7 @@ def test_late_entry_on_a_horizon_is_never_guessed():
         rv.NFXP(reward()).fit(horizon, read(frame))
     told = str(caught.value)
     assert "id 0 enters at 18, id 1 at 19" in told
-    assert "first_time=18 or earlier" in told
+    assert "first_time=18 or an earlier one" in told
     assert 'first_time="own"' in told
     right = rv.NFXP(reward()).fit(horizon, read(frame, first_time=18))
     assert np.all(np.abs(right.theta - TRUTH) < 4.0 * right.bse)
@@ -295,7 +295,7 @@ def test_dates_say_their_period_zero_as_dates():
         np.testing.assert_array_equal(read(dates, period="month").lift(horizon, first_time=zero).counts, want)
     numbers = frame.assign(month=(2020 + month // 12) * 100 + month % 12 + 1)
     np.testing.assert_array_equal(read(numbers, period="month", first_time=202001).lift(horizon).counts, want)
-    with pytest.raises(InvalidDemonstrations, match=r"id 0 enters at 2020-01-17.*\"2020-01-17\" or earlier"):
+    with pytest.raises(InvalidDemonstrations, match=r"id 0 enters at 2020-01-17.*\"2020-01-17\" or an earlier one"):
         read(dates, period="month").lift(horizon)
     with pytest.raises(InvalidInput, match="period="):
         read(dates, first_time="2020-01")

@@ -143,3 +143,12 @@ def test_parts_of_trips_cannot_be_drawn(network):
         InvalidInput, match=r"`trips`: expected whole numbers of trips; got 1\.5 \(first at the trip from '22-21' to"
     ):
         model(network).simulate(pd.DataFrame(ROWS, columns=["origin", "destination", "trips"]))
+
+
+def test_a_table_without_numbers_of_trips_is_told_how_to_get_them(network):
+    table = pd.DataFrame([row[:2] for row in ROWS], columns=["origin", "destination"])
+    with pytest.raises(InvalidInput, match=r"`trips`: .*table\.assign\(trips=1\)"):
+        as_demand(network, table)
+    assert as_demand(network, table.assign(trips=1)).total == 3.0
+    with pytest.raises(InvalidInput, match=r"Did you mean trip\?"):
+        as_demand(network, table.assign(trip=1))

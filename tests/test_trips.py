@@ -142,7 +142,7 @@ def test_what_follows_what_must_be_told():
     table = trip_table(("T1", "ab bc cd"))
     with raises(
         "`trips`: expected one row per trip and sequence; got trip 'T1' with sequence 2 in rows 1 and 2 (first at row "
-        '2; 1 such row). Say which comes first, or leave such trips out: bad="drop".'
+        '2; 1 such row). Number the links of a trip in their order, or leave such trips out: bad="drop".'
     ):
         town().trips(table.assign(sequence=[1, 2, 2]))
     with raises(

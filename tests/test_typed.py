@@ -2,7 +2,18 @@
 
 import pytest
 
-from revealed.typed import as_labels, parse_bins, parted, parted_bins, parted_paths, texts_of
+from revealed.commands.wording import in_flags
+from revealed.errors import InvalidInput
+from revealed.typed import (
+    as_labels,
+    bins_as_typed,
+    find_typed,
+    parse_bins,
+    parted,
+    parted_bins,
+    parted_paths,
+    texts_of,
+)
 
 
 def test_labels_as_they_are_typed():
@@ -39,3 +50,19 @@ def test_bins_are_taken_apart_between_columns(text, parts):
 
 def test_texts_of_an_option():
     assert [texts_of(value) for value in ("a", ["a", "b"], None, 3, [32, 16])] == [["a"], ["a", "b"], [], [], []]
+
+
+def test_what_is_no_label_is_told_as_it_was_typed():
+    assert find_typed("--state", ["1,u"], [(0, "u"), (1, "u")]).tolist() == [1]
+    with pytest.raises(InvalidInput, match=r"got '9'\.$"):
+        find_typed("--links", ["3", "9"], [3, 4])
+    with pytest.raises(InvalidInput, match=r"labels of 2 parts with commas between them, such as 0,u; got '1'\.$"):
+        find_typed("--state", ["1", "u"], [(0, "u"), (1, "u")])
+
+
+def test_complaints_about_bins_name_the_option_as_it_was_given():
+    for argument in ("column 'm'", "edges of 'm'"):
+        with pytest.raises(InvalidInput) as told, bins_as_typed(["x=3", "m=edges:0,5"]):
+            raise InvalidInput(argument, "increasing numbers", "0")
+        assert in_flags(told.value).startswith("`--bins m=edges:0,5`: expected increasing numbers")
+        assert str(told.value).startswith("`bins=['m=edges:0,5']`: expected increasing numbers")

@@ -90,7 +90,7 @@ def test_rules_are_told_in_flags():
 
 def test_what_has_no_flag_has_words_of_its_own():
     assert in_flags(words(f"Use {either('fit.bootstrap()', '--errors bootstrap')}.")) == "Use --errors bootstrap."
-    assert in_flags(SolverFailed(NO_VALUE)).endswith("(in a fit: --start ccp), or use a discount below 1.")
+    assert in_flags(SolverFailed(NO_VALUE)).endswith("(when fitting: --start ccp), or use a discount below 1.")
     with pytest.raises(RevealedError) as caught:
         discretize(pd.DataFrame({"x": [1.0, 1.0]}), "x", 2)
     assert str(caught.value).endswith("leave it out, or give edges=.")

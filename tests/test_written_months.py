@@ -71,3 +71,21 @@ def test_a_missing_time_among_months_is_named_by_a_lazy_frame_too():
     table = pl.DataFrame({"id": [1, 1, 1], "t": [202012, None, 202101], "s": [0, 1, 0], "a": [0, 0, 1]})
     with pytest.raises(rv.errors.InvalidDemonstrations, match=r"missing|look like months"):
         rv.Demonstrations.from_frame(table.lazy(), id="id", time="t", state="s", action="a", keep_steps=False)
+
+
+@pytest.mark.parametrize("route", ROUTES)
+@pytest.mark.parametrize(("period", "odd", "what"), [("month", 202013, "month"), ("year", 20222, "year")])
+def test_the_month_or_year_that_does_not_exist_is_named(
+    period: str, odd: int, what: str, route: str, tmp_path: Path
+) -> None:
+    times = [202011, 202012, odd] if period == "month" else [2020, 2021, odd]
+    with pytest.raises(rv.errors.InvalidDemonstrations, match=f"`time`: .* got {odd}. There is no such {what}"):
+        read(times, route, tmp_path, period=period)
+
+
+@pytest.mark.parametrize("text", ["2020-13", "2020-11-31"])
+def test_a_date_that_does_not_exist_is_said_to_be_none(text: str) -> None:
+    times = ["2020-11", "2020-12", text] if len(text) == 7 else ["2020-11-01", "2020-11-30", text]
+    table = pd.DataFrame({"id": 0, "t": times, "s": [0, 1, 0], "a": 0})
+    with pytest.raises(rv.errors.InvalidDemonstrations, match=rf"got '{text}' .*There is no such date\."):
+        rv.Demonstrations.from_frame(table, **COLUMNS)

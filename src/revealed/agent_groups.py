@@ -85,8 +85,8 @@ def _values_of(demos: Any, by: Any) -> tuple[str, Sequence[Any]]:
 def _kept(demos: Any, name: str) -> Sequence[Any]:
     known = demos.columns
     if name not in known:
-        kept = f"only {listed(list(known))}" if known else "none was"
-        what = f"no column {name!r} was kept with the demonstrations ({kept})"
+        kept = f"only {listed(list(known))}" if known else "no columns were kept"
+        what = f"the demonstrations have no column {name!r} ({kept})"
         raise InvalidOption.impossible(what, None, near(name, list(known)) or _KEEP, "by")
     return known[name]
 

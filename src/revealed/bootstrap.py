@@ -34,6 +34,7 @@ PIECE = 1.0  # seconds that a worker is busy before it hands over what it has do
 MANY_FAILURES = 0.05
 EACH_REPLICATION = 128  # numbers that one takes in memory, at least
 FEW = 100  # replications below which percentiles near 2.5 % are hardly more than the extremes
+TOO_FEW = f"too few for confidence intervals, whose bounds are hardly more than extremes: use {FEW} or more"
 
 
 @dataclass(frozen=True)
@@ -109,7 +110,7 @@ class Bootstrap:
             if self.n_failed > MANY_FAILURES * done:
                 text += "; with this many failures the spread of the others is likely too small"
         if self.n_used < FEW:
-            text += "; too few for the bounds of an interval"
+            text += f"; {TOO_FEW}"
         text += f"; {self.units} drawn" if self.units else ""
         return text + f"; {self.re_estimated}"
 

@@ -342,9 +342,18 @@ def goals_missing(mdp: MDP) -> str:
     """What else to say where nothing ends: on a road network each trip ends somewhere else."""
     if mdp.goal is not None:
         return ""
-    return (
-        f" Trips with destinations require {arg('goal')} when you read them, or {either('network.trips', '--network')}."
+    return " If trips have destinations, " + either(
+        f"read them with {arg('goal')} or network.trips.", "fit with --goal or --network."
     )
+
+
+# a saved fit is asked about another discount, too: what is then decided already is said to be done by `fit`
+_NO_END = either("Mark terminal states, or use a discount below 1.", "Use a discount below 1, or fit with --terminal.")
+_LEAVE_NO_END = either(
+    "Mark terminal states, use a discount below 1, unroll a finite horizon",
+    "Use a discount below 1, or fit with --terminal, with --horizon",
+)
+_LEAVE_NO_END += f", or, for an estimated policy, {either('', 'with ')}{arg('first_step', 'smoothed')}."
 
 
 def _require_ends(mdp: MDP, policy: Floats) -> None:
@@ -355,9 +364,7 @@ def _require_ends(mdp: MDP, policy: Floats) -> None:
         whatever = "no action leads" if mdp.cannot_end[s] else "this policy never leads"
         raise ValueDoesNotExist(
             f"at discount 1 every trajectory must be able to end, but from {state_in_words(mdp, s)} {whatever} to a "
-            f"terminal state ({how_many(int(stuck.sum()), 'such state')}). Mark terminal states, use a discount below "
-            f"1, {either('unroll a finite horizon', 'give --horizon')}, or, for an estimated policy, "
-            f"{arg('first_step', 'smoothed')}.{goals_missing(mdp)}"
+            f"terminal state ({how_many(int(stuck.sum()), 'such state')}). {_LEAVE_NO_END}{goals_missing(mdp)}"
         )
 
 
@@ -374,8 +381,7 @@ def towards_the_end(mdp: MDP) -> npt.NDArray[np.intp]:
         s = int(np.flatnonzero(mdp.cannot_end)[0])
         raise ValueDoesNotExist(
             f"at discount 1 every trajectory must be able to end, but no action leads from {state_in_words(mdp, s)} to "
-            f"a terminal state ({how_many(int(mdp.cannot_end.sum()), 'such state')}). Mark terminal states, or use a "
-            f"discount below 1.{goals_missing(mdp)}"
+            f"a terminal state ({how_many(int(mdp.cannot_end.sum()), 'such state')}). {_NO_END}{goals_missing(mdp)}"
         )
     onwards = way_to(mdp.moves, mdp.terminal)[1]
     rows = (np.arange(mdp.n_states)[:, None] * mdp.n_actions + np.arange(mdp.n_actions)).reshape(-1)
@@ -386,7 +392,7 @@ def towards_the_end(mdp: MDP) -> npt.NDArray[np.intp]:
 MORE_NEGATIVE = either('start= with such parameters, or start="ccp"', "--start ccp")
 NO_VALUE = (
     "the soft value does not exist for this reward (to float64 precision): at discount 1 the agent would rather go on "
-    f"for ever than end. Make rewards more negative (in a fit: {MORE_NEGATIVE}), or use a discount below 1."
+    f"for ever than end. Make rewards more negative (when fitting: {MORE_NEGATIVE}), or use a discount below 1."
 )
 MAX_NEWTON, PASSED = 80, 100
 NO_PROGRESS = (

@@ -12,14 +12,14 @@ from revealed.mdp import MDP
 from revealed.naming import label_array
 from revealed.rewards.feature_table import column_of
 from revealed.rewards.linear import LinearReward
-from revealed.scenario import ANOTHER_MODEL, ANOTHER_REWARD, Side
+from revealed.scenario import CHANGED_MOVES, CHANGED_REWARD, Side
 
 
 def told_changes(words: Sequence[str], before: Side, after: Side) -> list[str]:
     """The words, with what is seen to have changed in the place of those that name nothing."""
     seen = {
-        ANOTHER_MODEL: closed_states(before.mdp, after.mdp),
-        ANOTHER_REWARD: changed_features(before.reward, after.reward, after.mdp),
+        CHANGED_MOVES: closed_states(before.mdp, after.mdp),
+        CHANGED_REWARD: changed_features(before.reward, after.reward, after.mdp),
     }
     return [seen.get(word) or word for word in words]
 

@@ -184,6 +184,27 @@ def require_floats(
     return found
 
 
+def require_vector(
+    name: str,
+    values: Any,
+    n: int | None,
+    expected: str,
+    error: type[InvalidInput] = InvalidInput,
+    remedy: str | None = None,
+    least: float = -np.inf,
+) -> Floats:
+    """(n,) finite numbers of at least `least`, any number of them where `n` is None; an error tells a wrong shape from
+    the first wrong number."""
+    found = require_floats(name, values, expected, error, remedy)
+    if found.ndim != 1 or (found.size != n if n is not None else found.size == 0):
+        long = found.ndim > 0 and (hasattr(values, "shape") or shown(values).endswith("…"))
+        raise error(name, expected, f"shape {found.shape}" if long else shown(values), None, remedy)
+    bad = np.flatnonzero(~(np.isfinite(found) & (found >= least)))
+    if bad.size:
+        raise error(name, expected, f"{found[bad[0]]:g}", f"position {bad[0]}", remedy)
+    return found
+
+
 def require_whole(
     name: str, values: Any, expected: str, error: type[InvalidInput] = InvalidInput, offender: str | None = None
 ) -> Ints:

@@ -14,7 +14,7 @@ from revealed.commands.compare import compare
 from revealed.commands.fit import fit
 from revealed.commands.reproduce import report, reproduce
 from revealed.commands.saved import counterfactual, predict, simulate
-from revealed.commands.terminal import Commands, take_any_letter
+from revealed.commands.terminal import Command, Commands, take_any_letter
 
 app = typer.Typer(
     name="revealed",
@@ -54,4 +54,4 @@ def main(
 
 
 for command in (fit, compare, predict, simulate, counterfactual, reproduce, report):
-    app.command()(command)
+    app.command(cls=Command)(command)

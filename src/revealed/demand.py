@@ -15,9 +15,8 @@ import numpy as np
 from revealed.band_plots import plot_demand
 from revealed.behaviour import Derivatives, Solved
 from revealed.bootstrap import draw_bounds
-from revealed.checks import Floats, as_number, require_floats, require_positive
+from revealed.checks import Floats, as_number, require_positive, require_vector
 from revealed.doubt import IN_WORDS, Doubt, Spread, doubt, over_draws, require_known
-from revealed.errors import InvalidInput
 from revealed.labels import plain
 from revealed.plots import own_axes
 from revealed.positions import parameter_named
@@ -73,6 +72,12 @@ class DemandCurve(Printed):
         return frame
 
     @property
+    def _counted(self) -> str:
+        """What the frequencies count, in words."""
+        often = "decision" if self.per == 1.0 else f"{self.per:g} decisions"
+        return f"expected choices of “{self.action}” per {often}"
+
+    @property
     def _band(self) -> tuple[Floats, Floats] | None:
         return None if np.isnan(self.lower).all() else (self.lower, self.upper)
 
@@ -82,7 +87,7 @@ class DemandCurve(Printed):
         shown = np.argsort(self.values)[np.linspace(0, n - 1, min(n, MOST_ROWS)).round().astype(int)]
         columns = [x[shown] for x in (self.values, self.frequency, self.se, self.lower, self.upper)]
         rows = tuple(zip(*map(number_column, columns), strict=True))
-        title = f"Demand curve: expected “{self.action}” per {self.per:g} decisions against {self.parameter}"
+        title = f"Demand curve: {self._counted}, by {self.parameter}"
         head = (self.parameter, "frequency", "se", "lower", "upper")
         return Sheet(title, head, (rows,), notes=(*self._remarks(len(shown)),), title=title)
 
@@ -108,8 +113,7 @@ class DemandCurve(Printed):
     ) -> Figure:
         """The curve with its band, and the estimate with its confidence interval; returns the figure."""
         figure, axes = own_axes(ax, (5.8, 4.0))
-        expected = f"expected “{self.action}” per {self.per:g} decisions"
-        names = (self.parameter if xlabel is None else xlabel, expected if ylabel is None else ylabel)
+        names = (self.parameter if xlabel is None else xlabel, self._counted if ylabel is None else ylabel)
         order = np.argsort(self.values)  # a line through values as they come would fold
         band = None if self._band is None else (self.lower[order], self.upper[order])
         mark = (self.estimate, *self.interval, self.at_estimate)
@@ -230,7 +234,4 @@ def _with(theta: Floats, k: int, value: float) -> Floats:
 
 def _as_values(values: Any) -> Floats:
     remedy = "For example: np.linspace(4, 14, 41)."
-    points = require_floats("values", values, "a sequence of numbers", remedy=remedy)
-    if points.ndim != 1 or points.size == 0 or not np.isfinite(points).all():
-        raise InvalidInput("values", "a sequence of numbers", f"shape {points.shape}", remedy=remedy)
-    return points
+    return require_vector("values", values, None, "a sequence of finite numbers", remedy=remedy)

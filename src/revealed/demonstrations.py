@@ -23,7 +23,7 @@ from revealed.checks import (
     is_mapping,
     remedy_for,
     require_count,
-    require_floats,
+    require_vector,
     shape_of,
 )
 from revealed.errors import InvalidDemonstrations, InvalidInput
@@ -289,9 +289,14 @@ class Demonstrations(Trips):
         others = {"id": id, "time": time, "weight": weight, "period": period, "gaps": gaps, "episode": episode}
         roles = Roles.of(state, action, next_state, goal, keep, **others)
         found = read_frame(frame, roles, states, actions, first_time, keep_steps)
-        S = size_of("state", n_states, found.state_labels, found.n_states)
-        A = size_of("action", n_actions, found.action_labels, found.n_actions)
-        demos = cls._from_panel(found, S, A) if hasattr(found, "row") else cls._from_counted(found, S, A)
+        made = cls._from_panel if hasattr(found, "row") else cls._from_counted
+
+        def has_zero(role: str) -> bool:
+            return bool(were_seen(made(found, found.n_states, found.n_actions), role)[0])
+
+        S = size_of("state", n_states, found.state_labels, found.n_states, lambda: has_zero("state"))
+        A = size_of("action", n_actions, found.action_labels, found.n_actions, lambda: has_zero("action"))
+        demos = made(found, S, A)
         if demos.steps is not None:
             require_arrival(demos.steps, demos.ids, found.state_labels)
         labels = {"state_labels": with_columns(found.state_labels, () if roles.bins else roles.state)}
@@ -322,11 +327,8 @@ class Demonstrations(Trips):
         ):
             starts = weights_by_name("starts", starts, states, n_states)
         expected = f"{n_states} counts >= 0"
-        first = require_floats(
-            "starts", np.zeros(n_states) if starts is None else starts, expected, InvalidDemonstrations
-        )
-        if first.shape != (n_states,) or not np.isfinite(first).all() or (first < 0).any():
-            raise InvalidDemonstrations("starts", expected, shown(starts))
+        given = np.zeros(n_states) if starts is None else starts
+        first = require_vector("starts", given, n_states, expected, InvalidDemonstrations, least=0.0)
         from revealed.panels.columns import note_labels
 
         none_seen = sp.csr_array((n_states * n_actions, n_states), dtype=np.float64)
@@ -453,9 +455,7 @@ class Demonstrations(Trips):
         """
         expected = f"{self.n_agents} numbers >= 0, one per agent"
         weights = by_id("weights", weights, self.ids, InvalidDemonstrations)
-        w = require_floats("weights", weights, expected, InvalidDemonstrations)
-        if w.shape != (self.n_agents,) or not np.isfinite(w).all() or (w < 0).any():
-            raise InvalidDemonstrations("weights", expected, shown(weights))
+        w = require_vector("weights", weights, self.n_agents, expected, InvalidDemonstrations, least=0.0)
         require_countable("weights", w)
         return self._reweighted(w)
 

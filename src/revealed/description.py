@@ -127,7 +127,8 @@ class Description:
     bad_trips: str | None = _option(
         "text",
         None,
-        "Trips with unknown links or turns, or that pass their last link: error, or drop them.  [default: error]",
+        "What to do with trips that use unknown links or turns, or pass their last link: report an error, or drop them."
+        "  [default: error]",
         ("error", "drop"),
     )
     # the reward
@@ -167,7 +168,7 @@ class Description:
     )
     probability: str = _option("text", "probability", "Probability column of the --transitions file.", metavar="COLUMN")
     smoothing: float = _option(
-        "number", 0.0, "Pseudo-count that pulls transitions towards the average over actions.", least=0.0
+        "number", 0.0, "Pseudo-count that shrinks transitions towards the average over actions.", least=0.0
     )
     kernel: float | None = _option(
         "number", None, "Bandwidth of a kernel estimate of transitions, in units of --coordinates (or bins).", least=0.0
@@ -212,7 +213,8 @@ class Description:
     tol: float | None = _option(
         "number",
         None,
-        "Gradient-norm tolerance.  [default: by optimizer: newton 1e-9, lbfgs 1e-6 (networks 1e-3), adam 1e-4]",
+        "Gradient-norm tolerance.  [default: by optimizer: newton 1e-9, lbfgs 1e-6 (networks 1e-3), adam 1e-4; smaller "
+        "where the search would end too far from the maximum]",
         least=0.0,
     )
     max_iter: int | None = _option(

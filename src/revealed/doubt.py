@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from revealed.bootstrap import Bootstrap, draw_weights
+from revealed.bootstrap import FEW, TOO_FEW, Bootstrap, draw_weights
 from revealed.checks import Bools, Floats, require_option, require_share
 from revealed.diagnosis import describe_directions
 from revealed.eigen import symmetric_eigen
@@ -303,6 +303,8 @@ def over_draws(title: str, function: Callable[[Floats, Floats], Any], doubts: Do
             f"{len(good)}",
             remedy=f"Use {arg('bands', 'delta')}.",
         )
+    if len(good) < FEW:
+        notes.append(f"{len(good)} replications are {TOO_FEW}.")
     return good
 
 

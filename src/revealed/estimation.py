@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from revealed.chain import Chain
-from revealed.checks import require_count, require_flag, require_floats, require_option, require_positive
+from revealed.checks import require_count, require_flag, require_option, require_positive, require_vector
 from revealed.coverage import coverage_notes
 from revealed.curvature import can_use_hessian
 from revealed.demonstrations import Demonstrations, require_demonstrations
@@ -470,10 +470,8 @@ def _as_start(start: Any, reward: Reward) -> Floats:
     if start is None:
         return start_of(reward)
     expected = f'a sequence of {reward.n_params} finite numbers, or "ccp"'
-    theta = require_floats("start", by_parameter("start", start, reward.names, InvalidOption), expected, InvalidOption)
-    if theta.shape != (reward.n_params,) or not np.isfinite(theta).all():
-        raise InvalidOption("start", expected, shown(start))
-    return theta
+    given = by_parameter("start", start, reward.names, InvalidOption)
+    return require_vector("start", given, reward.n_params, expected, InvalidOption)
 
 
 def _larger(l2: float, least: float) -> str:

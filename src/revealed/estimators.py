@@ -168,7 +168,8 @@ class NFXP(Estimator):
     optimizer : "auto", "newton" (linear rewards), "lbfgs", "adam".
     tol, patience : stop when the gradient's 2-norm is at most `tol` for `patience` iterations in a row
         (newton 1e-9, lbfgs 1e-6 or, for a `NeuralReward`, 1e-3, adam 1e-4 five times). Each parameter is measured by
-        what it does to log-odds, so that the units of features do not matter.
+        what it does to log-odds, so that the units of features do not matter. Where that would end too far from the
+        maximum, a search goes on with a tenth of it, unless it was given.
     max_iter, learning_rate : maximum number of iterations; Adam's step size in those units (of Adam only).
     start : θ to start from (K,), or "ccp" for the CCP estimate (at γ = 1 there may be no value at zero; CCP and NPL
         begin there anyway).

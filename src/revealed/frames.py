@@ -7,6 +7,7 @@ two ways, the same wherever it comes from: as values, or as labels, which are wh
 
 from __future__ import annotations
 
+import csv
 import datetime as dt
 import json
 import os
@@ -15,7 +16,7 @@ import tempfile
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from decimal import Decimal
 from glob import glob, has_magic
@@ -29,7 +30,7 @@ import numpy.typing as npt
 from revealed.checks import Floats, as_list
 from revealed.errors import InvalidInput, MissingDependency
 from revealed.formats import require_table_file
-from revealed.labels import near, plain
+from revealed.labels import how_many, near, plain
 from revealed.voices import shown
 from revealed.written import (
     EXACT,
@@ -413,15 +414,34 @@ def unreadable(argument: str, files: Any, error: Exception) -> InvalidInput:
     names = ", ".join(Path(f).name for f in files[:3]) + (", …" if len(files) > 3 else "")
     lines = [line for line in str(error).splitlines() if line.strip()][:3] or [type(error).__name__]
     reason = re.sub("\x1e[0-9a-f]*", "", " ".join(lines).partition("Error: ")[2] or " ".join(lines))
-    remedy = next((advice for sign, advice in _REMEDIES.items() if sign in str(error)), None)
-    expected = "a CSV or Parquet file that can be read"
+    expected, remedy = "a CSV or Parquet file that can be read", None
+    if "not utf-8" in str(error):
+        remedy = "Save it as UTF-8 (Excel: “CSV UTF-8”)."
+    if "when sniffing file" in str(error):
+        name, reason, remedy = next(
+            filter(None, map(_uneven, files)), (files[0], _UNSPLIT, f"{_AS_HEADER} Every quote needs its partner.")
+        )
+        names = Path(name).name
     return InvalidInput(argument, expected, f"{names}: {reason.rstrip('.')}", remedy=remedy)
 
 
-_REMEDIES = {
-    "not utf-8": "Save it as UTF-8 (Excel: “CSV UTF-8”).",
-    "sniffing": "Does every row have as many cells as the header?",
-}
+_UNSPLIT, _AS_HEADER = "its rows could not be split into cells", "Every row needs as many cells as the header."
+
+
+def _uneven(file: str) -> tuple[str, str, str] | None:
+    """The file, which of its lines has another number of cells than the first, and what to do; None where all have as
+    many."""
+    with suppress(OSError, csv.Error), open(file, encoding="utf-8", errors="replace", newline="") as opened:
+        start = opened.read(1 << 12)
+        sign = max(",;\t|", key=start.count)
+        opened.seek(0)
+        rows = csv.reader(opened, delimiter=sign)
+        n = len(next(rows, []))
+        odd = next((len(row) for row in rows if row and len(row) != n), None)
+        if odd is not None:
+            told = f"{how_many(n, 'cell')} in line 1, {odd} in line {rows.line_num}"
+            return file, told, "Remove the comment on top." if start.startswith("#") else _AS_HEADER
+    return None
 
 
 def duckdb_module() -> Any:
@@ -529,7 +549,7 @@ def require_column(argument: str, name: Any, known: Sequence[str], remedy: str |
     if found is None:
         remedy = remedy or (near(name, known) if isinstance(name, str) else None)
         if len(known) == 1 and any(sign in known[0] for sign in ",;|\t"):
-            remedy = "It was read as one column: does every row have as many cells as the header?"
+            remedy = f"It was read as one column. {_AS_HEADER}"
         padded = [other for other in known if isinstance(name, str) and str(other).strip() == name.strip()]
         if padded:
             remedy = f"Rename one of {' and '.join(map(repr, padded))}, which differ in blanks alone."

@@ -24,7 +24,7 @@ from revealed.checks import (
 from revealed.eigen import symmetric_eigen
 from revealed.errors import InvalidInput
 from revealed.inference import MOST_PARAMETERS, require_estimated
-from revealed.labels import listed, locate, spell
+from revealed.labels import how_many, listed, locate, spell
 from revealed.matching import decisions_on
 from revealed.mdp import Floats
 from revealed.naming import rows_of
@@ -140,9 +140,9 @@ class VuongTest:
         p = f"{self.pvalue:.4f}" if self.pvalue >= 1e-4 else f"{self.pvalue:.2e}"
         less = "" if self.correction is None else f", corrected by {self.correction.upper()}"
         better = "neither predicts better" if self.preferred is None else f"{self.preferred} predicts better"
-        text = f"Vuong: z = {self.statistic:.4f}, p = {p}: {better} ({self.names[0]} − {self.names[1]}: "
-        text += f"{self.difference:+.3f} nats over {self.n_units} {self.unit}s{less})"
-        return text + (f" ({self.detail})" if self.detail else "")
+        text = f"Vuong: z = {self.statistic:.4f}, p = {p}: {better}; log likelihood of {self.names[0]} minus "
+        text += f"{self.names[1]}: {self.difference:+.3f} ({how_many(self.n_units, self.unit)}{less})"
+        return text + (f"; {self.detail}" if self.detail else "")
 
 
 def vuong_test(first: Any, second: Any, correction: str | None = None) -> VuongTest:
@@ -336,11 +336,11 @@ def quadratic_form(gap: Floats, V: Floats) -> tuple[float, int]:
 
 
 def _require_fit(name: str, fit: Any) -> None:
-    """What an estimator's fit() returns, or anything that tells as much of itself."""
+    """A fit, or anything that tells as much of itself."""
     parts = ("theta", "method", "status", "options", "reward_model", "demonstrations", "llf")
     if isinstance(fit, type) or not all(hasattr(fit, part) for part in parts):
         got = f"the class {fit.__name__}" if isinstance(fit, type) else type(fit).__name__
-        raise InvalidInput(name, "a fit, as an estimator's fit() returns", got)
+        raise InvalidInput(name, "a fit", got)
 
 
 def _require_two_estimators(first: Any, second: Any) -> None:
@@ -359,7 +359,8 @@ def _require_two_estimators(first: Any, second: Any) -> None:
         )
     full = [fit.method in FULL_LIKELIHOOD for fit in (first, second)]
     if all(one or fit.settled for one, fit in zip(full, (first, second), strict=True)):
-        both = f"{first.method} and {second.method}" + ("" if all(full) else ", settled,")
+        names = [fit.method if one else f"settled {fit.method}" for one, fit in zip(full, (first, second), strict=True)]
+        both = f"two {names[0]} fits" if names[0] == names[1] else " and ".join(names)
         remedy = "Compare CCP, or NPL with few updates, with NFXP."
         raise InvalidInput.impossible(f"{both} are the same estimator", remedy=remedy, argument="second")
 
@@ -445,8 +446,11 @@ def _restrictions(names: list[str], hypothesis: Any) -> tuple[Floats, Floats]:
     R = by_parameter("hypothesis", by_column("hypothesis", R, names), names)
     R, q = (require_floats("hypothesis", part, expected) for part in (R, q))
     R, q = np.atleast_2d(R), np.atleast_1d(q)
-    if R.shape[1:] != (len(names),) or q.shape != (len(R),) or not (np.isfinite(R).all() and np.isfinite(q).all()):
+    if R.shape[1:] != (len(names),) or q.shape != (len(R),):
         raise InvalidInput("hypothesis", expected, shown(hypothesis))
+    for part, numbers in (("R", R), ("q", q)):
+        if not np.isfinite(numbers).all():
+            raise InvalidInput("hypothesis", "finite numbers", f"{numbers[~np.isfinite(numbers)][0]:g} in {part}")
     return R, q
 
 

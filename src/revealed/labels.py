@@ -108,7 +108,7 @@ def require_declared(
     got: str = "positions",
     error: type[InvalidInput] = InvalidInput,
     where: str = "the data",
-    instead: str = "pass something with labels (a Series or DataFrame)",
+    instead: str = "pass a Series or DataFrame indexed by label",
 ) -> None:
     """Positions refer to a declared order: if states or actions (`role`) were sorted from data, values without labels
     cannot be matched with them, and are refused."""
@@ -329,14 +329,15 @@ def find(
     argument: str,
     wanted: Sequence[Any],
     known: Sequence[Any],
-    what: str = "label",
+    what: str | None = "label",
     error: type[InvalidInput] = InvalidInput,
 ) -> Ints:
-    """The place of each wanted label among those known; the first that is not known is an error."""
+    """The place of each wanted label among those known; the first that is not known is an error, which tells its
+    position as `what` it is."""
     codes = locate(wanted, known)
     lost = np.flatnonzero(codes < 0)
     if lost.size:
         label = wanted[int(lost[0])]
-        where = f"{what} {int(lost[0])}" if len(wanted) > 1 else None
+        where = f"{what} {int(lost[0])}" if len(wanted) > 1 and what else None
         raise error(argument, f"one of {listed(known)}", shown(plain(label)), where, near(label, known))
     return codes

@@ -28,7 +28,7 @@ NEAR_ONE = 5e-5  # 1 − γ below which solutions are refined without their leve
 MOST_REFINED, LOOSE = 20, 100.0  # times at most (two or three do), and multiples of rounding that may be left
 SAMPLE = 1023  # entries among which a typical one is looked for
 NEVER_ENDS = (
-    "at discount 1 this policy is expected to go on for ever (I − T^π is singular to float64 precision). Use a policy "
+    "at discount 1 agents would never stop under this policy (I − T^π is singular to float64 precision). Use a policy "
     "that takes every action leading to a terminal state with positive probability, or a discount below 1."
 )
 

@@ -20,7 +20,7 @@ from revealed.fit import AnyFit
 from revealed.goal_first_step import EachEstimated
 from revealed.loaded_updates import last_move, was_asked
 from revealed.objective import Evaluation
-from revealed.optimize import MOST_ROUNDS, ROUNDED, Search
+from revealed.optimize import MOST_ROUNDS, ROUNDED, Search, tol_words
 from revealed.rewards.base import is_linear
 from revealed.voices import marked, speak
 
@@ -113,15 +113,16 @@ def _ends(fit: AnyFit, run: Run, n: int) -> Iterator[tuple[bool, str]]:
     """Whether the last search met its rule, and the reasons for which it may have ended."""
     code, rule = fit.status.code, run.rule
     norms = dict.fromkeys([row["gradient_norm"] for row in fit.rows[-1:]] + [fit.gradient_norm])
-    tols = [(rule.tol or 0.0) * 0.1**k for k in range(MOST_ROUNDS + 1)]
+    asked = rule.tol or 0.0
+    tols = {tol: tol_words(tol, asked) for tol in (asked * 0.1**k for k in range(MOST_ROUNDS + 1))}
     for norm in norms:
         if code != "iteration_limit" or (fit.method == "NPL" and not run.asked_updates):
-            yield from ((True, f"gradient norm {norm:.1e} <= tol {tol:.1e}") for tol in tols if norm <= tol)
+            yield from ((True, f"gradient norm {norm:.1e} <= {words}") for tol, words in tols.items() if norm <= tol)
             if norm <= ROUNDED:
                 yield True, f"gradient norm {norm:.1e}, as small as rounding allows"
         if code not in REACHED:
             if n >= (rule.max_iter or 1):
-                yield from ((False, f"{n} iterations, gradient norm {norm:.1e} > tol {tol:.1e}") for tol in tols)
+                yield from ((False, f"{n} iterations, gradient norm {norm:.1e} > {words}") for words in tols.values())
             yield False, f"{STALLED}{norm:.1e}"
     yield code in REACHED, f"gradient norm {fit.gradient_norm:.1e}"
 

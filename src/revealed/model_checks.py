@@ -108,14 +108,25 @@ def as_mask(name: str, mask: Any, shape: tuple[int, ...], default: bool, names: 
         if by_name is not None:
             return by_name
         mask = in_order(names, mask, name, error=InvalidMask)
-    array = require_floats(name, mask, f"a bool array of shape {shape}", InvalidMask)
+    remedy = _of_states(name, mask, shape[0], names) if len(shape) == 1 else None
+    array = require_floats(name, mask, f"a bool array of shape {shape}", InvalidMask, remedy)
     if array.shape != shape:
-        remedy = f"Convert indices with np.isin(np.arange({shape[0]}), indices)." if array.ndim == 1 else None
-        raise InvalidMask(name, f"a bool array of shape {shape}", f"shape {array.shape}", remedy=remedy)
+        got = f"shape {array.shape}" if array.ndim else shown(mask)
+        raise InvalidMask(name, f"a bool array of shape {shape}", got, remedy=remedy if array.ndim < 2 else None)
     other = ~np.isin(array, (0.0, 1.0))
     if other.any():
         raise InvalidMask(name, "True and False (or 1 and 0)", array[other][0], f"position {np.argwhere(other)[0]}")
     return array == 1.0
+
+
+def _of_states(name: str, given: Any, n_states: int, names: Names | None) -> str:
+    """The remedy for states that are named, or given by number, where a mask is wanted."""
+    labels = () if names is None or names.state_labels is None else names.state_labels
+    if is_hashable(given) and given in labels:
+        return f"Pass a list of labels: {arg(name, [plain(given)])}."
+    return f"Convert indices with np.isin(np.arange({n_states}), indices)." + (
+        f" Or pass a list of labels, as in {arg(name, [plain(labels[0])])}." if labels else ""
+    )
 
 
 def _listed_states(name: str, mask: Any, shape: tuple[int, ...], names: Names) -> Bools | None:

@@ -83,7 +83,7 @@ def never_left(named: Any, states: Sequence[int] | Ints) -> str:
     """A sentence on states of which T cannot be estimated from what followed them."""
     more = f" ({len(states)} such states)" if len(states) > 1 else ""
     state = state_in_words(named, int(states[0]))
-    return f"No transition out of {state} was observed{more}, so smoothing has nothing to use."
+    return f"No transition out of {state} was observed{more}, so there is nothing to smooth."
 
 
 def unrolled_labels(labels: Labels, layers: int) -> Labels:

@@ -185,11 +185,18 @@ def is_near(point: Evaluation, settings: Settings, slack: float = 1.0) -> bool:
     return float(np.linalg.norm(point.gradient / units_at_end(point))) <= SLACK * tol
 
 
+def tol_words(tol: float, asked: float) -> str:
+    """The tolerance of a search, and what it was where the search went on with a smaller one."""
+    less = "" if tol == asked else f", tightened from {asked:.1e} to come nearer to the maximum"
+    return f"tol {tol:.1e}{less}"
+
+
 class _Walk:
     """The present point of a search, its trail, and the stopping rule."""
 
     def __init__(self, first: Evaluation, settings: Settings, trace: Trace) -> None:
         self.point, self.settings, self.trace = first, settings, trace
+        self._asked = settings.tol or 0.0
         self.iterations, self._quiet = 0, 0
         self.departures, self.rounds = 0, 0
         self.trail: list[Floats] = [first.theta]
@@ -232,9 +239,13 @@ class _Walk:
         self._quiet = self._quiet + 1 if tol is not None and norm <= tol else 0
         patience = (self.settings.patience or 1) if self.iterations else 1  # a start at a maximum need not be left
         if self._quiet >= patience:
-            self.stop(f"gradient norm {norm:.1e} <= tol {tol:.1e}", reached=True)
+            self.stop(f"gradient norm {norm:.1e} <= {self._tol_words}", reached=True)
         elif self.iterations >= (self.settings.max_iter or 1):
-            self.stop(f"{self.iterations} iterations, gradient norm {norm:.1e} > tol {tol:.1e}")
+            self.stop(f"{self.iterations} iterations, gradient norm {norm:.1e} > {self._tol_words}")
+
+    @property
+    def _tol_words(self) -> str:
+        return tol_words(self.settings.tol or 0.0, self._asked)
 
     def stop(self, reason: str, **flags: bool) -> None:
         self._stop = {"reason": reason, **flags}

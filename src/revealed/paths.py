@@ -211,8 +211,8 @@ def shortest_costs(backwards: sp.csr_array, goal: Any) -> Floats:
 
 
 NO_VALUE = (
-    "the soft value does not exist for this reward: at discount 1 paths with cycles outweigh those that end, so no "
-    "trip would ever arrive. Make every move cost more (in a fit: "
+    "the soft value does not exist for this reward: at discount 1 going round in circles is worth more than arriving, "
+    "so no trip would ever arrive. Make every move cost more (when fitting: "
     + either('start= with more negative parameters, or start="ccp"', "--start ccp")
     + "), or use a discount below 1."
 )

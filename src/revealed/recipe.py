@@ -32,7 +32,8 @@ from revealed.routes.network import RoadNetwork
 from revealed.sense import chosen, require_effect, require_sense, without_effect
 from revealed.typed import (
     OF_A_FRAME,
-    as_labels,
+    bins_as_typed,
+    find_typed,
     landing_columns,
     one_or_list,
     parse_bins,
@@ -169,12 +170,13 @@ class Recipe(Description):
         if lost:
             rule = f"must cover every state column: {lost[0]} has no bins"
             raise InvalidOption.conflict("bins", rule, remedy=self._bins_for(lost))
-        if all("edges" in how for how in wanted.values()):
-            return Bins(self.state, [wanted[name]["edges"] for name in self.state])
-        if len(wanted) == 1:
-            return discretize(self.source, self.state[0], **wanted[self.state[0]])
-        edges = {name: list(discretize(self.source, name, **wanted[name]).edges[0]) for name in self.state}
-        return discretize(self.source, list(self.state), edges=edges)
+        with bins_as_typed(self.bins):
+            if all("edges" in how for how in wanted.values()):
+                return Bins(self.state, [wanted[name]["edges"] for name in self.state])
+            if len(wanted) == 1:
+                return discretize(self.source, self.state[0], **wanted[self.state[0]])
+            edges = {name: list(discretize(self.source, name, **wanted[name]).edges[0]) for name in self.state}
+            return discretize(self.source, list(self.state), edges=edges)
 
     def _bins_for(self, names: Sequence[str]) -> str:
         """The remedy for columns of the state that have no bins: a bin for each of a few whole numbers."""
@@ -208,7 +210,8 @@ class Recipe(Description):
         if self.transitions and self.mdp.action_labels is None:
             known["n_actions"] = self.mdp.n_actions
         try:
-            return self._counted_from_one(self._read_panel(known), known)
+            with bins_as_typed(self.bins):
+                return self._counted_from_one(self._read_panel(known), known)
         except InvalidDemonstrations as error:
             listed = known.get("actions" if error.argument == "action" else "states")
             if listed is None or not error.labels:
@@ -285,7 +288,11 @@ class Recipe(Description):
             require_column("feature_state", name, self._table.names)
         lost = [name for name in keys if name not in self._table.names]
         if lost:
-            remedy = f"If the column has another name: {arg('feature_state', self._table.names[0])}."
+            others = [name for name in self._table.names if name not in self.action]
+            remedy = f"If the column has another name: {arg('feature_state', (others or self._table.names)[0])}."
+            if set(self.action) <= set(self._table.names):
+                swapped = f"are `{named('state')}` and `{named('action')}` swapped?"
+                remedy = f"It has a column {self.action[0]!r}, which is the action: {swapped} {remedy}"
             expected = f"a state column {lost[0]!r}, as in the panel"
             raise InvalidOption("features", expected, ", ".join(self._table.names), remedy=remedy)
         if len(keys) != len(self.state):
@@ -425,7 +432,7 @@ class Recipe(Description):
         if self.terminal:
             known = demos.state_labels or range(demos.n_states)
             terminal = np.zeros(demos.n_states, dtype=bool)
-            terminal[find("terminal", as_labels(self.terminal, known), known, named("terminal"))] = True
+            terminal[find_typed("terminal", self.terminal, known)] = True
             terminal = labelled(terminal, Names(demos.state_labels, None))
         return MDP(found, discount=self.discount, terminal=terminal)
 

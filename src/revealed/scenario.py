@@ -40,8 +40,9 @@ from revealed.voices import either, shown
 EPS = float(np.finfo(np.float64).eps)
 OF_ITSELF = float(np.cbrt(EPS))  # step of a central difference, in units of a parameter without a standard error
 OF_ERROR = 1e-3  # the same in standard errors, on whose scale the delta method takes functions to be straight
-ANOTHER_MODEL, ANOTHER_REWARD = "another model", "another reward"  # what changed, where nothing tells more
-ANOTHER_START, SAME_MODEL = "another start distribution", "the same model"
+CHANGED_MOVES, CHANGED_REWARD = "changed transitions", "changed reward"  # where nothing tells more
+CHANGED_ENDS, CHANGED_START = "changed terminal states", "changed start distribution"
+SAME_MODEL = "the same model"
 
 
 @dataclass(frozen=True)
@@ -224,7 +225,7 @@ def sides(fit: Any, params: Any, mdp: Any, reward: Any, initial: Any) -> tuple[S
         words += _changed(fit.mdp, model)
     follows = before.estimated if _follows(fit.mdp if mdp is None else mdp, model, fit.mdp) else None
     new_reward = _reward_of(fit, model, reward, setting)
-    words += [ANOTHER_REWARD] if reward is not None else []
+    words += [CHANGED_REWARD] if reward is not None else []
     start = starts_of(model, initial, fit.demonstrations, fit.mdp)
     after = Side(model, new_reward, setting, start.weights, start.words, follows, before.solver)
     return before, after, words
@@ -246,14 +247,14 @@ def after_change(words: Sequence[str]) -> Iterator[None]:
 
 def _changed(before: MDP, after: MDP) -> list[str]:
     """What differs between two models, compared by what they say and not by whether they are one object."""
-    if not (same_moves(before, after) and np.array_equal(before.terminal, after.terminal)):
-        return [ANOTHER_MODEL]
-    words = []
+    words = [] if same_moves(before, after) else [CHANGED_MOVES]
+    if not words and not np.array_equal(before.terminal, after.terminal):
+        words = [CHANGED_ENDS]
     if after.discount != before.discount:
         words.append(f"discount {before.discount:g} → {after.discount:g}")
     starts = [None if mdp.initial is None else mdp.initial.tolist() for mdp in (before, after)]
     if starts[0] != starts[1]:
-        words.append(ANOTHER_START)
+        words.append(CHANGED_START)
     return words or [SAME_MODEL]
 
 

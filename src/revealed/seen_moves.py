@@ -150,10 +150,9 @@ class SeenMoves:
         lost = self.unknown[taken[self.unknown] > 0]
         if lost.size:
             n, often = lost.size, taken[lost].sum()
-            pairs = f"{how_many(n, 'state-action pair')} {'was' if n == 1 else 'were'}"
-            times = f"{often:g} time{'' if often == 1 else 's'}"
+            times = f"{how_many(n, 'state-action pair')} {'was' if n == 1 else 'were'} observed {often:g} time"
             raise InvalidDemonstrations.impossible(
-                f"{pairs} observed {times}, never with a next state, and so cannot be infeasible",
+                f"{times}{'' if often == 1 else 's'}, never with a next state, and so cannot be infeasible",
                 pair_in_words(self, *divmod(int(lost[0]), self.n_actions)),
                 self._remedy(lost // self.n_actions) if demos.goals is None else LED_TO_GOALS,
                 "unseen",
@@ -169,8 +168,8 @@ class SeenMoves:
 
 
 _NEVER_LEFT = (
-    f"Let them stay there ({arg('unseen', 'stay')}), give the states after last decisions ({LED}, with a separate "
-    f"state for the end), or use {A_KERNEL}."
+    f"Assume that the state does not change ({arg('unseen', 'stay')}), give the states after last decisions ({LED}, "
+    f"with a separate state for the end), or use {A_KERNEL}."
     + either(" Or leave these decisions out: in from_trajectories the last state of a trajectory needs none.", "")
 )
 

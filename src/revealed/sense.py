@@ -130,7 +130,7 @@ def _require_roads(one: Description, given: Mapping[str, Any]) -> None:
         if name in given:
             raise InvalidOption.conflict(name, "does not apply to a road network", remedy=remedy or None)
     if one.discount != 1.0:
-        rule = f"must be 1 on a road network, not {one.discount:g}: every trip arrives"
+        rule = f"must be 1 on a road network, not {one.discount:g}, because trips end at their destination"
         raise InvalidOption.conflict("discount", rule)
     for name in ("from_node", "to_node", "nodes", "u_turns"):
         if name in given and not one.network:

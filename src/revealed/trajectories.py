@@ -87,6 +87,9 @@ def read_trajectories(
     them, with decisions between them that were not seen: these are not starts.
     """
     written = [list(one) if isinstance(one, Iterator) else one for one in as_list(trajectories) or ()]
+    if not written:
+        expected = "at least one trajectory, a (states, actions) pair"
+        raise InvalidDemonstrations("trajectories", expected, shown(trajectories))
     sizes: list[Any] = [n_states, n_actions]
     if any(n is None for n in sizes):  # what can be read in two ways is told before that a size is missing
         are_steps(written, *(MOST_INDEX if n is None else as_whole(n) or 0 for n in sizes))
@@ -97,9 +100,6 @@ def read_trajectories(
     require_memory("n_states, n_actions", (n_states, n_actions), int(n_states) * int(n_actions), InvalidDemonstrations)
     steps_each = are_steps(written, n_states, n_actions)
     pairs = [as_pair(i, t, n_states, n_actions, steps_each[i]) for i, t in enumerate(written)]
-    if not pairs:
-        expected = "at least one trajectory, a (states, actions) pair"
-        raise InvalidDemonstrations("trajectories", expected, shown(trajectories))
     n = len(pairs)
     names = one_each("ids", range(n) if ids is None else ids, n)
     after = one_each("next_state", [None] * n if next_state is None else next_state, n)

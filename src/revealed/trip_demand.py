@@ -11,7 +11,7 @@ import numpy as np
 from revealed.checks import Bools, Floats, Ints, as_number, is_mapping, is_number, remedy_for, require_flag
 from revealed.demonstrations import Demonstrations
 from revealed.errors import InvalidDemonstrations, InvalidInput
-from revealed.frames import read_table
+from revealed.frames import read_table, require_column
 from revealed.gates import require_place, require_places
 from revealed.goal_checks import have_ways, require_goals_within
 from revealed.labels import how_many, listed, near, plain
@@ -134,6 +134,7 @@ def as_demand(
     else:
         table = read_table(demand, argument)
         starts, ends = table.labels("origin", origin), table.labels("destination", destination)
+        require_column("trips", trips, table.names, near(trips, table.names) or _COUNT)
         numbers = table.numbers("trips", trips)
     found = [_find(mdp, name, (starts, ends), what) for name in ("origin", "destination")]
     wrong = np.flatnonzero(~(numbers >= 0.0) | np.isinf(numbers))
@@ -141,6 +142,9 @@ def as_demand(
         raise InvalidInput("trips", "finite numbers >= 0", numbers[wrong[0]], _pair(starts, ends, int(wrong[0])))
     require_countable("trips", numbers)
     return _summed(mdp, found[0], found[1], numbers, argument)
+
+
+_COUNT = "Say how many trips each row stands for, as in table.assign(trips=1) for one each."
 
 
 def demand_of(mdp: MDP, trips: Any) -> Demand:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from revealed.checks import as_number
+from revealed.checks import Ints, as_number
 from revealed.errors import InvalidInput, InvalidOption
 from revealed.frames import read_table
-from revealed.labels import spell
+from revealed.labels import find, spell
 from revealed.mdp import MDP
-from revealed.voices import shown
+from revealed.voices import arg, shown
 
 if TYPE_CHECKING:
     from revealed.bins import Bins
@@ -27,6 +28,17 @@ def as_labels(texts: Sequence[str], known: Sequence[Any]) -> list[Any]:
         return parted(texts, spelled, all_known=True)
     parts = [tuple(part.strip() for part in text.strip("() ").split(",")) for text in texts]
     return [text if text in spelled else both for text, both in zip(texts, parts, strict=True)]
+
+
+def find_typed(argument: str, texts: Sequence[str], known: Sequence[Any]) -> Ints:
+    """The place of each label that is typed among those known. What is wrong is told as it was typed, with no position:
+    options may be given several times, and hold several labels each time."""
+    wanted, parts = as_labels(texts, known), len(known[0]) if isinstance(known[0], tuple) else 1
+    odd = next((k for k, label in enumerate(wanted) if isinstance(label, tuple) and len(label) != parts), None)
+    if odd is not None:
+        expected = f"labels of {parts} parts with commas between them, such as {','.join(map(spell, known[0]))}"
+        raise InvalidInput(argument, expected, shown(texts[odd]))
+    return find(argument, wanted, known, None)
 
 
 def parted(texts: Sequence[str], known: Any, all_known: bool = False) -> list[str]:
@@ -75,6 +87,23 @@ def written_bins(bins: Bins) -> tuple[str, ...]:
     """The way back: every column by its edges, to the last digit, so that other data fall into the same bins."""
     each = zip(bins.columns, bins.edges, strict=True)
     return tuple(f"{name}=edges:{','.join(map(repr, edges.tolist()))}" for name, edges in each)
+
+
+@contextmanager
+def bins_as_typed(texts: Sequence[str]) -> Iterator[None]:
+    """Complaints about bins name the option as it was given, not the column or edges that the library sees."""
+    names: dict[str, str] = {}
+    for text in texts:
+        column = text.rpartition("=")[0].strip()
+        given = arg("bins", [text if len(text) <= SHORT else f"{column}=…"])
+        names |= dict.fromkeys((f"column {column!r}", f"edges of {column!r}"), given)
+    try:
+        yield
+    except InvalidInput as error:
+        raise error.renamed(names) from error
+
+
+SHORT = 60  # characters of an option in a message
 
 
 def _number(text: str) -> float:
@@ -128,6 +157,6 @@ def read_model(table: Any, *, state: Any, next_state: Sequence[str], **others: A
                 return MDP.from_frame(table, state=state, next_state=one_or_list(candidate), **others)
             except InvalidInput as error:  # its columns are called as the panel's, whose they are not
                 raise error.renamed(dict.fromkeys(OF_A_FRAME, "transitions")) from error
-    expected = f"a column next_{own[0]} for where a decision leads"
-    remedy = f"Rename the column that says so to {', '.join(next_names(own))}."
+    expected = f"a column next_{own[0]} with the state that a decision leads to"
+    remedy = f"Rename the column that holds this state to {', '.join(next_names(own))}."
     raise InvalidOption("transitions", expected, ", ".join(names), remedy=remedy)

@@ -26,7 +26,7 @@ from revealed.bootstrap import check_options
 from revealed.checks import as_number, require_count
 from revealed.coverage import ENOUGH, measure_coverage
 from revealed.demonstrations import Demonstrations
-from revealed.errors import InvalidDemonstrations, InvalidOption
+from revealed.errors import InvalidDemonstrations, InvalidInput, InvalidOption
 from revealed.estimation import Run
 from revealed.estimators import Estimator, require_effect
 from revealed.first_step import describe_step
@@ -130,6 +130,7 @@ def advise(
     enough (half the seconds, and half a second for CCP or one for NPL). Savings near these bounds may go either way.
     """
     born = time.perf_counter()
+    _require_order(mdp, demos, reward)
     _require_no_goals(demos)
     check_options(reps, seed, jobs, progress)
     seconds = _as_budget(budget)
@@ -142,6 +143,16 @@ def advise(
     evidence = _gather(run, updates, reps, seed, jobs, progress, seconds)
     method, reason = decide(evidence)
     return _advice(evidence, method, reason, options, updates, reward, time.perf_counter() - born)
+
+
+def _require_order(mdp: Any, demos: Any, reward: Any) -> None:
+    """`fit` takes its reward first, so that the order is easily mistaken."""
+    kinds = {"mdp": (MDP, "an rv.MDP"), "demos": (Demonstrations, "rv.Demonstrations"), "reward": (Reward, "a reward")}
+    for given, (name, (kind, expected)) in zip((mdp, demos, reward), kinds.items(), strict=True):
+        others = tuple(other for other, _ in kinds.values() if other is not kind)
+        if isinstance(given, others) and not isinstance(given, type):
+            remedy = "The arguments are swapped: advise(mdp, demos, reward)."
+            raise InvalidInput(name, expected, type(given).__name__, remedy=remedy)
 
 
 def _require_no_goals(demos: Any) -> None:

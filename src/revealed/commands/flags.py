@@ -18,6 +18,8 @@ from revealed.description import flag, option_fields
 # whole numbers of a list may have commas between them, and are texts until they are read
 _TYPES: dict[str, Any] = {"text": str, "texts": str, "counts": str, "number": float, "count": int, "flag": bool}
 _TYPES["time"] = str
+INTEGER, NUMBER = "INTEGER", "NUMBER"
+_CALLED = {"number": NUMBER, "count": INTEGER}  # in help
 
 
 def with_options(command: Callable[..., None], leave_out: Sequence[str] = ()) -> Callable[..., None]:
@@ -41,7 +43,7 @@ def _parameter(name: str, about: dict[str, Any]) -> inspect.Parameter:
         info = typer.Option(
             *_names(name, kind),
             help=_help(about),
-            metavar=about["metavar"] or None,
+            metavar=about["metavar"] or _CALLED.get(kind),
             show_default=False,
             case_sensitive=False,  # --method NFXP
         )

@@ -21,7 +21,7 @@ from revealed.frames import read_table
 from revealed.labels import find, near, plain, spell
 from revealed.mdp import MDP
 from revealed.positions import labelled, parameter_named
-from revealed.typed import as_labels, read_model
+from revealed.typed import find_typed, read_model
 from revealed.voices import shown
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def named_states(fit: AnyFit, argument: str, labels: Sequence[str]) -> Ints:
     """States by label, or by raw values where the fit has bins."""
     known, bins = base_labels(fit), fit.demonstrations.bins
     if bins is None:
-        return find(argument, as_labels(labels, known), known, argument)
+        return find_typed(argument, labels, known)
     if len(bins.columns) == 1:  # commas are between numbers, not between the parts of one state
         labels = [part for label in labels for part in _numbers_in(label, bins)]
     return np.array([_bin_of(bins, argument, label) for label in labels], dtype=np.intp)

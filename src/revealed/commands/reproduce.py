@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from revealed.commands.flags import INTEGER
 from revealed.commands.terminal import one_line, say
 from revealed.errors import InvalidOption, WorkersLost
 from revealed.voices import shown
@@ -51,9 +52,13 @@ def reproduce(
     ] = Scale.quick,
     out: Annotated[
         Path | None,
-        typer.Option(help="Output folder, created if needed.  [default: results/SCALE; with rust, print only]"),
+        typer.Option(
+            metavar="DIR", help="Output folder, created if needed.  [default: results/SCALE; with rust, print only]"
+        ),
     ] = None,
-    jobs: Annotated[int | None, typer.Option(min=1, help="Number of parallel workers.  [default: all cores]")] = None,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, metavar=INTEGER, help="Number of parallel workers.  [default: all cores]")
+    ] = None,
     cluster: Annotated[
         str | None,
         typer.Option(
@@ -70,7 +75,7 @@ def reproduce(
     """Reproduce the paper's experiments, or Rust's (1987) estimates.
 
     paper runs the experiments and writes a report. rust prints the estimates of Table IX in Rust (1987) by every
-    method, next to the published ones, with tests; of the options, only --out applies.
+    method, next to the published ones, with tests; the only option that applies is --out.
 
     Only missing results are computed, so an interrupted run resumes where it stopped. Writes report.html (verdicts,
     figures, tables and configuration in one file), figures/ (PNG and PDF), tables/ (CSV and LaTeX) and table.csv, and

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from revealed.commands.flags import Force, Json
+from revealed.commands.flags import INTEGER, NUMBER, Force, Json
 from revealed.commands.terminal import one_line, print_json, say, show, show_rows, tell, tell_replaced
 from revealed.commands.wording import FIT, in_flags
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 Overwrite = Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")]
 Saved = Annotated[Path, typer.Argument(metavar="FIT", help="Folder of a fit, or its fit.zip.")]
-Seed = Annotated[int, typer.Option(min=0, help="Random seed.")]
+Seed = Annotated[int, typer.Option(min=0, metavar=INTEGER, help="Random seed.")]
 
 
 LENGTH = 50
@@ -54,7 +54,7 @@ def predict(
         Path | None,
         typer.Option(metavar="FILE", help="CSV or Parquet file of states, with the column names of the data."),
     ] = None,
-    period: Annotated[int, typer.Option(min=0, help="Period on a finite horizon, from 0.")] = 0,
+    period: Annotated[int, typer.Option(min=0, metavar=INTEGER, help="Period on a finite horizon, from 0.")] = 0,
     deterministic: Annotated[
         bool, typer.Option("--deterministic", help="Show only the most likely action of each state.")
     ] = False,
@@ -106,9 +106,14 @@ def predict(
 
 def simulate(
     saved: Saved,
-    n: Annotated[int, typer.Option("--n", min=1, help="Number of agents (or of trips, if they have goals).")] = 100,
+    n: Annotated[
+        int, typer.Option("--n", min=1, metavar=INTEGER, help="Number of agents (or of trips, if they have goals).")
+    ] = 100,
     length: Annotated[
-        int | None, typer.Option(min=1, help="Maximum number of decisions each.  [default: 50; unlimited with goals]")
+        int | None,
+        typer.Option(
+            min=1, metavar=INTEGER, help="Maximum number of decisions each.  [default: 50; unlimited with goals]"
+        ),
     ] = None,
     seed: Seed = 0,
     initial: Annotated[
@@ -190,7 +195,7 @@ def counterfactual(
         list[str] | None,
         typer.Option("--set", metavar="CHANGE", help="Change a parameter: RC=12, price*1.2, price+1. Repeatable."),
     ] = None,
-    discount: Annotated[float | None, typer.Option(help="New discount factor.")] = None,
+    discount: Annotated[float | None, typer.Option(metavar=NUMBER, help="New discount factor.")] = None,
     transitions: Annotated[
         Path | None, typer.Option(metavar="FILE", help="File of new transition probabilities.")
     ] = None,
@@ -211,13 +216,19 @@ def counterfactual(
     ] = None,
     links: Annotated[
         list[str] | None,
-        typer.Option(metavar="LABEL", help="Links where --attribute changes (for the turns into them). Repeatable."),
+        typer.Option(
+            metavar="LABEL", help="Links on which --attribute changes (it applies to the turns into them). Repeatable."
+        ),
     ] = None,
     bands: Annotated[
         Bands, typer.Option(help="Confidence bands; auto follows the standard errors of the fit.")
     ] = Bands.auto,
-    reps: Annotated[int | None, typer.Option(min=2, help="Bootstrap replications.  [default: 400]")] = None,
-    seed: Annotated[int | None, typer.Option(min=0, help="Seed of the bootstrap.  [default: 0]")] = None,
+    reps: Annotated[
+        int | None, typer.Option(min=2, metavar=INTEGER, help="Bootstrap replications.  [default: 400]")
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(min=0, metavar=INTEGER, help="Seed of the bootstrap.  [default: 0]")
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="Output folder for tables and a report page.  [default: print only]"),

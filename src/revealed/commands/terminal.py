@@ -17,7 +17,7 @@ from enum import EnumType
 from typing import TYPE_CHECKING, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from revealed.commands.wording import PANEL, in_flags
 from revealed.errors import InvalidOption, RevealedError
@@ -51,6 +51,20 @@ class Commands(TyperGroup):
         sys.exit(status if isinstance(status, int) else WELL)
 
 
+class Command(TyperCommand):
+    """A command whose help calls arguments by their names alone, without the type that some versions of Typer add."""
+
+    def __init__(self, *args: Any, **extra: Any) -> None:
+        super().__init__(*args, **extra)
+        for one in self.params:
+            if one.param_type_name == "argument" and getattr(one, "metavar", None):
+                vars(one)["display_type_rich"] = _untyped
+
+
+def _untyped(ctx: Any) -> None:
+    return None
+
+
 def _complain(error: Any) -> None:
     """What was wrong, with the nearest right word, and where to read on; with no words at all, the help."""
     if type(error).__name__ == "NoArgsIsHelpError":
@@ -60,10 +74,17 @@ def _complain(error: Any) -> None:
     words = " ".join(error.format_message().split()) if wrong is None else in_flags(wrong)
     words += "" if words.endswith((".", "?")) else "."
     name = getattr(error, "option_name", None)
-    if name and context is not None and not words.endswith(("?", ").")):
+    other = _OTHERWISE.get((getattr(context, "info_name", None), name))
+    if other:
+        words = other
+    elif name and context is not None and not words.endswith(("?", ").")):
         known = [option for one in context.command.params for option in one.opts if option.startswith("--")]
         words += f" {remedy}" if (remedy := _meant(name, known)) else ""
     say(f"{words} See {context.command_path if context is not None else 'revealed'} --help.")
+
+
+# options of other commands that one has no need of
+_OTHERWISE: dict[Any, str] = {("compare", "--method"): "--method does not apply to compare, which runs every method."}
 
 
 def _wrong_value(error: Any) -> RevealedError | None:

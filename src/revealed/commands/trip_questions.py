@@ -33,7 +33,7 @@ from revealed.mdp import MDP
 from revealed.positions import labelled
 from revealed.rewards.feature_table import column_of, with_entries
 from revealed.rewards.linear import LinearReward
-from revealed.scenario import ANOTHER_MODEL, as_setting
+from revealed.scenario import CHANGED_MOVES, as_setting
 from revealed.trip_simulation import draw_weighted, trip_weights
 
 if TYPE_CHECKING:
@@ -166,7 +166,7 @@ def _told(fit: GoalFit, rules: Any, asked: Changes, words: Sequence[str]) -> str
     """What changed: parameters and discount in the library's words, the rest as it was typed."""
     said = as_setting(rules or None, tuple(map(str, fit.reward_model.names))).words(fit.theta)
     said += [] if asked.discount is None else [f"discount {fit.mdp.discount:g} → {asked.discount:g}"]
-    said += [] if asked.transitions is None else [ANOTHER_MODEL]
+    said += [] if asked.transitions is None else [CHANGED_MOVES]
     return ", ".join([*said, *words])
 
 

@@ -10,15 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from revealed.checks import Ints, require_count, require_flag, require_floats, require_option, require_probability
+from revealed.checks import Ints, require_count, require_flag, require_option, require_probability, require_vector
 from revealed.environments.grid import ACTIONS, grid_transitions
 from revealed.environments.world import GridWorld, check_scale, make_expert
-from revealed.errors import InvalidInput
 from revealed.gates import require_memory
 from revealed.mdp import MDP, Floats
 from revealed.rewards.base import Reward
 from revealed.simulation import make_rng
-from revealed.voices import shown
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -115,12 +113,8 @@ def _check(size: Any, colors: Any, p: Any, metric: Any, radii: Any, values: Any,
     require_probability("object_probability", p)
     require_option("metric", metric, METRICS)
     require_option("normalise", normalise, NORMALISE)
-    for name, given, n in (("radii", radii, 2), ("values", values, 3)):
-        array = require_floats(name, given, f"{n} numbers")
-        if array.shape != (n,) or not np.isfinite(array).all():
-            raise InvalidInput(name, f"{n} numbers", shown(given))
-    if min(radii) < 0:
-        raise InvalidInput("radii", "2 numbers >= 0", shown(radii))
+    require_vector("radii", radii, 2, "2 numbers >= 0", least=0.0)
+    require_vector("values", values, 3, "3 numbers")
 
 
 def _draw_objects(size: int, colors: int, p: float, rng: np.random.Generator) -> Ints:

@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from revealed.bellman import as_reward
-from revealed.checks import require_count, require_floats, require_number
+from revealed.checks import require_count, require_floats, require_number, require_vector
 from revealed.environments.world import World, check_scale, make_expert
 from revealed.errors import InvalidDistribution, InvalidInput, InvalidOption
 from revealed.gates import require_memory
@@ -118,7 +118,4 @@ def _cost(bins: int, cost: Any) -> Floats:
         given = shape(np.arange(bins, dtype=np.float64)) if callable(shape) else shape
     except (TypeError, ValueError) as error:  # a class, or a function of something else
         raise InvalidInput("cost", f"a function of {bins} bins", str(error).splitlines()[0]) from error
-    table = require_floats("cost", given, f"{bins} finite costs, one per bin")
-    if table.shape != (bins,) or not np.isfinite(table).all():
-        raise InvalidInput("cost", f"{bins} finite costs, one per bin", shown(cost))
-    return table
+    return require_vector("cost", given, bins, f"{bins} finite costs, one per bin")

@@ -81,7 +81,7 @@ def build_fit_report(
     trips with goals, `network` is their road network, whose map then shows how its links are used.
     """
     if not isinstance(fit, Fit | GoalFit):
-        raise InvalidInput("fit", "what an estimator's fit() returns", type(fit).__name__)
+        raise InvalidInput("fit", "a fit", type(fit).__name__)
     material = Material(fit, find_places(fit, coordinates), _as_network(fit, network))
     pairs = require_list("sections", sections, "(title, text) pairs")
     if title is not None:

@@ -16,10 +16,12 @@ from revealed.checks import Ints, is_index
 from revealed.errors import InvalidDemonstrations, InvalidInput
 from revealed.frames import Column
 from revealed.panels.columns import ISO, in_periods, in_words
-from revealed.voices import arg, shown
+from revealed.voices import arg, either, shown
 
 FARTHEST = 2**62  # times beyond do not differ by whole numbers of int64
 OWN = "own"  # the clock of every id begins with its first row
+_OWN = either(f'"{OWN}"', OWN)  # as it is written
+_LATER = "Choose this time or an earlier one, or drop the earlier rows."
 
 
 def is_own(first_time: Any) -> bool:
@@ -39,7 +41,7 @@ def periods_late(entry: Column, first_time: Any, period: str | None) -> Ints:
     late = clock - _zero(entry, first_time, period)
     if late.min() < 0:
         first = in_words(entry[clock.argmin()])
-        expected, remedy = f"a time no later than {first}, the first in the data", "Or drop the rows of earlier times."
+        expected, remedy = f"a time no later than {first}, the first in the data", _LATER
         raise InvalidInput("first_time", expected, shown(first_time), remedy=remedy)
     return late.astype(np.intp)
 
@@ -60,12 +62,13 @@ def _zero(entry: Column, first_time: Any, period: str | None) -> int:
     """`first_time` in periods, written as the times are."""
     if entry.dtype.kind in "iuf":
         if not is_index(first_time) or abs(int(first_time)) > FARTHEST:
-            expected = f'a whole number as the times are, such as {in_words(entry.min())}, or "{OWN}"'
+            expected = f"a whole number, like the times in the data, such as {in_words(entry.min())}, or {_OWN}"
             raise InvalidInput("first_time", expected, shown(first_time))
         return int(in_periods(np.array([int(first_time)]), period)[0])
     date = as_date(first_time)
     if date is None:
-        expected = f'a date as the times are, such as "{in_words(entry.min())}", or "{OWN}"'
+        first = either(f'"{in_words(entry.min())}"', in_words(entry.min()))
+        expected = f"a date, like the times in the data, such as {first}, or {_OWN}"
         raise InvalidInput("first_time", expected, shown(first_time))
     return int(in_periods(np.array([date], dtype="datetime64[us]"), period)[0])
 
@@ -97,7 +100,8 @@ def require_one_clock(entry: Column, agent: Ints, ids: Sequence[Any]) -> None:
     written = int(start) if entry.dtype.kind in "iu" else start
     dates = "" if entry.dtype.kind != "M" else f" (with {arg('period')})"
     remedy = (
-        f"If time is age or a date, say which is period 0: {arg('first_time', written)} or earlier{dates}. "
+        f"If the times are ages or dates, say which one is period 0: {arg('first_time', written)} or an earlier one"
+        f"{dates}. "
         f"If every id starts at period 0 when it enters: {arg('first_time', OWN)}."
     )
     if entry.dtype.kind == "f":  # some times are not whole

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from revealed.checks import Ints, as_list, require_count, require_option
 from revealed.errors import InvalidDemonstrations, InvalidInput
@@ -206,12 +207,19 @@ def no_id(value: Any, row: int) -> InvalidDemonstrations:
 
 def numbered_periods(clock: Column, period: str) -> Column:
     """Whole numbers that stand for periods: years, or months written as 202407; others are not dates."""
-    if period == "year" and np.all((clock >= 1000) & (clock <= 9999)):
+    if period == "year" and _are_years(clock).all():
         return clock
-    month = clock % 100
-    if period in MONTHS and np.all((month >= 1) & (month <= 12) & (clock >= 100001) & (clock <= 999912)):
-        return (clock // 100 * 12 + month - 1) // MONTHS[period]
-    raise no_dates(period)
+    if period in MONTHS and _are_months(clock).all():
+        return (clock // 100 * 12 + clock % 100 - 1) // MONTHS[period]
+    raise no_dates(period, np.unique(clock))
+
+
+def _are_years(clock: Column) -> npt.NDArray[np.bool_]:
+    return (clock >= 1000) & (clock <= 9999)
+
+
+def _are_months(clock: Column) -> npt.NDArray[np.bool_]:
+    return (clock % 100 >= 1) & (clock % 100 <= 12) & (clock >= 100001) & (clock <= 999912)
 
 
 def may_be_dates(least: Any, most: Any) -> bool:
@@ -268,7 +276,16 @@ def require_dates(period: str, clock: Column) -> None:
         raise no_dates(period)
 
 
-def no_dates(period: str) -> InvalidInput:
+def no_dates(period: str, times: Column | None = None) -> InvalidInput:
+    """The complaint about times without dates; of distinct whole numbers that are years or months but for a few, about
+    the first of these."""
+    if times is not None and period in MONTHS:
+        readings = {"years such as 2024": _are_years} if period == "year" else {}
+        for expected, fits in (readings | {"months such as 202407": _are_months}).items():
+            good = fits(times)
+            if 2 * good.sum() > good.size:
+                remedy = "There is no such year." if fits is _are_years else "There is no such month."
+                return InvalidDemonstrations("time", expected, int(times[~good].min()), remedy=remedy)
     remedy = (
         "If whole numbers count periods already, leave it out; if they are dates such as 20200131, turn them into "
         "dates: pandas.to_datetime(column.astype(str))."
@@ -302,6 +319,8 @@ def no_order(text: str, row: int, argument: str = "time") -> InvalidDemonstratio
     expected = "numbers, or dates such as 2024-07-31, all in the same format"
     remedy = "Other text would be sorted alphabetically: 't10' before 't2', April before March."
     readings = _readings(text)
+    if re.fullmatch(ISO, text) and _date(text) is None:
+        return InvalidDemonstrations(argument, expected, shown(text), f"row {row}", "There is no such date.")
     if re.match(r"\d{4}", text.strip()) and readings:
         remedy = f"Write dates as {readings[0]:%Y-%m-%d}, in every row and file."
         return InvalidDemonstrations(argument, expected, shown(text), f"row {row}", remedy)
@@ -493,7 +512,8 @@ def _alike(role: str, labels: Sequence[Any] | None) -> list[str]:
     how = "case" if one.casefold() == other.casefold() else "blanks" if bare else "case, blanks or Unicode form"
     n = "1 such pair" if len(pairs) == 1 else f"{len(pairs)} such pairs"
     return [
-        f"{one!r} and {other!r} differ only in {how}, and are different {role}s ({n}): correct them if they mean one."
+        f"{one!r} and {other!r} differ only in {how}, and are different {role}s ({n}): make them equal if they are the "
+        f"same {role}."
     ]
 
 
@@ -527,8 +547,10 @@ def note_fractional(n: int, of: int, first: float, row: int) -> str:
 
 
 def twice(one: Any, when: Any, row: int | None, roles: Roles) -> InvalidDemonstrations:
-    within = "" if roles.period is None else f" within a {roles.period}"
-    got = f"id {one!r} twice at time {in_words(when)}{within}" + (" of one episode" if roles.episode else "")
+    rows = f"twice at time {in_words(when)}"
+    if roles.period is not None:
+        rows = f"in two rows of one {roles.period}, the second at {in_words(when)}"
+    got = f"id {one!r} {rows}" + (" of one episode" if roles.episode else "")
     expected = "one row per id, episode and time" if roles.episode else "one row per id and time"
     remedy = (
         None
@@ -542,7 +564,8 @@ def note_only_gaps() -> str:
     """What to say where no row follows another."""
     period = arg("period")
     return words(
-        f"no two rows of an id are one period apart: do times count periods 0, 1, 2, …, or is {period} too short?"
+        "no two rows of an id are one period apart. Times should count periods (0, 1, 2, …). If they are dates, use a "
+        f"longer {period}."
     )
 
 
@@ -593,27 +616,33 @@ def too_short(n: int, each: str = "id") -> InvalidDemonstrations:
     counts = either(", or, with known transitions, use Demonstrations.from_counts", "")
     remedy = f"Give the next states ({arg('next_state')}){counts}."
     return InvalidDemonstrations(
-        "time", f"at least two periods for some {each}", f"one row for each of {n} {each}s", "row 0", remedy
+        "time",
+        f"at least two periods for some {each}",
+        f"a single row for every {each} ({how_many(n, each)})",
+        "row 0",
+        remedy,
     )
 
 
-def _too_few(role: str, given: int, seen: int) -> str:
-    if seen == given + 1:
+def _too_few(role: str, given: int, seen: int, zero: bool) -> str:
+    if seen == given + 1 and not zero:
         return f"Indices start at 0; if {role}s are numbered from 1, pass {role}s=range(1, {seen})."
     if role == "action":
         return "If numbers are names, pass actions=, the list of them."
     return f"Indices start at 0. If the column is a measurement, make bins of it: {_BINS}."
 
 
-def size_of(role: str, given: Any, labels: tuple[Any, ...] | None, seen: int) -> int:
-    """How many states or actions there are: as many as given, as labels, or as were seen."""
+def size_of(
+    role: str, given: Any, labels: tuple[Any, ...] | None, seen: int, has_zero: Callable[[], bool] = lambda: True
+) -> int:
+    """How many states or actions there are: as many as given, as labels, or as were seen; `has_zero` tells whether
+    number 0 was."""
     if given is None:
         return len(labels) if labels else seen
     require_count(f"n_{role}s", given, error=InvalidDemonstrations)
     if given < seen:
-        raise InvalidDemonstrations(
-            f"n_{role}s", f"at least {seen}, for the {role} column", given, None, _too_few(role, given, seen)
-        )
+        remedy = _too_few(role, given, seen, has_zero())
+        raise InvalidDemonstrations(f"n_{role}s", f"at least {seen}, for the {role} column", given, remedy=remedy)
     if labels is not None and given != len(labels):
         rule = f"cannot be {given}, because the {role} column has {len(labels)} labels, and the rest would have none"
         raise InvalidDemonstrations.conflict(f"n_{role}s", rule, remedy=f"List all labels instead ({arg(f'{role}s')}).")

@@ -216,8 +216,11 @@ class _Count:
         """As they are, unless they look like written dates."""
         ends = collect(frame.select(t.min().alias("least"), t.max().alias("most")))
         if may_be_dates(ends["least"][0], ends["most"][0]):
-            require_counters(collect(frame.select(t.alias("seen")).drop_nulls().unique())["seen"])
+            require_counters(self._distinct(frame, t))
         return t
+
+    def _distinct(self, frame: Any, t: Any) -> Column:
+        return collect(frame.select(t.alias("seen")).drop_nulls().unique())["seen"]
 
     def _numbered_periods(self, frame: Any, t: Any, period: str) -> Any:
         """As `numbered_periods`."""
@@ -227,7 +230,7 @@ class _Count:
         written = (month >= 1) & (month <= 12) & (t >= 100001) & (t <= 999912)
         if period in MONTHS and self._all(frame, t.is_null() | written):
             return (t // 100 * 12 + month - 1) // MONTHS[period]
-        raise no_dates(period)
+        raise no_dates(period, self._distinct(frame, t))
 
     def _all(self, frame: Any, test: Any) -> bool:
         """Whether a test holds in every row."""

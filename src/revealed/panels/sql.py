@@ -159,8 +159,11 @@ class Source:
         """As they are, unless they look like written dates."""
         ends = self.fetch(f"SELECT min({t}) AS a, max({t}) AS b {FROM}")
         if may_be_dates(ends["a"][0], ends["b"][0]):
-            require_counters(self.fetch(f"SELECT DISTINCT {t} AS x {FROM} WHERE {t} IS NOT NULL")["x"])
+            require_counters(self._distinct(t))
         return t
+
+    def _distinct(self, t: str) -> Column:
+        return self.fetch(f"SELECT DISTINCT {t} AS x {FROM} WHERE {t} IS NOT NULL")["x"]
 
     def _numbered_periods(self, t: str, period: str) -> str:
         if period == "year" and self.holds(f"{t} BETWEEN 1000 AND 9999", t):
@@ -168,7 +171,7 @@ class Source:
         written = f"{t} % 100 BETWEEN 1 AND 12 AND {t} BETWEEN 100001 AND 999912"
         if period in MONTHS and self.holds(written, t):
             return f"(({t} // 100 * 12 + {t} % 100 - 1) // {MONTHS[period]})"
-        raise no_dates(period)
+        raise no_dates(period, self._distinct(t))
 
     def _dates(self, name: str) -> str:
         """Dates written as text, all alike."""

@@ -13,7 +13,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from revealed.checks import Bools, require_floats
+from revealed.checks import Bools, require_floats, require_vector
 from revealed.errors import InvalidReward
 from revealed.gates import floats_of, require_memory
 from revealed.labels import is_derived, listed, locate, require_declared, sequence_of, spell
@@ -21,7 +21,8 @@ from revealed.mdp import MDP, Floats
 from revealed.naming import are_row_numbers
 from revealed.positions import by_parameter
 from revealed.rewards.holes import require_defined, undefined
-from revealed.voices import shown
+from revealed.sparse_input import is_sparse
+from revealed.voices import arg, shown
 
 
 @runtime_checkable
@@ -254,22 +255,38 @@ def lift_reward(reward: Reward, mdp: MDP) -> Reward:
         require_defined(reward, base)
         lifted = LiftedWithJacobian if hasattr(reward, "jacobian") else LiftedReward
         return lifted(reward, mdp.base_state, base.n_states)
-    raise InvalidReward(
-        "reward",
-        f"a table of shape ({mdp.n_states}, 1) or ({mdp.n_states}, {mdp.n_actions}), for the states and actions of the "
-        "MDP",
-        f"shape {shape}",
-        remedy="Check the first axes of the features.",
-    )
+    raise _misfit(reward, shape, mdp.n_states, mdp.n_actions)
+
+
+def _misfit(reward: Any, table: tuple[int, ...], n_states: int, n_actions: int) -> InvalidReward:
+    """The complaint about a reward of other states or actions: as the user knows it, by its features if it has any."""
+    fitting = "for the states and actions of the MDP"
+    given = _feature_shape(reward)
+    if given is None:
+        expected = f"a table of shape ({n_states}, 1) or ({n_states}, {n_actions}), {fitting}"
+        return InvalidReward("reward", expected, f"shape {table}")
+    remedy = "Check the first axes of the features."
+    if given[:-1] == (n_states * n_actions,):
+        remedy = f"If rows are pairs, state by state: features.reshape({n_states}, {n_actions}, {given[-1]})."
+        if is_sparse(getattr(reward, "matrix", None)):
+            remedy = f"If rows are pairs, state by state: {arg('n_actions', n_actions)}."
+    expected = f"features of shape ({n_states}, K) or ({n_states}, {n_actions}, K), {fitting}"
+    return InvalidReward("reward", expected, f"shape {given}", remedy=remedy)
+
+
+def _feature_shape(reward: Any) -> tuple[int, ...] | None:
+    """The shape of the features of a reward, with an axis for states, perhaps one for actions, and one for columns."""
+    matrix = getattr(reward, "matrix", None)
+    if matrix is None:
+        return getattr(getattr(reward, "features", None), "shape", None)
+    rows = (reward.n_states,) if reward.n_columns == 1 else (reward.n_states, reward.n_columns)
+    return (*rows, int(matrix.shape[1]))
 
 
 def start_of(reward: Reward) -> Floats:
     """The reward's own start (K,), checked."""
-    given, expected = reward.init(), f"{reward.n_params} finite numbers, one per parameter"
-    theta = require_floats("reward.init", given, expected, InvalidReward)
-    if theta.shape != (reward.n_params,) or not np.isfinite(theta).all():
-        raise InvalidReward("reward.init", expected, shown(given))
-    return theta
+    expected = f"{reward.n_params} finite numbers, one per parameter"
+    return require_vector("reward.init", reward.init(), reward.n_params, expected, InvalidReward)
 
 
 def _shape_of(table: Any) -> tuple[int, ...]:

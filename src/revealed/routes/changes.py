@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from revealed.checks import Floats, Ints, as_number, is_mapping, require_floats
+from revealed.checks import Floats, Ints, as_number, is_mapping, require_vector
 from revealed.errors import InvalidInput
 from revealed.labels import find, in_short, spell
 from revealed.naming import pair_keys
@@ -127,10 +127,7 @@ def _per_turn(network: RoadNetwork, values: Any) -> Floats:
     if np.isfinite(number):
         return np.where(arrivals[network.target], 0.0, number)
     expected = f"a number, {network.n_turns} finite numbers (one per turn), or a dict by link or by pair of links"
-    given = require_floats("values", values, expected)
-    if given.shape != (network.n_turns,) or not np.isfinite(given).all():
-        raise InvalidInput("values", expected, f"shape {given.shape}" if given.ndim else shown(values))
-    return given
+    return require_vector("values", values, network.n_turns, expected)
 
 
 def _pairs(network: RoadNetwork, keys: list[Any]) -> Ints:

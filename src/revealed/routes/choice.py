@@ -59,7 +59,7 @@ class RouteChoice(LinkModel):
     def of(cls, network: RoadNetwork, fit: Any) -> RouteChoice:
         """With the reward and the estimates of a fit."""
         if as_floats(getattr(fit, "theta", None)) is None or not hasattr(fit, "reward_model"):
-            raise InvalidInput("fit", "what rv.NFXP(reward).fit(...) returns", type(fit).__name__)
+            raise InvalidInput("fit", "a fit, as returned by rv.NFXP(reward).fit(...)", type(fit).__name__)
         return cls(network, fit.reward_model, fit.theta)
 
     def __repr__(self) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from revealed.checks import Floats, Ints, as_list, as_number, is_mapping, require_floats
+from revealed.checks import Floats, Ints, as_list, as_number, is_mapping, require_vector
 from revealed.errors import InvalidInput
 from revealed.gates import floats_of, require_instance, require_list, require_place, require_places
 from revealed.goal_values import GoalValues, Toward
@@ -199,10 +199,7 @@ def as_theta(params: Any, names: Sequence[str]) -> Floats:
     if is_mapping(params) or is_series(params):
         return _by_name(dict(params.items()), names)
     expected = f"{len(names)} numbers ({listed(names)}), a dict or Series by name, or a fit"
-    theta = require_floats("params", params, expected)
-    if theta.shape != (len(names),) or not np.isfinite(theta).all():
-        raise InvalidInput("params", expected, f"{theta.tolist()!r}"[:60])
-    return theta
+    return require_vector("params", params, len(names), expected)
 
 
 def _by_name(params: dict[Any, Any], names: Sequence[str]) -> Floats:

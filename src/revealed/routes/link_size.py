@@ -190,7 +190,7 @@ class LinkSizeReward:
 
     def __init__(self, reward: LinearReward, sizes: LinkSizes) -> None:
         if not isinstance(sizes, LinkSizes):
-            raise InvalidInput("sizes", "what rv.link_size(...) returns", type(sizes).__name__)
+            raise InvalidInput("sizes", "link sizes, as returned by rv.link_size(...)", type(sizes).__name__)
         require_reward(reward)
         reward = align_reward(reward, sizes.network.mdp)
         if not is_linear(reward):

@@ -297,9 +297,9 @@ def _finite(argument: str, name: str, values: Floats, owner: Callable[[int], str
     bad = np.flatnonzero(~np.isfinite(values))
     if bad.size:
         row = int(bad[0])
-        got = "none" if np.isnan(values[row]) else f"{values[row]}"
-        where = f"{owner(row)}; {how_many(bad.size, 'such row')}"
+        alike = int((np.isnan(values[bad]) == np.isnan(values[row])).sum())
+        got = how_many(alike, f"{'missing' if np.isnan(values[row]) else 'infinite'} value")
         keep = either("name the columns that matter: attributes=[...]", "take the column out of the file")
         remedy = f"{FRAME_REMEDY} Or {keep}."
-        raise InvalidInput(argument, f"a finite number in column {name!r} of every row", got, where, remedy)
+        raise InvalidInput(argument, f"a finite number in column {name!r} of every row", got, owner(row), remedy)
     return values

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from revealed.checks import Bools, Floats, Ints, require_floats
+from revealed.checks import Bools, Floats, Ints, require_vector
 from revealed.errors import InvalidInput
 from revealed.naming import rows_of
 from revealed.plot_checks import require_axes, require_style
@@ -254,7 +254,5 @@ def round_below(length: float) -> float:
 
 def _per_link(name: str, values: Any, network: RoadNetwork) -> Floats:
     expected = f"{network.n_links} numbers >= 0, one per link"
-    array = require_floats(name, in_order(network.mdp, values, name, ("state",)), expected)
-    if array.shape != (network.n_links,) or not (np.isfinite(array) & (array >= 0.0)).all():
-        raise InvalidInput(name, expected, f"shape {array.shape}, least {array.min(initial=0.0):g}")
-    return array
+    given = in_order(network.mdp, values, name, ("state",))
+    return require_vector(name, given, network.n_links, expected, least=0.0)

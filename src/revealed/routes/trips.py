@@ -260,7 +260,7 @@ def _twice(rows: Rows) -> Fault | None:
     k = int(same[0])
     got = f"{rows.whose(k)} with sequence {rows.shown[k]} in rows {rows.row[k]} and {rows.row[k + 1]}"
     where = f"row {rows.row[k + 1]}; {_such(rows, same, 'row')}"
-    remedy = f"Say which comes first, or {DROP}"
+    remedy = f"Number the links of a trip in their order, or {DROP}"
     error = InvalidDemonstrations(ARGUMENT, "one row per trip and sequence", got, where, remedy)
     return Fault(same, error, "a sequence number occurs twice")
 

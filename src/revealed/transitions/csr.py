@@ -230,12 +230,20 @@ def _from_dense(array: Any) -> tuple[sp.csr_array, int, int]:
             "transitions",
             "a dense array of shape (S, A, S), or a sparse (S*A, S) matrix",
             f"shape {dense.shape}",
-            remedy="Convert an (A, S, S) array with np.moveaxis(array, 0, 1)."
-            if dense.ndim == 3
-            else "Convert a dense (S*A, S) array with scipy.sparse.csr_array(array).",
+            remedy=_reordered(dense.shape),
         )
     n_states, n_actions, _ = dense.shape
     return _narrow(sp.csr_array(dense.reshape(n_states * n_actions, n_states))), n_states, n_actions
+
+
+def _reordered(shape: tuple[int, ...]) -> str | None:
+    """The remedy for an array whose axes stand in another order."""
+    if len(shape) != 3:
+        return "Convert a dense (S*A, S) array with scipy.sparse.csr_array(array)."
+    if 0 in shape or shape[1] not in (shape[0], shape[2]):
+        return None
+    order, axes = ("(A, S, S)", "0, 1") if shape[1] == shape[2] else ("(S, S, A)", "2, 1")
+    return f"Convert an {order} array with np.moveaxis(array, {axes})."
 
 
 def _numbers(array: Any, where: str | None = None) -> Floats:
