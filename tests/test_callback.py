@@ -9,7 +9,6 @@ import pytest
 
 import revealed as rv
 from models import draw, random_mdp
-from revealed.estimators import shared
 from revealed.optimize import Iterate
 
 METHODS = [rv.NFXP, rv.MCEIRL, rv.CCP, rv.NPL]
@@ -23,7 +22,7 @@ REWARD = rv.LinearReward(FEATURES)
 def follow(method: Any = rv.NFXP, reward: Any = REWARD, **options: Any) -> tuple[rv.Fit, list[Iterate]]:
     """A fit and what a callback saw of it."""
     seen: list[Iterate] = []
-    return shared(method, reward, callback=seen.append, **options).fit(MDP, DEMOS), seen
+    return method(reward, callback=seen.append, **options).fit(MDP, DEMOS), seen
 
 
 @pytest.fixture(scope="module", params=METHODS)

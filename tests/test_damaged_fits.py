@@ -28,7 +28,6 @@ from networks import random_trips
 from revealed.archive import MANIFEST
 from revealed.diagnosis import CODES
 from revealed.errors import SolverFailed, UnreadableFit
-from revealed.estimators import shared
 from revealed.linear_solvers import LUSolver
 from revealed.voices import marked
 
@@ -487,7 +486,7 @@ def circling(seed: int = 54, **options: Any) -> Any:
 def blind(method: Any) -> Any:
     """A fit whose choices do not tell two features apart."""
     reward = rv.LinearReward(np.dstack([FEATURES, FEATURES[:, :, :1]]))
-    return shared(method, reward, first_step="smoothed").fit(MDP, DEMOS)
+    return method(reward, first_step="smoothed").fit(MDP, DEMOS)
 
 
 NPLS: dict[str, Callable[[], Any]] = {
@@ -586,9 +585,9 @@ ENDS: dict[str, Callable[[Any], Any]] = {
     "stopped": lambda m: m(REWARD, **STOP).fit(MDP, DEMOS),
     "stopped Newton": lambda m: m(REWARD, max_iter=1).fit(MDP, DEMOS),
     "stopped occupancy": lambda m: m(REWARD, weighting="occupancy", **STOP).fit(MDP, DEMOS),
-    "separated": lambda m: shared(m, ONE_WAY, first_step="frequency").fit(EVENLY, APART),
+    "separated": lambda m: m(ONE_WAY, first_step="frequency").fit(EVENLY, APART),
     "separated by occupancy": lambda m: m(ONE_WAY, first_step="frequency", weighting="occupancy").fit(EVENLY, APART),
-    "hardly any l2": lambda m: shared(m, ONE_WAY, first_step="frequency", l2=1e-12).fit(EVENLY, APART),
+    "hardly any l2": lambda m: m(ONE_WAY, first_step="frequency", l2=1e-12).fit(EVENLY, APART),
     "horizon": lambda m: m(rv.LinearReward(FEATURES[:4, :2])).fit(BASE.unroll(3), SHORT),
     "stopped horizon": lambda m: m(rv.LinearReward(FEATURES[:4, :2]), **STOP).fit(BASE.unroll(3), SHORT),
     "goals": lambda m: m(ROADS.reward).fit(ROADS.mdp, ROADS.demos),

@@ -11,7 +11,6 @@ import revealed as rv
 from networks import GOAL_TRIPS
 from revealed.device_estimation import DeviceRun
 from revealed.estimation import Options, Run
-from revealed.estimators import shared
 from revealed.goal_estimation import GoalRun, run_for
 from rings import KINDS, N_STATES, ring
 
@@ -21,7 +20,7 @@ METHODS = {"NFXP": rv.NFXP, "MCEIRL": rv.MCEIRL, "CCP": rv.CCP, "NPL": rv.NPL}
 def both(method: str, reward: Any, kind: str = "discounted", demos: Any = None, **options: Any) -> Any:
     """The same fit on the host and on the device."""
     here = ring(kind)
-    estimator = shared(METHODS[method], reward, **{"first_step": "smoothed", "progress": False} | options)
+    estimator = METHODS[method](reward, **{"first_step": "smoothed", "progress": False} | options)
     demos = here.seen if demos is None else demos
     return estimator.fit(here.mdp, demos), estimator.fit(here.placed, demos)
 

@@ -6,7 +6,6 @@ from scipy.optimize import linprog
 
 import revealed as rv
 from models import corridor, counts, dense, dense_matrix, draw, random_mdp, shuffled
-from revealed.estimators import shared
 
 METHODS = [rv.CCP, rv.NFXP, rv.NPL]
 SAFE = {"first_step": "smoothed"}
@@ -84,14 +83,14 @@ def test_an_expert_without_a_slip_on_a_corridor(method):
     mdp = corridor(6)
     always_right = counts([[0, 9]] * 6)
     goal = rv.LinearReward((np.arange(6) == 5).astype(float)[:, None])
-    assert shared(method, goal, **SAFE).fit(mdp, always_right).status.code == "separated"
+    assert method(goal, **SAFE).fit(mdp, always_right).status.code == "separated"
 
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("first", [[0, 9], [4, 5]], ids=["complete", "quasi"])
 def test_separation_of_a_tabular_reward(method, first):
     data = counts([first] + [[0, 9]] * 5)
-    assert shared(method, rv.TabularReward(6), **SAFE).fit(corridor(6), data).status.code == "separated"
+    assert method(rv.TabularReward(6), **SAFE).fit(corridor(6), data).status.code == "separated"
 
 
 @pytest.mark.parametrize("method", METHODS)

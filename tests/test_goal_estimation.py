@@ -11,7 +11,6 @@ from oracle import assert_close
 from revealed.environments import city
 from revealed.errors import InvalidOption, ValueDoesNotExist
 from revealed.estimation import Options
-from revealed.estimators import shared
 from revealed.goal_estimation import run_for
 from revealed.goal_values import GoalValues
 
@@ -93,8 +92,8 @@ def test_with_a_single_goal_it_is_the_model_that_ends_there(kind, method):
     goal = made.goal_states[0]
     ended = made.mdp.replace(terminal=np.arange(made.mdp.n_states) == goal)
     options = {"start": made.theta, "first_step": "smoothed"}
-    one = shared(method, made.reward, **options).fit(made.mdp, made.demos)
-    other = shared(method, made.reward, **options).fit(ended, made.demos.toward(goal))
+    one = method(made.reward, **options).fit(made.mdp, made.demos)
+    other = method(made.reward, **options).fit(ended, made.demos.toward(goal))
     assert isinstance(one, rv.GoalFit)
     assert isinstance(other, rv.Fit)
     np.testing.assert_allclose(one.theta, other.theta, rtol=1e-8)

@@ -10,7 +10,6 @@ import revealed as rv
 from models import draw, random_mdp
 from revealed.curvature import difference_hessian
 from revealed.errors import InvalidOption
-from revealed.estimators import shared
 from revealed.inference import Evidence
 from revealed.objective import Case, Objective
 from revealed.pi_tilde import GivenPolicy, OwnPolicy
@@ -130,7 +129,7 @@ def test_the_derivative_of_the_score_in_the_transitions(method, landing):
     estimated = rv.estimate_transitions(demos, landing, unseen="stay")
     mdp = rv.MDP(estimated, 0.9)
     reward = rv.LinearReward(rv.environments.rust_bus(bins=BINS).features)
-    fit = shared(method, reward, first_step="smoothed").fit(mdp, demos)
+    fit = method(reward, first_step="smoothed").fit(mdp, demos)
     found = fit.evidence.cross_hessian
 
     def gradient(psi):

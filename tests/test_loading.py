@@ -20,7 +20,6 @@ import revealed as rv
 from models import draw, random_mdp
 from networks import random_trips, windy_trips
 from revealed.archive import write_archive
-from revealed.estimators import shared
 from revealed.first_step import GoalLogit
 from zoo import KINDS, problem
 
@@ -91,7 +90,7 @@ def round_trip(fit: Any, folder: Path, reward: Any = None) -> Any:
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method_and_weighting(tmp_path, method, weighting):
     options = {"updates": 20} if method == "NPL" else {}
-    fit = shared(METHODS[method], REWARD, weighting=weighting, first_step="smoothed", **options).fit(MDP, DEMOS)
+    fit = METHODS[method](REWARD, weighting=weighting, first_step="smoothed", **options).fit(MDP, DEMOS)
     loaded = round_trip(fit, tmp_path)
     assert_behaves_the_same(fit, loaded, errors=weighting == "sample")
     assert_resamples_the_same(fit, loaded)

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 import revealed as rv
 from oracle import Floats, assert_close, central_differences, relative_gap
 from revealed.diagnosis import invisible_directions, parts_along
-from revealed.estimators import shared
 from revealed.objective import Case, Evaluation, Objective
 from revealed.pi_tilde import GivenPolicy, OwnPolicy
 from revealed.sweeps import log_sum_exp
@@ -297,7 +296,7 @@ def estimate(method: Any, animal: Problem, seed: int, n: int = 150, length: int 
     options = {"first_step": "smoothed", "start": np.full(3, -2.0), **options}
     policy = rv.solve(animal.mdp, linear(animal).value(animal.theta(seed=seed))).policy
     demos = animal.simulate(policy, n, length, seed)
-    return shared(method, rv.LinearReward(animal.pair_features()), **options).fit(animal.mdp, demos)
+    return method(rv.LinearReward(animal.pair_features()), **options).fit(animal.mdp, demos)
 
 
 @pytest.mark.parametrize("weighting", WEIGHTINGS)
@@ -393,5 +392,5 @@ def test_discounted_visits_are_the_occupancy_for_deterministic_moves(gamma):
     assert_close(rho, animal.dense.occupancy(expert, demos.starts)[:, None] * expert)
     mdp, reward = animal.mdp.replace(initial=None), rv.LinearReward(animal.pair_features())
     options = {"first_step": expert, "start": animal.theta()}
-    sample, occupancy = (shared(rv.NFXP, reward, weighting=w, **options).fit(mdp, demos) for w in WEIGHTINGS)
+    sample, occupancy = (rv.NFXP(reward, weighting=w, **options).fit(mdp, demos) for w in WEIGHTINGS)
     np.testing.assert_allclose(sample.theta, occupancy.theta, atol=1e-8)

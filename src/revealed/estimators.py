@@ -45,7 +45,7 @@ class Estimator:
         _require_known(type(self).__name__, options, self._own)
         require_reward(reward)
         self.reward, self.options = reward, Options(**options)
-        require_effect(options, self.options, reward, self.method)
+        require_effect(options, self.options, reward)
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name in Options.__dataclass_fields__:
@@ -79,7 +79,7 @@ class Estimator:
         _require_known("with_options()", options)
         other = copy(self)
         other.options = replace(self.options, **options)
-        require_effect(options, other.options, self.reward, self.method)
+        require_effect(options, other.options, self.reward)
         return other
 
     def _search(self, run: Run) -> Search:
@@ -100,22 +100,11 @@ def shared(kind: type[Estimator], reward: Reward, **options: Any) -> Estimator:
     return made
 
 
-def require_effect(asked: Iterable[str], options: Options, reward: Reward, method: str | None = None) -> None:
-    """Nobody asks for an option that would do nothing, for this method or, without one, for all."""
+def require_effect(asked: Iterable[str], options: Options, reward: Reward) -> None:
+    """Nobody asks for an option that no method would heed: a step size of Adam's where the search is another."""
     adam = options.optimizer == "adam" or (options.optimizer == "auto" and not getattr(reward, "smooth", True))
-    of_itself = isinstance(options.first_step, str) and options.first_step == "auto"
-    from_ccp = isinstance(options.start, str) and options.start == "ccp"
-    own = method in (NFXP.method, MCEIRL.method)
-    uses_step = not own or of_itself or from_ccp or options.weighting == "occupancy"
-    adams = adam or options.learning_rate == Options.learning_rate
-    ways = f"`{arg('weighting', 'occupancy')}` or `{arg('start', 'ccp')}`"
-    for name, has_effect, rule in (
-        ("learning_rate", adams, f"requires `{arg('optimizer', 'adam')}`"),
-        ("first_step", uses_step, f"has no effect on {method} without {ways}"),
-        ("start", own or method is None or not from_ccp, f"cannot be ccp for {method}, which begins there anyway"),
-    ):
-        if name in asked and not has_effect:
-            raise InvalidOption.conflict(name, rule)
+    if "learning_rate" in asked and not adam and options.learning_rate != Options.learning_rate:
+        raise InvalidOption.conflict("learning_rate", f"requires `{arg('optimizer', 'adam')}`")
 
 
 def _require_known(owner: str, options: dict[str, Any], own: tuple[str, ...] = ()) -> None:
@@ -162,7 +151,7 @@ class NFXP(Estimator):
     reward : `LinearReward`, `TabularReward`, `NeuralReward`, `TorchReward`, or anything with the same methods.
     weighting : "sample" (visit counts: maximum likelihood) or "occupancy" (the paper's algorithms).
     first_step : π̂_E for occupancy weighting, CCP and NPL: "frequency", "smoothed", "kernel", "logit", an instance
-        from `rv.first_step`, or an (S, A) array; NFXP takes it with occupancy weighting or a start from CCP only.
+        from `rv.first_step`, or an (S, A) array. NFXP uses it with occupancy weighting or a start from CCP only.
     l2 : weight of the penalty (l2/2)‖θ‖² on the mean log likelihood; None means 0, except for a `NeuralReward`, which
         has a small default (its `usual_l2`, shown in the summary).
     optimizer : "auto", "newton" (linear rewards), "lbfgs", "adam".
