@@ -106,7 +106,7 @@ MISTAKES: list[tuple[str, str, str]] = [
         "or fill the pairs: --smoothing 1.0",
         f"{TABULAR} --episode station --smoothing 1.0",
     ),
-    (AGES, "Let them stay there (--unseen stay), give the states", f"{AGES} --unseen stay"),
+    (AGES, "Assume that the state does not change (--unseen stay), give the states", f"{AGES} --unseen stay"),
     (
         AGES,
         "or use a kernel (--kernel 1.0, with --features and --coordinates x,y, or with bins)",

@@ -18,7 +18,6 @@ import scipy.sparse as sp
 import revealed as rv
 from oracle import Floats, central_differences, relative_gap
 from revealed import estimation
-from revealed.estimators import shared
 from revealed.objective import Case, Objective
 from revealed.optimize import maximise
 from revealed.pi_tilde import GivenPolicy, OwnPolicy
@@ -89,10 +88,10 @@ def make_theta(name: str) -> Floats:
 
 
 METHODS: dict[str, Any] = {
-    "NFXP": partial(shared, rv.NFXP),
-    "MCEIRL": partial(shared, rv.MCEIRL),
-    "CCP": partial(shared, rv.CCP),
-    "NPL": partial(shared, rv.NPL, updates=2),
+    "NFXP": rv.NFXP,
+    "MCEIRL": rv.MCEIRL,
+    "CCP": rv.CCP,
+    "NPL": partial(rv.NPL, updates=2),
 }
 
 

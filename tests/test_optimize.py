@@ -5,8 +5,6 @@ import pytest
 
 import revealed as rv
 from models import corridor, draw, random_mdp
-from revealed.errors import InvalidOption
-from revealed.estimators import shared
 from revealed.objective import Objective
 
 OPTIMIZERS = ("newton", "lbfgs", "adam")
@@ -215,31 +213,11 @@ def test_an_interrupt_before_there_is_anything_to_keep_goes_through():
         rv.NFXP(Recording(FEATURES, interrupt_at=2)).fit(MDP, DEMOS)
 
 
-@pytest.mark.parametrize(
-    ("method", "options", "rule"),
-    [
-        (rv.NFXP, {"learning_rate": 0.5}, '`learning_rate` requires `optimizer="adam"`'),
-        (rv.CCP, {"learning_rate": 0.5, "optimizer": "lbfgs"}, '`learning_rate` requires `optimizer="adam"`'),
-    ],
-)
-def test_options_without_effect_are_refused(method, options, rule):
-    reward = rv.LinearReward(FEATURES)
-    with pytest.raises(InvalidOption, match=rule):
-        method(reward, **options)
-    with pytest.raises(InvalidOption, match=rule):
-        method(reward).with_options(**options)
-    assert shared(method, reward, **options).with_options(progress=False)
-
-
-def test_options_with_an_effect_are_taken_and_the_advisor_s_are_those_of_all_methods():
-    relu = rv.NeuralReward(FEATURES, hidden=(3,), activation="relu")  # Adam by default
-    assert rv.NFXP(relu, learning_rate=0.5).options.learning_rate == 0.5
-    for method in (rv.NFXP, rv.MCEIRL, rv.CCP, rv.NPL):  # options that all methods share
-        assert method(rv.LinearReward(FEATURES), first_step="kernel", start="ccp").options.first_step == "kernel"
-    small = {"reps": 2, "jobs": 1, "progress": False}
-    assert rv.advise(MDP, DEMOS, rv.LinearReward(FEATURES), first_step="smoothed", start="ccp", **small).method
-    with pytest.raises(InvalidOption, match="`learning_rate` requires"):
-        rv.advise(MDP, DEMOS, rv.LinearReward(FEATURES), learning_rate=0.5, **small)
+def test_methods_share_their_options():
+    """A comparison passes the same to all, whether each of them has a use for it or not."""
+    options = {"first_step": "smoothed", "start": "ccp", "learning_rate": 0.5, "weighting": "sample"}
+    for method in (rv.NFXP, rv.MCEIRL, rv.CCP, rv.NPL):
+        assert method(rv.LinearReward(FEATURES), **options).fit(MDP, DEMOS).converged
 
 
 def test_a_tightened_tolerance_is_told_as_such_and_loads(tmp_path):

@@ -12,16 +12,15 @@ from hypothesis import strategies as st
 
 import revealed as rv
 from oracle import Floats, assert_close, central_differences
-from revealed.estimators import shared
 from revealed.objective import Case, Objective
 from revealed.pi_tilde import GivenPolicy, OwnPolicy
 from zoo import KINDS, Problem, deterministic_problem, make_problem, problem, problems, seeds
 
 METHODS: dict[str, Any] = {
-    "NFXP": partial(shared, rv.NFXP),
-    "MCEIRL": partial(shared, rv.MCEIRL),
-    "CCP": partial(shared, rv.CCP),
-    "NPL": partial(shared, rv.NPL, updates=30),
+    "NFXP": rv.NFXP,
+    "MCEIRL": rv.MCEIRL,
+    "CCP": rv.CCP,
+    "NPL": partial(rv.NPL, updates=30),
 }
 FAR = np.full(3, -2.0)  # a start at which values exist at γ = 1
 

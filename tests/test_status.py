@@ -6,7 +6,6 @@ import pytest
 import revealed as rv
 from revealed.environments import grid_transitions
 from revealed.errors import SolverFailed
-from revealed.estimators import shared
 from revealed.linear_solvers import LUSolver
 
 
@@ -204,7 +203,7 @@ def test_a_number_of_updates_that_was_asked_for_is_an_estimator():
 def test_npl_settles_however_it_searches(optimizer):
     """Within a hundredth of a standard error of the maximum likelihood, and then called settled."""
     bus = rv.datasets.rust_bus(groups=4)
-    npl = shared(rv.NPL, bus.reward, optimizer=optimizer, learning_rate=0.1).fit(bus.mdp, bus.demonstrations)
+    npl = rv.NPL(bus.reward, optimizer=optimizer, learning_rate=0.1).fit(bus.mdp, bus.demonstrations)
     nfxp = rv.NFXP(bus.reward).fit(bus.mdp, bus.demonstrations)
     assert npl.converged
     assert npl.settled

@@ -9,7 +9,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from copy import copy
 from dataclasses import replace
 from typing import Any, ClassVar, Self
@@ -45,7 +44,6 @@ class Estimator:
         _require_known(type(self).__name__, options, self._own)
         require_reward(reward)
         self.reward, self.options = reward, Options(**options)
-        require_effect(options, self.options, reward)
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name in Options.__dataclass_fields__:
@@ -79,7 +77,6 @@ class Estimator:
         _require_known("with_options()", options)
         other = copy(self)
         other.options = replace(self.options, **options)
-        require_effect(options, other.options, self.reward)
         return other
 
     def _search(self, run: Run) -> Search:
@@ -89,22 +86,6 @@ class Estimator:
         own = {k: v for k, v in vars(self).items() if k not in ("reward", "options")}
         given = own | {k: v for k, v in vars(self.options).items() if v is not Options.__dataclass_fields__[k].default}
         return f"{type(self).__name__}({self.reward!r}" + "".join(f", {k}={v!r}" for k, v in given.items()) + ")"
-
-
-def shared(kind: type[Estimator], reward: Reward, **options: Any) -> Estimator:
-    """An estimator with options that several methods share, or that were saved: some may have no effect on this one."""
-    own = {name: options.pop(name) for name in kind._own if name in options}
-    _require_known(kind.__name__, options, kind._own)
-    made = kind(reward, **own)
-    made.options = Options(**options)
-    return made
-
-
-def require_effect(asked: Iterable[str], options: Options, reward: Reward) -> None:
-    """Nobody asks for an option that no method would heed: a step size of Adam's where the search is another."""
-    adam = options.optimizer == "adam" or (options.optimizer == "auto" and not getattr(reward, "smooth", True))
-    if "learning_rate" in asked and not adam and options.learning_rate != Options.learning_rate:
-        raise InvalidOption.conflict("learning_rate", f"requires `{arg('optimizer', 'adam')}`")
 
 
 def _require_known(owner: str, options: dict[str, Any], own: tuple[str, ...] = ()) -> None:

@@ -186,7 +186,7 @@ class _Decoder:
         own = reward if node["reward"] is None else self._reward(node["reward"])
         arguments = self.decode(node["arguments"])
         told = {name: value for name, value in arguments.items() if not _is_default(name, value)}  # as it was written
-        return estimators.shared(getattr(estimators, node["class"]), own, **told)
+        return getattr(estimators, node["class"])(own, **told)
 
     def _bootstraps(self, nodes: list[Any]) -> dict[Any, Any]:
         found = [_bootstrap(self.decode(node)) for node in nodes]

@@ -122,7 +122,8 @@ class StoredColumn:
 
     def distinct(self, most: int) -> Floats:
         """The smallest of its different values in increasing order, `most` of them if there are more."""
-        return np.asarray(self._relation.aggregate("v", "v").order("v").limit(most).fetchnumpy()["v"])
+        with interruptible():
+            return np.asarray(self._relation.aggregate("v", "v").order("v").limit(most).fetchnumpy()["v"])
 
     def first_outside(self, lo: float, hi: float) -> tuple[int, float]:
         """Row and value of the first number below `lo` or above `hi`; there must be one."""

@@ -18,7 +18,7 @@ from revealed.checks import Floats, require_option
 from revealed.demonstrations import Demonstrations, numbered_from_one
 from revealed.description import Description, said_in
 from revealed.errors import InvalidDemonstrations, InvalidInput, InvalidOption, InvalidReward
-from revealed.estimators import CCP, MCEIRL, NFXP, NPL, Estimator, shared
+from revealed.estimators import CCP, MCEIRL, NFXP, NPL, Estimator
 from revealed.frames import Table, read_names, read_table, require_column
 from revealed.labels import find, how_many, near
 from revealed.mdp import MDP
@@ -484,7 +484,7 @@ class Recipe(Description):
             options["start"] = "ccp"
         if name == "npl":
             options["updates"] = self.updates
-        return shared(METHODS[name], self.reward_model, **options)
+        return METHODS[name](self.reward_model, **options)
 
     def prepare(self) -> None:
         """Make every part, in the order in which mistakes are easiest to explain."""

@@ -447,7 +447,7 @@ def refuse_tables(trajectories: Any, written: list[Any] | None) -> None:
     """Tables call their columns by names, which a trajectory would read by position."""
     for where, one in ((None, trajectories), *((f"trajectory {i}", one) for i, one in enumerate(written or ()))):
         if hasattr(type(one), "columns"):
-            remedy = "Use from_frame(table, id=..., time=..., state=..., action=...), which reads columns by name."
+            remedy = "Use from_frame(table, ...), which reads columns by name."
             expected = "lists of (state, action) steps, or tuples (states, actions) of two lists"
             raise InvalidDemonstrations("trajectories", expected, "a table", where, remedy)
 

@@ -28,7 +28,7 @@ from revealed.coverage import ENOUGH, measure_coverage
 from revealed.demonstrations import Demonstrations
 from revealed.errors import InvalidDemonstrations, InvalidInput, InvalidOption
 from revealed.estimation import Run
-from revealed.estimators import Estimator, require_effect
+from revealed.estimators import Estimator
 from revealed.first_step import describe_step
 from revealed.fit import Fit
 from revealed.mdp import MDP
@@ -138,7 +138,6 @@ def advise(
     if updates is not None:
         require_count("updates", updates, error=InvalidOption)
     settings = make_estimator("CCP", reward, **options).options
-    require_effect(options, settings, reward)
     run = make_run("CCP", reward, settings, mdp, demos)
     evidence = _gather(run, updates, reps, seed, jobs, progress, seconds)
     method, reason = decide(evidence)

@@ -14,7 +14,7 @@ from revealed.advisor.data import Units
 from revealed.curvature import can_use_hessian
 from revealed.errors import RevealedError, ValueDoesNotExist
 from revealed.estimation import Options, Run
-from revealed.estimators import CCP, NFXP, NPL, Estimator, shared
+from revealed.estimators import CCP, NFXP, NPL, Estimator
 from revealed.fit import Fit
 from revealed.mdp import MDP, Floats
 from revealed.optimize import Settings
@@ -141,8 +141,8 @@ class Trial:
 def make_estimator(method: str, reward: Reward, updates: int | None = None, **options: Any) -> Estimator:
     """One of the three methods by its name."""
     if method == "NPL":
-        return shared(NPL, reward, updates=updates, **options)
-    return shared({"CCP": CCP, "NFXP": NFXP}[method], reward, **options)
+        return NPL(reward, updates=updates, **options)
+    return {"CCP": CCP, "NFXP": NFXP}[method](reward, **options)
 
 
 def run_trials(run: Run, costs: Costs, budget: float, progress: bool | None) -> dict[str, Trial]:

@@ -21,7 +21,6 @@ from typer.core import TyperCommand, TyperGroup
 
 from revealed.commands.wording import PANEL, in_flags
 from revealed.errors import InvalidOption, RevealedError
-from revealed.progress import is_terminal
 
 if TYPE_CHECKING:
     from revealed.sheet import Printed
@@ -251,6 +250,8 @@ def show_rows(head: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1)
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
+
+    from revealed.progress import is_terminal
 
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     for k, name in enumerate(head):

@@ -18,7 +18,7 @@ import numpy as np
 
 from revealed import __version__
 from revealed.errors import RevealedError
-from revealed.estimators import CCP, MCEIRL, NPL, Estimator, shared
+from revealed.estimators import CCP, MCEIRL, NPL, Estimator
 from revealed.fit import Fit
 from revealed.mdp import Floats
 from revealed.rewards.base import Reward
@@ -158,8 +158,8 @@ def make_estimator(method: str, reward: Reward, updates: int, **options: Any) ->
     """One of the three methods by the paper's name."""
     options = {"l2": L2, "progress": False} | options
     if method == "NPL":
-        return shared(NPL, reward, updates=updates, **options)
-    return shared({"MCE-IRL": MCEIRL, "CCP": CCP}[method], reward, **options)
+        return NPL(reward, updates=updates, **options)
+    return {"MCE-IRL": MCEIRL, "CCP": CCP}[method](reward, **options)
 
 
 def fit_row(fit: Fit, scores: Mapping[str, float] | None = None) -> dict[str, Any]:

@@ -325,7 +325,7 @@ def _refuse_blocks(features: Any, name: str) -> None:
     """A list of tables may hold one per action or one per state."""
     if isinstance(features, list | tuple) and any(getattr(block, "ndim", 0) == 2 for block in features):
         if any(hasattr(block, "columns") for block in features):
-            remedy = "Pass one table of all pairs to rv.LinearReward.from_frame(table, state=..., action=...)."
+            remedy = "Pass one table of all pairs to rv.LinearReward.from_frame(table, state, action)."
             raise InvalidReward(name, "one table or array", "a list of data frames", remedy=remedy)
         raise InvalidReward.impossible(
             "a list of matrices may have one (S, K) for each action, or one (A, K) for each state",
