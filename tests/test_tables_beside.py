@@ -293,3 +293,15 @@ def test_a_model_beside_itself_is_named_as_such(fit):
     """Likelihood ratios would refuse it, too."""
     with pytest.raises(InvalidInput, match="both fits are of the same model"):
         rv.vuong_test(fit, fit)
+
+
+def test_trips_that_never_arrive_get_a_remedy_of_trips():
+    """Terminal states, horizons and discounts are refused on a road network."""
+    links = pd.DataFrame({"link": ["ab", "ba", "bc"], "from": list("abb"), "to": list("bac"), "time": 1.0})
+    mdp = rv.RoadNetwork.from_frame(links).mdp.toward("bc")
+    turns = {(0, 1), (1, 0)}
+    leads = mdp.transitions.matrix.toarray().reshape(*mdp.feasible.shape, -1).argmax(axis=2)
+    circling = np.array([[float((s, t) in turns) for t in row] for s, row in enumerate(leads)]) * mdp.feasible
+    with pytest.raises(RevealedError, match="must be able to end") as caught:
+        rv.Chain(mdp, circling).soft_value(np.zeros_like(circling))
+    assert str(caught.value).endswith('For an estimated policy use first_step="smoothed".')

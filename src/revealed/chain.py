@@ -355,6 +355,9 @@ _LEAVE_NO_END = either(
 )
 _LEAVE_NO_END += f", or, for an estimated policy, {either('', 'with ')}{arg('first_step', 'smoothed')}."
 
+# of trips, which end at their goals
+_OTHER_STEP = f"For an estimated policy use {arg('first_step', 'smoothed')}."
+
 
 def _require_ends(mdp: MDP, policy: Floats) -> None:
     everything = bool(np.all((policy > 0.0) | ~mdp.feasible))
@@ -362,9 +365,10 @@ def _require_ends(mdp: MDP, policy: Floats) -> None:
     if stuck.any():
         s = int(np.flatnonzero(stuck)[0])
         whatever = "no action leads" if mdp.cannot_end[s] else "this policy never leads"
+        remedy = f"{_LEAVE_NO_END}{goals_missing(mdp)}" if mdp.goal is None else _OTHER_STEP
         raise ValueDoesNotExist(
             f"at discount 1 every trajectory must be able to end, but from {state_in_words(mdp, s)} {whatever} to a "
-            f"terminal state ({how_many(int(stuck.sum()), 'such state')}). {_LEAVE_NO_END}{goals_missing(mdp)}"
+            f"terminal state ({how_many(int(stuck.sum()), 'such state')}). {remedy}"
         )
 
 
