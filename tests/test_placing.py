@@ -97,8 +97,6 @@ def test_other_results_do_not_go_into_the_folder_of_a_fit(tmp_path):
     ):
         assert "--out" in one_line(here(*words))
         assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
-    well("counterfactual", str(folder), "--set", f"{first}=1", "--out", str(folder), "--force")
-    assert (folder / CONFIG).is_file()
 
 
 def test_a_claim_makes_nothing(tmp_path):

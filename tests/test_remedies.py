@@ -355,6 +355,7 @@ def test_a_ragged_file_is_not_told_to_change_its_encoding(tmp_path):
         rv.Demonstrations.from_frame(tmp_path / "ragged.csv", **columns)
     for text, told in (
         ("# a comment\nid,t,s,a\n0,0,0,0\n0,1,1,0\n", r"1 cell in line 1, 4 in line 2\. Remove the comment on top\.$"),
+        ('id,t,s,a\n0,0,0,0\n0,1,"1,0\n0,2,0,1\n', r"4 cells in line 1, 3 in line 3.*Is a quote left open there\?$"),
         ("id,t,s,a\n0,0,0,0,9\n0,1,1,0,9\n", r"4 cells in line 1, 5 in line 2\. Every row needs as many cells as the"),
     ):
         (tmp_path / "uneven.csv").write_text(text)

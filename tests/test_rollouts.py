@@ -9,6 +9,7 @@ import pytest
 import revealed as rv
 from models import corridor
 from revealed.environments import rollout
+from revealed.errors import InvalidInput
 
 
 class Walk:
@@ -167,3 +168,10 @@ def test_what_cannot_be_rolled_out_is_refused(change, message):
     arguments: dict[str, Any] = {"env": Walk(), "policy": RIGHT, "n": 1} | change
     with pytest.raises(rv.errors.InvalidInput, match=message):
         rollout(**arguments)
+
+
+def test_an_action_that_the_environment_does_not_have_is_the_policy_s_mistake():
+    gymnasium = pytest.importorskip("gymnasium")
+    lake = gymnasium.make("FrozenLake-v1")
+    with pytest.raises(InvalidInput, match=r"`policy`: expected actions in Discrete\(4\); got 'a' \(first at time 0\)"):
+        rv.environments.rollout(lake, lambda obs: "a", n=1)

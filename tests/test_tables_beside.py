@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
 
 import revealed as rv
 from revealed.errors import InvalidInput, RevealedError
@@ -81,8 +82,9 @@ def test_columns_without_an_index_are_not_read_by_position(door, kind, fit):
 def test_the_remedy_for_tables_without_an_index_works(fit):
     with pytest.raises(InvalidInput, match="got a table of Polars") as caught:
         rv.solve(MODEL, tables()["polars"])
-    assert "table.to_pandas()" in str(caught.value.remedy)
-    labelled = tables()["polars"].to_pandas().set_axis(STATES)
+    assert "Pass table.to_pandas().set_index(...)" in str(caught.value.remedy)
+    table = tables()["polars"].with_columns(pytest.importorskip("polars").Series("state", STATES))
+    labelled = table.to_pandas().set_index("state")
     np.testing.assert_allclose(rv.solve(MODEL, labelled).policy, rv.solve(MODEL, REWARD).policy)
 
 
@@ -103,6 +105,10 @@ def test_labels_beside_those_of_a_frame_do_not_replace_them(given, demos):
 def test_names_that_are_no_columns_rename_them():
     assert rv.LinearReward(FEATURES, ["u", "v"]).names == ("u", "v")
     assert rv.LinearReward(FEATURES.to_numpy(), ["u", "v"], state_labels=STATES).state_labels == tuple(STATES)
+    lazy: Any = {"names": (c for c in "uv"), "state_labels": iter(STATES)}
+    assert rv.LinearReward(FEATURES, **lazy).names == ("u", "v")
+    with pytest.raises(InvalidInput, match="2 distinct names"):
+        rv.LinearReward(FEATURES, ["p", "p"])
 
 
 @pytest.mark.parametrize(
@@ -129,7 +135,7 @@ def test_networks_keep_rows_and_columns_under_their_names():
 @pytest.mark.parametrize("make", [rv.LinearReward, rv.NeuralReward])
 def test_a_list_of_matrices_may_mean_two_things(make):
     """One for each action, as transitions are, or one for each state, as NumPy reads it."""
-    with pytest.raises(InvalidInput, match=r"one \(S, K\) for each action, or one \(A, K\) for each state"):
+    with pytest.raises(InvalidInput, match=r"one \(S, K\) for each action or one \(A, K\) for each state"):
         make([X[:, 0], X[:, 1]])
     with pytest.raises(InvalidInput, match="a list of data frames"):
         make([FEATURES, FEATURES])
@@ -184,6 +190,12 @@ def test_values_of_agents_need_ids_where_these_were_sorted(fit, demos):
         assert "index=demos.ids" in str(caught.value.remedy)
 
 
+def test_agents_that_were_listed_are_in_a_declared_order(demos):
+    two = demos.subset(["bus7", "bus3"])
+    np.testing.assert_array_equal(two.reweighted([1.0, 0.0]).counts, demos.subset(["bus7"]).counts)
+    assert two.subset([1]).ids == ("bus3",)
+
+
 def test_ids_slices_and_series_name_agents(demos):
     mask = pd.Series(np.arange(40) < 2, index=demos.ids)
     for agents in (["bus0", "bus1"], slice(0, 2), mask, mask.iloc[::-1]):
@@ -219,35 +231,44 @@ def test_the_same_agents_in_another_order_are_named_as_such(fit, demos):
     assert rv.difference_test(fit, same).names == ("p", "q")
 
 
+def test_ids_may_be_numbers_in_one_fit_and_text_in_the_other():
+    frame = written().assign(id=lambda f: f["id"].str[3:].astype(int)).loc[lambda f: f["id"] < 8]
+    fits = [
+        method(rv.LinearReward(X, ["p", "q"])).fit(
+            MODEL,
+            rv.Demonstrations.from_frame(
+                frame.assign(id=frame["id"].astype(kind)), **COLUMNS, states=STATES, actions=ACTIONS
+            ),
+        )
+        for method, kind in ((rv.CCP, int), (rv.NFXP, str))
+    ]
+    assert rv.difference_test(*fits).names == ("p", "q")
+
+
 # -- sums with frames -------------------------------------------------------------------------------------------------
 
 TAX = pd.DataFrame({"go": [10.0, 20.0, 30.0], "stay": [1.0, 2.0, 3.0]}, index=["c", "a", "b"])
 
 
-@pytest.mark.parametrize(
-    "combine",
-    [
-        lambda r, tax: tax + r,
-        lambda r, tax: r + tax,
-        lambda r, tax: np.add(tax, r),
-        lambda r, tax: tax * r,
-        lambda r, tax: tax > r,
-        lambda r, tax: tax - r,
-    ],
-)
-def test_a_frame_in_another_order_is_not_combined_by_position(combine, fit):
+def test_an_array_is_not_combined_with_a_frame_in_another_order(fit):
     with pytest.raises(InvalidInput, match="`state_labels` must be the same"):
-        combine(fit.reward, TAX)
+        _ = fit.reward + TAX
     own = TAX.loc[STATES, ACTIONS]
-    np.testing.assert_allclose(combine(fit.reward, own), combine(np.asarray(fit.reward), own.to_numpy()))
+    np.testing.assert_allclose(fit.reward + own, own.to_numpy() + np.asarray(fit.reward))
+    pd.testing.assert_frame_equal(TAX.loc[STATES, ACTIONS] + fit.table("reward"), own + fit.table("reward").to_numpy())
 
 
-def test_a_frame_of_the_same_labels_stays_one(fit, demos):
-    own = TAX.loc[STATES, ACTIONS]
-    for total in (own + fit.reward, fit.reward + own):
-        pd.testing.assert_frame_equal(total, own + fit.table("reward").to_numpy())
-    with pytest.raises(InvalidInput):
-        _ = pd.Series([1.0, 2.0, 3.0], index=["c", "a", "b"]) * demos.starts
+def test_labels_stand_in_the_way_of_no_arithmetic(fit, demos):
+    """Arrays that know their labels are arrays: for sparse matrices, in place, and with pandas on the left."""
+    own, M = fit.table("reward"), sp.csr_array(np.eye(3))
+    own += fit.reward
+    own["go"] *= fit.policy[:, 1]
+    series = pd.Series([1.0, 2.0, 3.0])
+    series -= fit.value
+    np.testing.assert_array_equal(fit.value @ M, np.asarray(fit.value))
+    np.testing.assert_array_equal(demos.counts.T @ M, np.asarray(demos.counts).T)
+    np.testing.assert_array_equal(fit.policy[:, 0] @ M, np.asarray(fit.policy)[:, 0])
+    assert sp.issparse(fit.policy * sp.csr_array(np.ones((3, 2))))
 
 
 # -- files and clocks -------------------------------------------------------------------------------------------------

@@ -37,7 +37,8 @@ Ints = npt.NDArray[np.intp]
 TRUTH = (bool, np.bool_)
 LARGEST = 1e100  # numbers of which sums and squares are float64 numbers, too
 INDEX = (
-    "Pass table.to_pandas(), whose index and columns are matched by label, or table.to_numpy() if positions are meant."
+    "Pass table.to_pandas().set_index(...), whose index and columns are matched by label, or table.to_numpy() if "
+    "positions are meant."
 )
 UNMASK = "Fill it first: x.filled(value), with the number that the masked entries should have."
 

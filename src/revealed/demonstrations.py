@@ -393,7 +393,8 @@ class Demonstrations(Trips):
         part = replace(part, agent=place[part.agent])
         weights = None if self.agent_weights is None else self.agent_weights[chosen]
         columns = {name: tuple(values[i] for i in chosen) for name, values in self.columns.items()}
-        ids = Order((self.ids[i] for i in chosen), is_derived(self.ids))
+        listed = not isinstance(agents, slice) and np.asarray(agents).dtype.kind != "b"
+        ids = Order((self.ids[i] for i in chosen), is_derived(self.ids) and not listed)
         return replace(self._with(part, ids, weights), columns=columns)
 
     def toward(self, goal: Any) -> Demonstrations:

@@ -53,6 +53,7 @@ MOST_FILES = 100_000  # in a folder of a panel; more is a disk
 ACCEPTED = "a data frame or the path of a CSV or Parquet file"
 FRAME_REMEDY = "Drop or fill those rows."
 SOME_ROWS = "at least one row", "no rows"  # what is expected of a table, and what an empty one has
+SEPARATORS = ",;\t|"
 At = Callable[[int], str]  # where an entry of a column stands, in words
 
 
@@ -316,6 +317,8 @@ def _relation_over(paths: Any, argument: str) -> Stored:
                 found = connection.read_parquet(files, union_by_name=len(files) > 1, hive_partitioning=False)
             else:
                 found = connection.read_csv(files, union_by_name=len(files) > 1, **_AS_TEXT)
+        if kind == "csv" and len(found.columns) == 1 and any(sign in found.columns[0] for sign in SEPARATORS):
+            _refuse_uneven(argument, files)
         names = _names_in_files(connection, files, kind, found.columns, argument)
         found = _under(found, without_blanks(names))
         found = found if kind == "csv" else _with_durations(connection, found, files)
@@ -428,19 +431,33 @@ def unreadable(argument: str, files: Any, error: Exception) -> InvalidInput:
 _UNSPLIT, _AS_HEADER = "its rows could not be split into cells", "Every row needs as many cells as the header."
 
 
+def _refuse_uneven(argument: str, files: list[str]) -> None:
+    """What has separators in its header and was read as one column anyway has an odd row."""
+    odd = next(filter(None, map(_uneven, files)), None)
+    if odd is not None:
+        name, told, remedy = odd
+        raise InvalidInput(
+            argument, "a CSV or Parquet file that can be read", f"{Path(name).name}: {told}", None, remedy
+        )
+
+
 def _uneven(file: str) -> tuple[str, str, str] | None:
     """The file, which of its lines has another number of cells than the first, and what to do; None where all have as
     many."""
     with suppress(OSError, csv.Error), open(file, encoding="utf-8", errors="replace", newline="") as opened:
         start = opened.read(1 << 12)
-        sign = max(",;\t|", key=start.count)
+        sign = max(SEPARATORS, key=start.count)
         opened.seek(0)
         rows = csv.reader(opened, delimiter=sign)
         n = len(next(rows, []))
-        odd = next((len(row) for row in rows if row and len(row) != n), None)
-        if odd is not None:
-            told = f"{how_many(n, 'cell')} in line 1, {odd} in line {rows.line_num}"
-            return file, told, "Remove the comment on top." if start.startswith("#") else _AS_HEADER
+        before = rows.line_num
+        for row in rows:
+            if row and len(row) != n:
+                told = f"{how_many(n, 'cell')} in line 1, {len(row)} in line {before + 1}"
+                open_quote = " Is a quote left open there?" if rows.line_num > before + 1 else ""
+                remedy = "Remove the comment on top." if start.startswith("#") else _AS_HEADER + open_quote
+                return file, told, remedy
+            before = rows.line_num
     return None
 
 
@@ -548,7 +565,7 @@ def require_column(argument: str, name: Any, known: Sequence[str], remedy: str |
     found = column_of(name, known)
     if found is None:
         remedy = remedy or (near(name, known) if isinstance(name, str) else None)
-        if len(known) == 1 and any(sign in known[0] for sign in ",;|\t"):
+        if len(known) == 1 and any(sign in known[0] for sign in SEPARATORS):
             remedy = f"It was read as one column. {_AS_HEADER}"
         padded = [other for other in known if isinstance(name, str) and str(other).strip() == name.strip()]
         if padded:

@@ -194,17 +194,21 @@ def _require_not_nested(first: Any, second: Any) -> str:
 
 def _require_same_agents(first: Any, second: Any) -> None:
     one, other = first.demonstrations, _decisions_of(second, first)
-    same = one.ids == other.ids and one.n_decisions == other.n_decisions
+    same = _names(one) == _names(other) and one.n_decisions == other.n_decisions
     if same and one.by_agent.shape == other.by_agent.shape:
         same = _same_counts(one.by_agent, other.by_agent) and _same_goals(one, other)
     if not same:
         raise _other_data(one, other)
 
 
+def _names(demos: Any) -> list[str]:
+    return list(map(spell, demos.ids))
+
+
 def _other_data(one: Any, other: Any) -> InvalidInput:
     """The complaint about fits whose agents differ, or are not in the same order."""
     expected = "a fit to the same agents and decisions"
-    if one.ids != other.ids and set(map(spell, one.ids)) == set(map(spell, other.ids)):
+    if _names(one) != _names(other) and set(_names(one)) == set(_names(other)):
         remedy = "Fit the second to demos.subset(list(first.demonstrations.ids))."
         return InvalidInput("second", expected, "one to the same agents in another order", remedy=remedy)
     return InvalidInput("second", expected, "a fit to other data")
@@ -351,7 +355,7 @@ def _require_two_estimators(first: Any, second: Any) -> None:
         expected = f"a fit with the same {len(own)} parameters as `first` ({listed(own)})"
         raise InvalidInput("second", expected, f"{len(others)} different ones ({listed(others)})")
     one, other = first.demonstrations, _decisions_of(second, first)
-    if one.ids != other.ids or not _same_counts(one.by_agent, other.by_agent):
+    if not _same_counts(one.by_agent, other.by_agent):
         raise _other_data(one, other)
     if first.group_key != second.group_key:
         raise InvalidInput.conflict(

@@ -50,9 +50,6 @@ class LabelledArray(np.ndarray[Any, Any]):
 
     state_labels: Labels
     action_labels: Labels
-    # above those of pandas, so that a frame on the left asks here as well (`frame.add` and `frame.where` do not)
-    __array_priority__ = 5000  # pyright: ignore[reportAssignmentType, reportIncompatibleMethodOverride]
-    __pandas_priority__ = 5000
 
     def __array_finalize__(self, made_from: Any) -> None:
         self.state_labels = self.action_labels = None
@@ -62,11 +59,9 @@ class LabelledArray(np.ndarray[Any, Any]):
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, out: tuple[Any, ...] = (), **options: Any) -> Any:
         names = _common_names((*inputs, *out)) if method == "__call__" and ufunc.signature is None else None
-        options = {name: _bare(value) for name, value in options.items()}
-        if any(rows_of(value) is not None for value in inputs):  # a frame of the same labels: the result is one, too
-            return getattr(ufunc, method)(*map(_bare, inputs), **options | ({"out": out} if out else {}))
         if any(map(_has_own_rules, (*inputs, *out))):
             return NotImplemented
+        options = {name: _bare(value) for name, value in options.items()}
         if out:
             getattr(ufunc, method)(*map(_bare, inputs), out=tuple(map(_bare, out)), **options)
             return out[0] if len(out) == 1 else out
@@ -120,7 +115,7 @@ def _bare(value: Any) -> Any:
 
 
 def _has_own_rules(value: Any) -> bool:
-    """Whether it is one that says itself what sums with it are, as a sparse matrix may."""
+    """Whether it is one that says itself what sums with it are, as a Series does."""
     return hasattr(value, "__array_ufunc__") and not isinstance(value, np.ndarray | np.generic)
 
 

@@ -37,6 +37,8 @@ def claim(out: str | os.PathLike[str], ours: Iterable[str], force: bool = False)
     if os.path.lexists(folder):
         prepare_folder(folder, "--out")
     sweep(followed(folder))
+    if CONFIG not in ours:
+        refuse_fit(folder)
     for name in ours:
         regular(folder / name, "--out")
     if folder.is_dir() and not force and not _is_ours(folder, {*ours, LOCK}):

@@ -55,7 +55,7 @@ def _episode(env: Any, choose: Choose, seed: int | None, most: int, cut: bool, i
     observed, actions, rewards, terminated, truncated = [copy.deepcopy(obs)], [], [], [], []
     for t in range(most):
         action = choose(obs, t)
-        obs, reward, ended, stopped, _ = env.step(action)
+        obs, reward, ended, stopped, _ = _step(env, action, t)
         observed.append(copy.deepcopy(obs))  # some environments write into the array they handed out
         actions.append(action)
         rewards.append(float(reward))
@@ -64,6 +64,17 @@ def _episode(env: Any, choose: Choose, seed: int | None, most: int, cut: bool, i
         if ended or truncated[-1]:
             return Episode(observed, actions, np.array(rewards), np.array(terminated), np.array(truncated), i)
     raise InvalidInput("env", f"episodes of at most {most} steps", "a longer one", remedy="Pass length=.")
+
+
+def _step(env: Any, action: Any, t: int) -> Any:
+    """The environment's own answer; where it fails at an action that it does not have, the policy is to blame."""
+    try:
+        return env.step(action)
+    except Exception as error:
+        space: Any = getattr(env, "action_space", None)
+        if not callable(getattr(space, "contains", None)) or space.contains(action):
+            raise
+        raise InvalidInput("policy", f"actions in {space}", shown(action), f"time {t}") from error
 
 
 def _chooser(policy: Any, rng: np.random.Generator) -> Choose:

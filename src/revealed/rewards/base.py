@@ -327,12 +327,11 @@ def _refuse_blocks(features: Any, name: str) -> None:
         if any(hasattr(block, "columns") for block in features):
             remedy = "Pass one table of all pairs to rv.LinearReward.from_frame(table, state, action)."
             raise InvalidReward(name, "one table or array", "a list of data frames", remedy=remedy)
-        raise InvalidReward.impossible(
-            "a list of matrices may have one (S, K) for each action, or one (A, K) for each state",
-            f"{len(features)} matrices {' × '.join(map(str, np.shape(features[0])))}",
-            "Pass np.stack(matrices, axis=1) for one per action, or np.stack(matrices) for one per state.",
-            name,
+        got = (
+            f"a list of {len(features)} matrices, which may be one (S, K) for each action or one (A, K) for each state"
         )
+        remedy = "Pass np.stack(matrices, axis=1) for one per action, or np.stack(matrices) for one per state."
+        raise InvalidReward(name, "one array", got, remedy=remedy)
 
 
 def check_names(

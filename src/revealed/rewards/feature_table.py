@@ -86,7 +86,7 @@ def in_given_order(
     if wanted is None or len(wanted) != len(frame.columns) or keys_of(frame.columns, None) is None:
         return frame
     place = locate(wanted, [plain(name) for name in frame.columns])
-    if (place < 0).all():
+    if (place < 0).all() or len(set(map(spell, wanted))) < len(wanted):
         return frame
     if (place < 0).any() or np.unique(place).size < place.size:
         odd = plain(wanted[int(np.flatnonzero(place < 0)[0])]) if (place < 0).any() else plain(wanted[0])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from copy import copy
 from typing import Any
 
@@ -80,6 +80,7 @@ class LinearReward:
         state_labels: Sequence[Any] | None = None,
     ) -> None:
         self.state_labels: Labels | None = None
+        names, state_labels = (list(given) if isinstance(given, Iterator) else given for given in (names, state_labels))
         shaped = isinstance(getattr(features, "shape", None), tuple)
         if shaped and hasattr(features, "columns") and hasattr(features, "index"):
             table = indexed_features(in_given_order(features, names, state_labels))

@@ -6,7 +6,7 @@ Everything runs in float64 inside `jax.enable_x64(True)`: the host program's JAX
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -206,6 +206,9 @@ class NeuralReward(JaxReward):
         require_option("activation", activation, ACTIVATIONS)
         if not is_seed(seed):
             raise InvalidOption("seed", "a whole number >= 0", shown(seed))
+        columns, state_labels = (
+            list(given) if isinstance(given, Iterator) else given for given in (columns, state_labels)
+        )
         features = in_given_order(features, columns, state_labels, called="columns")
         labels = labels_of_rows(features) if state_labels is None else state_labels
         X = as_features(features)
