@@ -1,5 +1,6 @@
 """A remedy that a message names works: the mistake is made, the message read, its remedy followed to the letter."""
 
+import gzip
 import re
 from typing import Any
 
@@ -361,6 +362,9 @@ def test_a_ragged_file_is_not_told_to_change_its_encoding(tmp_path):
         (tmp_path / "uneven.csv").write_text(text)
         with pytest.raises(RevealedError, match=r"got uneven\.csv: " + told):
             rv.Demonstrations.from_frame(tmp_path / "uneven.csv", **columns)
+    (tmp_path / "packed.csv.gz").write_bytes(gzip.compress(b"id,t,s,a\n0,0,0,0\n0,1,1\n0,2,0,1,5\n"))
+    with pytest.raises(RevealedError, match=r"4 cells in line 1, 3 in line 3"):
+        rv.Demonstrations.from_frame(tmp_path / "packed.csv.gz", **columns)
     (tmp_path / "latin.csv").write_bytes("id,t,s,a\n0,0,café,x\n0,1,b,y\n".encode("latin-1"))
     with pytest.raises(RevealedError, match="Save it as UTF-8"):
         rv.Demonstrations.from_frame(tmp_path / "latin.csv", **columns)

@@ -50,7 +50,7 @@ def test_months_with_their_period_have_no_gap(route: str, tmp_path: Path) -> Non
     ],
 )
 def test_plain_numbers_are_counted(times: list[int], route: str, tmp_path: Path) -> None:
-    read(times, route, tmp_path)
+    assert read(times, route, tmp_path).counts.sum() == len(times)
 
 
 def test_entries_on_a_horizon_may_be_months(tmp_path: Path) -> None:

@@ -274,7 +274,7 @@ def _odd_within(values: Any, raw: npt.NDArray[Any]) -> Odd | None:
         leaves = list(chain.from_iterable(x if isinstance(x, list | tuple) else (x,) for x in leaves))
     if any(issubclass(kind, np.ma.MaskedArray) for kind in set(map(type, leaves))):
         return Odd("a masked array or value", remedy=UNMASK)
-    if any(map(is_bare_table, values)):
+    if any(map(is_bare_table, {type(x): x for x in values}.values())):
         return Odd("a list of tables", remedy=INDEX)
     if raw.dtype.kind in "iuf":
         at = next((i for i, x in enumerate(leaves) if _is_truth(x)), None)

@@ -1,16 +1,24 @@
 """Files of other formats that users have panels in: each is named for what it is, with what to do about it.
 
-A format is known by the first bytes of a file, else by how its name ends; what no entry knows is read as CSV.
+A format is known by the first bytes of a file, else by how its name ends; what no entry knows is read as CSV. Of
+CSV files whose rows have different numbers of cells the first such line is told.
 """
 
 from __future__ import annotations
 
+import csv
+import gzip
 import os
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from revealed.errors import InvalidInput
+from revealed.labels import how_many
 from revealed.voices import either
 
+SEPARATORS = ",;\t|"
+AS_HEADER = "Every row needs as many cells as the header."
 _PARQUET, _GZIP, _ZIP = b"PAR1", b"\x1f\x8b", b"PK\x03\x04"
 _EXCEL, _R = "an Excel workbook", "an R data file"
 # format → (how its files begin, how their names end, what reads it in Python; "-" for an archive)
@@ -90,3 +98,34 @@ def _remedy(reader: str) -> str:
     if reader == "-":
         return "Unpack it first; only CSV files compressed with gzip (.csv.gz) can be read directly."
     return either(f"Read it with {reader} and pass the frame, or save it as CSV or Parquet." if reader else save, save)
+
+
+def find_uneven(file: str) -> tuple[str, str, str] | None:
+    """The file, which of its lines has another number of cells than the first, and what to do; None where all have as
+    many."""
+    unpack: Any = gzip.open if file.endswith(".gz") else open
+    with suppress(OSError, csv.Error), unpack(file, "rt", encoding="utf-8", errors="replace", newline="") as opened:
+        start = opened.read(1 << 12)
+        sign = max(SEPARATORS, key=start.count)
+        opened.seek(0)
+        rows = csv.reader(opened, delimiter=sign)
+        n = len(next(rows, []))
+        before = rows.line_num
+        for row in rows:
+            if row and len(row) != n:
+                told = f"{how_many(n, 'cell')} in line 1, {len(row)} in line {before + 1}"
+                open_quote = " Is a quote left open there?" if rows.line_num > before + 1 else ""
+                remedy = "Remove the comment on top." if start.startswith("#") else AS_HEADER + open_quote
+                return file, told, remedy
+            before = rows.line_num
+    return None
+
+
+def refuse_uneven(argument: str, files: list[str]) -> None:
+    """What has separators in its header and was read as one column anyway has an odd row."""
+    odd = next(filter(None, map(find_uneven, files)), None)
+    if odd is not None:
+        name, told, remedy = odd
+        raise InvalidInput(
+            argument, "a CSV or Parquet file that can be read", f"{Path(name).name}: {told}", None, remedy
+        )

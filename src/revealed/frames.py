@@ -7,7 +7,6 @@ two ways, the same wherever it comes from: as values, or as labels, which are wh
 
 from __future__ import annotations
 
-import csv
 import datetime as dt
 import json
 import os
@@ -16,7 +15,7 @@ import tempfile
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal
 from glob import glob, has_magic
@@ -29,8 +28,8 @@ import numpy.typing as npt
 
 from revealed.checks import Floats, as_list
 from revealed.errors import InvalidInput, MissingDependency
-from revealed.formats import require_table_file
-from revealed.labels import how_many, near, plain
+from revealed.formats import AS_HEADER, SEPARATORS, find_uneven, refuse_uneven, require_table_file
+from revealed.labels import near, plain
 from revealed.voices import shown
 from revealed.written import (
     EXACT,
@@ -53,7 +52,6 @@ MOST_FILES = 100_000  # in a folder of a panel; more is a disk
 ACCEPTED = "a data frame or the path of a CSV or Parquet file"
 FRAME_REMEDY = "Drop or fill those rows."
 SOME_ROWS = "at least one row", "no rows"  # what is expected of a table, and what an empty one has
-SEPARATORS = ",;\t|"
 At = Callable[[int], str]  # where an entry of a column stands, in words
 
 
@@ -318,7 +316,7 @@ def _relation_over(paths: Any, argument: str) -> Stored:
             else:
                 found = connection.read_csv(files, union_by_name=len(files) > 1, **_AS_TEXT)
         if kind == "csv" and len(found.columns) == 1 and any(sign in found.columns[0] for sign in SEPARATORS):
-            _refuse_uneven(argument, files)
+            refuse_uneven(argument, files)
         names = _names_in_files(connection, files, kind, found.columns, argument)
         found = _under(found, without_blanks(names))
         found = found if kind == "csv" else _with_durations(connection, found, files)
@@ -422,43 +420,13 @@ def unreadable(argument: str, files: Any, error: Exception) -> InvalidInput:
         remedy = "Save it as UTF-8 (Excel: “CSV UTF-8”)."
     if "when sniffing file" in str(error):
         name, reason, remedy = next(
-            filter(None, map(_uneven, files)), (files[0], _UNSPLIT, f"{_AS_HEADER} Every quote needs its partner.")
+            filter(None, map(find_uneven, files)), (files[0], _UNSPLIT, f"{AS_HEADER} Every quote needs its partner.")
         )
         names = Path(name).name
     return InvalidInput(argument, expected, f"{names}: {reason.rstrip('.')}", remedy=remedy)
 
 
-_UNSPLIT, _AS_HEADER = "its rows could not be split into cells", "Every row needs as many cells as the header."
-
-
-def _refuse_uneven(argument: str, files: list[str]) -> None:
-    """What has separators in its header and was read as one column anyway has an odd row."""
-    odd = next(filter(None, map(_uneven, files)), None)
-    if odd is not None:
-        name, told, remedy = odd
-        raise InvalidInput(
-            argument, "a CSV or Parquet file that can be read", f"{Path(name).name}: {told}", None, remedy
-        )
-
-
-def _uneven(file: str) -> tuple[str, str, str] | None:
-    """The file, which of its lines has another number of cells than the first, and what to do; None where all have as
-    many."""
-    with suppress(OSError, csv.Error), open(file, encoding="utf-8", errors="replace", newline="") as opened:
-        start = opened.read(1 << 12)
-        sign = max(SEPARATORS, key=start.count)
-        opened.seek(0)
-        rows = csv.reader(opened, delimiter=sign)
-        n = len(next(rows, []))
-        before = rows.line_num
-        for row in rows:
-            if row and len(row) != n:
-                told = f"{how_many(n, 'cell')} in line 1, {len(row)} in line {before + 1}"
-                open_quote = " Is a quote left open there?" if rows.line_num > before + 1 else ""
-                remedy = "Remove the comment on top." if start.startswith("#") else _AS_HEADER + open_quote
-                return file, told, remedy
-            before = rows.line_num
-    return None
+_UNSPLIT = "its rows could not be split into cells"
 
 
 def duckdb_module() -> Any:
@@ -566,7 +534,7 @@ def require_column(argument: str, name: Any, known: Sequence[str], remedy: str |
     if found is None:
         remedy = remedy or (near(name, known) if isinstance(name, str) else None)
         if len(known) == 1 and any(sign in known[0] for sign in SEPARATORS):
-            remedy = f"It was read as one column. {_AS_HEADER}"
+            remedy = f"It was read as one column. {AS_HEADER}"
         padded = [other for other in known if isinstance(name, str) and str(other).strip() == name.strip()]
         if padded:
             remedy = f"Rename one of {' and '.join(map(repr, padded))}, which differ in blanks alone."

@@ -60,11 +60,11 @@ def _holds_a_fit(folder: Path) -> bool:
     return config.is_file() and config.read_text(encoding="utf-8", errors="replace").startswith(HEAD)
 
 
-def refuse_fit(folder: Path, flag: str = "--out") -> None:
+def refuse_fit(folder: Path) -> None:
     """A folder of another kind of results, which do not go into the folder of a fit."""
     if _holds_a_fit(folder):
         rule = f"cannot be {folder}, which holds a fit"
-        raise InvalidOption.conflict(flag, rule, remedy="Choose another folder.")
+        raise InvalidOption.conflict("--out", rule, remedy="Choose another folder.")
 
 
 @contextmanager
