@@ -252,7 +252,7 @@ def test_a_folder_without_a_run_has_no_report(tmp_path, folder):
     (tmp_path / "file").write_text("mine")
     done = here("report", tmp_path / folder)
     assert done.exit_code == 1
-    assert "results of a run" in one_line(done)
+    assert "written by `revealed reproduce`" in one_line(done)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file"]
 
 

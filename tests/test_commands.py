@@ -156,7 +156,7 @@ def test_json_is_one_object_and_nothing_else(own):
 def test_what_did_not_converge_is_written_with_its_reason_and_status_three():
     done = here("fit", *TRIPS, "--max-iter", "1", "--out", "short", "--json")
     assert done.exit_code == 3
-    assert "NFXP iteration_limit: 1 iterations" in one_line(done)
+    assert "NFXP did not converge (iteration_limit): 1 iterations" in one_line(done)
     assert sorted(os.listdir("short")) == FILES
     found = json.loads(done.stdout)
     assert (found["converged"], found["status"]["code"]) == (False, "iteration_limit")
@@ -188,10 +188,7 @@ def test_a_folder_that_holds_other_things_is_left_alone(no_report):
     Path("mine/thesis.txt").write_text("years")
     done = here("fit", *TRIPS, "--out", "mine")
     assert done.exit_code == 1
-    assert (
-        "mine, which holds files that this command did not write. Choose another folder, or add --force."
-        in one_line(done)
-    )
+    assert "'mine', which contains other files. Choose another folder, or add --force." in one_line(done)
     assert os.listdir("mine") == ["thesis.txt"]
     well("fit", *TRIPS, "--out", "mine", "--force")
     assert sorted([*FILES, "thesis.txt"]) == sorted(os.listdir("mine"))
@@ -291,7 +288,7 @@ def test_what_the_library_calls_otherwise_is_said_in_flags():
         (("fit", *TRIPS, "--reward", "neural", "--hidden", "3,x"), "expected whole numbers, as in 32,16; got '3,x'."),
         (("fit", *TRIPS, "--out", "trips.csv"), "`--out`: expected a folder that can be written"),
         (("fit", "--config", "stations.csv"), "`--config`: expected a TOML file; got stations.csv"),
-        (("compare", *TRIPS, "--method", "npl"), "--method does not apply to compare, which runs every method."),
+        (("compare", *TRIPS, "--method", "npl"), "`--method` has no effect with `compare`, which runs every method."),
         (
             ("predict", "nowhere"),
             "`FIT`: expected the folder or the fit.zip written by revealed fit; got nowhere, which does",

@@ -361,7 +361,7 @@ def test_trajectories_with_labels_are_read_as_a_frame_with_them_is():
     np.testing.assert_array_equal(demos.counts, [[1, 0], [1, 1]])
     moves = np.full((2, 2, 2), 0.5)
     reward = rv.LinearReward(np.array([[[0.0], [1.0]], [[1.0], [0.0]]]))
-    with pytest.raises(InvalidInput, match="not declared: it comes from sorting the data"):
+    with pytest.raises(InvalidInput, match="not declared; the data were sorted"):
         rv.NFXP(reward, l2=0.1).fit(rv.MDP(moves, 0.9), demos)
     declared = rv.Demonstrations.from_trajectories(walks, states=["work", "home"], actions=["stay", "go"])
     np.testing.assert_array_equal(declared.counts, [[1, 1], [0, 1]])

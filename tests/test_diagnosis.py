@@ -51,10 +51,10 @@ def test_weights_that_run_away_are_named(method, optimizer):
     fit = method(rv.LinearReward(by_action(*columns), ["fine", "up", "down"]), optimizer=optimizer).fit(
         shuffled(4), counts(rows)
     )
-    assert "it keeps rising as some weights grow (up, down), because all observed choices" in fit.status.message
+    assert "it keeps rising as some weights grow (up, down), because every observed choice" in fit.status.message
     many = rv.LinearReward(by_action(*np.eye(4)))
     fit = method(many, optimizer=optimizer).fit(shuffled(4), counts([[0, 9]] * 4))
-    assert "it keeps rising as some weights grow, because all observed choices" in fit.status.message
+    assert "it keeps rising as some weights grow, because every observed choice" in fit.status.message
 
 
 def test_quasi_separation_with_ties():

@@ -73,7 +73,7 @@ MISTAKES: list[tuple[str, str, str]] = [
     ),
     (
         f"{BUSES},bus=2",
-        "got 'bus'. If it is part of the state, too: --state miles,bus.",
+        "got 'bus'. To make it part of the state, pass --state miles,bus.",
         f"{BUSES.replace('--state miles', '--state miles,bus')},bus=2 --columns miles",
     ),
     (

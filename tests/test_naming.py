@@ -36,7 +36,7 @@ def test_every_place_is_found_by_its_label_and_by_its_number_where_no_label_is_o
     for labels in (None, ("c", "a", "b"), Order("cab"), (False, True, "?")):
         assert places("x", [0, 2, 1], labels, 3).tolist() == [0, 2, 1]
     with pytest.raises(
-        rv.errors.InvalidInput, match=r"position 2 would depend on the order .* sorting the data \(0 = a, 1 = b"
+        rv.errors.InvalidInput, match=r"position 2 cannot be matched .* the data were sorted \(0 = a, 1 = b"
     ):
         places("x", [2], Order("abc", derived=True), 3)
 

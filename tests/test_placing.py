@@ -152,7 +152,7 @@ def test_a_failure_half_way_leaves_nothing_and_a_retry_is_welcome(monkeypatch, t
 
 def test_a_config_of_one_s_own_is_not_written_over(tmp_path):
     (tmp_path / "config.toml").write_text("[tool]\n")
-    assert "which holds files that this command did not write" in one_line(here("fit", *TRIPS, "--out", tmp_path))
+    assert "which contains other files" in one_line(here("fit", *TRIPS, "--out", tmp_path))
 
 
 @pytest.mark.parametrize("command", [("predict", "trips-fit"), ("simulate", "trips-fit", "--n", "2")])

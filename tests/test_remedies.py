@@ -131,7 +131,7 @@ CASES: dict[str, tuple[tuple[Any, ...], str, tuple[Any, ...]]] = {
     "no features but a file": (("fit", *TRIPS), "`--features` is required", ("fit", *SHOPS)),
     "bins of another column": (
         ("fit", *BUSES, "--state", "bus", "--bins", "miles=3"),
-        "If it is part of the state, too: --state bus,miles",
+        "To make it part of the state, pass --state bus,miles",
         ("fit", *BUSES, "--state", "miles", "--bins", "miles=3", "--unseen", "stay", "--period", "month"),
     ),
     "smoothed transitions of a table": (
@@ -259,7 +259,7 @@ LIBRARY: dict[str, tuple[Any, str, Any]] = {
     ),
     "a model and data swapped": (
         lambda: rv.NFXP(rv.TabularReward(3), l2=0.1).fit(*swapped()),
-        r"They are swapped: fit\(mdp, demonstrations\)",
+        r"The arguments are swapped: fit\(mdp, demonstrations\)",
         lambda: rv.NFXP(rv.TabularReward(3), l2=0.1).fit(TWO, rv.Demonstrations.from_trajectories(PAIRS, 3, 2)),
     ),
     "features for a reward": (
@@ -355,8 +355,14 @@ def test_a_ragged_file_is_not_told_to_change_its_encoding(tmp_path):
     with pytest.raises(RevealedError, match=r"4 cells in line 1, 3 in line 3\. Every row needs as many cells"):
         rv.Demonstrations.from_frame(tmp_path / "ragged.csv", **columns)
     for text, told in (
-        ("# a comment\nid,t,s,a\n0,0,0,0\n0,1,1,0\n", r"1 cell in line 1, 4 in line 2\. Remove the comment on top\.$"),
-        ('id,t,s,a\n0,0,0,0\n0,1,"1,0\n0,2,0,1\n', r"4 cells in line 1, 3 in line 3.*Is a quote left open there\?$"),
+        (
+            "# a comment\nid,t,s,a\n0,0,0,0\n0,1,1,0\n",
+            r"1 cell in line 1, 4 in line 2\. Remove the comment at the top of the file\.$",
+        ),
+        (
+            'id,t,s,a\n0,0,0,0\n0,1,"1,0\n0,2,0,1\n',
+            r"4 cells in line 1, 3 in line 3.*Check for an unclosed quote there\.$",
+        ),
         ("id,t,s,a\n0,0,0,0,9\n0,1,1,0,9\n", r"4 cells in line 1, 5 in line 2\. Every row needs as many cells as the"),
     ):
         (tmp_path / "uneven.csv").write_text(text)

@@ -37,8 +37,11 @@ def test_a_fit_in_which_nobody_had_a_choice_says_so(method, reward, l2):
     mdp = rv.MDP(T, 0.9, feasible=np.array([[True, False], [True, False], [True, True]]))
     blind = rv.Demonstrations.from_trajectories([([0, 1], [0, 0])] * 5, 3, 2)
     status = method(reward, l2=l2).fit(mdp, blind).status
-    assert status.notes[0].startswith("there was nothing to choose: every state with decisions offers a single action")
-    assert status.code == ("unidentified" if l2 == 0.0 and reward.n_params == 1 else "converged")
+    unidentified = l2 == 0.0 and reward.n_params == 1
+    said = status.message if unidentified else status.notes[0]
+    assert said.startswith("there was nothing to choose: every state with decisions offers a single action")
+    assert sum("nothing to choose" in one for one in (status.message, *status.notes)) == 1
+    assert status.code == ("unidentified" if unidentified else "converged")
     seeing = rv.Demonstrations.from_trajectories([([0, 1, 2], [0, 0, 1]), ([2], [0])], 3, 2)
     assert not any(
         "there was nothing to choose" in note for note in method(reward, l2=l2).fit(mdp, seeing).status.notes
@@ -231,7 +234,7 @@ def test_a_feature_that_stands_twice_in_a_function_is_named(method):
     reward = rv.JaxReward(lambda p, x: (p[0] + p[1]) * x, np.zeros(2), x, names=["a", "b"])
     fit = method(reward, optimizer="lbfgs").fit(mdp, demos)
     assert fit.converged
-    assert any("along `a` − `b`" in note for note in fit.status.notes)
+    assert any("identify `a` − `b`" in note for note in fit.status.notes)
     alone = rv.JaxReward(lambda p, x: p[0] * x, np.zeros(1), x, names=["a"])
     assert not method(alone, optimizer="lbfgs").fit(mdp, demos).status.notes
 
@@ -244,5 +247,5 @@ def test_states_that_no_choice_tells_apart_are_named():
     demos = rv.Demonstrations.from_counts(np.array([[30.0, 20.0], [10.0, 30.0], [5, 5], [5, 5]]))
     fit = rv.CCP(rv.TabularReward(4)).fit(rv.MDP(T, discount=0.9), demos)
     assert fit.converged
-    note = next(note for note in fit.status.notes if "choices do not change along" in note)
+    note = next(note for note in fit.status.notes if "choices do not identify" in note)
     assert "`state2` − `state3`" in note

@@ -28,7 +28,7 @@ def read(times: list[int], route: str, folder: Path, **options: Any) -> rv.Demon
 @pytest.mark.parametrize("route", ROUTES)
 @pytest.mark.parametrize(("unit", "times"), [("month", MONTHS), ("quarter", QUARTERS), ("day", DAYS)])
 def test_written_dates_need_a_period(unit: str, times: list[int], route: str, tmp_path: Path) -> None:
-    with pytest.raises(rv.errors.InvalidDemonstrations, match=f"from {times[1]} to {times[2]} is one {unit}, or "):
+    with pytest.raises(rv.errors.InvalidDemonstrations, match=f"{times[1]} and {times[2]} are 1 {unit} apart, but "):
         read(times, route, tmp_path)
     counted = [time - times[0] for time in times]
     assert "gap" in " ".join(read(counted, route, tmp_path).notes)  # the remedy for numbers works
@@ -64,7 +64,7 @@ def test_command_line_names_its_flag(tmp_path: Path) -> None:
     done = here("fit", tmp_path / "p.csv", *flags, "--reward", "tabular")
     assert done.exit_code == 1
     assert "`--period` is required: the times look like months" in done.stderr
-    assert "If so: --period month." in done.stderr
+    assert "If they are months, pass --period month." in done.stderr
 
 
 def test_a_missing_time_among_months_is_named_by_a_lazy_frame_too():

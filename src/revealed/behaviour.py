@@ -63,7 +63,7 @@ class Banded(Quantities):
 
 @dataclass(frozen=True, eq=False)
 class Behaviour(Banded):
-    """How agents behave who solve `mdp` with the rewards `reward` (S, A), which are those of all pairs, offered or not;
+    """Behaviour of agents who solve `mdp` with rewards `reward` (S, A), which are those of all pairs, offered or not;
     `start` (S,) is where they begin, and `begins` says in words which start that is: welfare and occupancy depend on
     it.
 
@@ -146,7 +146,7 @@ class Solved:
         return Derivatives(self, d_reward, d_transitions)
 
     def overall_slopes(self, moves: TransitionSlopes) -> Overall:
-        """What there is one of for all states, along any number of ∂T/∂ψ: some solves with the transpose per number
+        """Quantities that are single numbers, along any number of ∂T/∂ψ: some solves with the transpose per number
         (theory L2) instead of some per parameter."""
         nobody = np.zeros_like(self.policy)
         going = (~self.mdp.terminal).astype(np.float64)

@@ -102,7 +102,7 @@ def solve(mdp: MDP, reward: Any, solver: str = "auto", progress: bool | None = N
     of pairs that the model does not offer may be NaN.
     `progress=None` shows a progress bar on a terminal if solving takes more than two seconds.
     """
-    require_mdp(mdp)
+    require_mdp(mdp, other=reward, call="solve(mdp, reward)")
     require_option("solver", solver, SOLVERS)
     whole = whole_reward(mdp, reward, largest=LARGEST)
     with Progress("soft optimum", progress) as bar:
@@ -288,7 +288,7 @@ class SoftBellman:
 
     @property
     def _lost(self) -> Exception:
-        """What is said where a search leads nowhere."""
+        """The error of a search that does not converge."""
         return ValueDoesNotExist(NO_VALUE) if self.mdp.discount == 1.0 else SolverFailed(NO_PROGRESS)
 
     def _newton(self, reward: Floats, V: Floats, chain: Chain | None) -> SoftOptimum:
@@ -377,7 +377,7 @@ class SoftBellman:
                 raise ValueDoesNotExist(NO_VALUE)
 
     def _optimum(self, point: _Point, m: float, newton: int, chord: int, chain: Chain | None) -> SoftOptimum:
-        """With the level that was taken off: m from every state that goes on, or what nothing's end left free."""
+        """With the level restored: m in every non-terminal state, or the constant that is free where nothing ends."""
         value, policy, log_policy = point.choices
         if self.mdp.endless:
             m = (self._level + self.mdp.discount * point.gain) / (1.0 - self.mdp.discount)
@@ -418,7 +418,7 @@ def as_reward(mdp: MDP, reward: Any, name: str = "reward", largest: float = sys.
 
 
 def numbers_of(reward: Any) -> str | None:
-    """The remedy where an object came that only holds or makes the rewards that were wanted."""
+    """The remedy for an object that contains or computes rewards instead of being them."""
     if hasattr(reward, "n_params") and hasattr(reward, "value"):
         return "Pass its rewards at some parameters: reward.value(theta)."
     return pass_instead(reward, "reward", "true_reward")

@@ -364,7 +364,7 @@ def _require_ends(mdp: MDP, policy: Floats) -> None:
     stuck = mdp.cannot_end if everything else ~can_reach(mdp.transitions.mix(policy), mdp.terminal)
     if stuck.any():
         s = int(np.flatnonzero(stuck)[0])
-        whatever = "no action leads" if mdp.cannot_end[s] else "this policy never leads"
+        whatever = "no sequence of actions leads" if mdp.cannot_end[s] else "this policy never leads"
         remedy = f"{_LEAVE_NO_END}{goals_missing(mdp)}" if mdp.goal is None else _OTHER_STEP
         raise ValueDoesNotExist(
             f"at discount 1 every trajectory must be able to end, but from {state_in_words(mdp, s)} {whatever} to a "
@@ -384,8 +384,9 @@ def towards_the_end(mdp: MDP) -> npt.NDArray[np.intp]:
     if mdp.cannot_end.any():
         s = int(np.flatnonzero(mdp.cannot_end)[0])
         raise ValueDoesNotExist(
-            f"at discount 1 every trajectory must be able to end, but no action leads from {state_in_words(mdp, s)} to "
-            f"a terminal state ({how_many(int(mdp.cannot_end.sum()), 'such state')}). {_NO_END}{goals_missing(mdp)}"
+            "at discount 1 every trajectory must be able to end, but no sequence of actions leads from "
+            f"{state_in_words(mdp, s)} to a terminal state ({how_many(int(mdp.cannot_end.sum()), 'such state')}). "
+            f"{_NO_END}{goals_missing(mdp)}"
         )
     onwards = way_to(mdp.moves, mdp.terminal)[1]
     rows = (np.arange(mdp.n_states)[:, None] * mdp.n_actions + np.arange(mdp.n_actions)).reshape(-1)

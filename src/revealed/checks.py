@@ -124,7 +124,7 @@ def require_option(name: str, value: Any, offered: Iterable[str]) -> None:
 
 
 def pass_instead(value: Any, *names: str) -> str | None:
-    """The remedy where an object came that only holds what was wanted, such as a fit for its reward."""
+    """The remedy for an object that contains what was wanted, such as a fit for its reward."""
     return next((f"Pass its `.{name}`." for name in names if hasattr(value, name)), None)
 
 

@@ -11,6 +11,7 @@ import scipy.sparse as sp
 
 from revealed.checks import Bools, Ints
 from revealed.curvature import MOST_DIFFERENCED, Curvature, can_use_hessian, difference_hessian, eigen, shift, units_of
+from revealed.labels import in_series
 from revealed.logit_rows import widest_gap
 from revealed.mdp import Floats
 from revealed.objective import MOST_FEATURES, Evaluation, Objective
@@ -63,6 +64,14 @@ def invisible_directions(point: Evaluation) -> Floats:
     return null_directions(point.information, point.size)
 
 
+def with_features(point: Evaluation) -> Evaluation:
+    """The same point with second derivatives: a weight per state is a feature per state, where there are few enough."""
+    K = point.theta.size
+    if point.objective.has_hessian or not is_linear(point.objective.reward) or K > MOST_FEATURES:
+        return point
+    return Objective(_Along(point, np.arange(K)), point.objective.cases).at(np.zeros(K))
+
+
 def null_directions(information: Floats, size: Floats) -> Floats:
     """The same of any information matrix (K, K) whose parameters have these sizes (K,)."""
     K = information.shape[0]
@@ -96,7 +105,7 @@ def describe_directions(directions: Floats, names: Iterable[str], size: Floats |
     each, are left out."""
     names = list(names)
     size = np.ones(len(names)) if size is None else np.where(size > 0.0, size, 1.0)
-    return "; ".join(_in_words(row, size, names) for row in _reduced(directions * size))
+    return in_series([_in_words(row, size, names) for row in _reduced(directions * size)])
 
 
 def _reduced(rows: Floats) -> Floats:
@@ -120,9 +129,9 @@ def _largest(row: Floats) -> int:
 def _in_words(row: Floats, size: Floats, names: list[str]) -> str:
     """A row in units of the features, as weights of the parameters."""
     top = _largest(row)
-    weights = row / size / (row[top] / size[top])
-    parts = []
-    for k in np.flatnonzero(np.abs(row) > 1e-6 * abs(row[top])):
+    weights, part = row / size / (row[top] / size[top]), np.flatnonzero(np.abs(row) > 1e-6 * abs(row[top]))
+    weights, parts = weights * np.sign(weights[part[0]]), []
+    for k in part:
         weight = f"{abs(weights[k]):.3g}·" if abs(abs(weights[k]) - 1.0) > 1e-6 else ""
         parts.append(("− " if weights[k] < 0 else "+ " if parts else "") + f"{weight}`{names[k]}`")
     return " ".join(parts)
@@ -133,7 +142,7 @@ def unseen_in_words(found: Search) -> list[str]:
     point = found.best
     K, tabular = point.theta.size, is_linear(point.objective.reward)
     if found.reached and tabular and K <= MOST_FEATURES:
-        spot = Objective(_Along(point, np.arange(K)), point.objective.cases).at(np.zeros(K))
+        spot = with_features(point)
         return _as_note(invisible_directions(spot), point, spot.size)
     if found.reached and not tabular and K <= MOST_DIFFERENCED:
         units = units_of(point)
@@ -146,14 +155,14 @@ def _as_note(directions: Floats, point: Evaluation, size: Floats) -> list[str]:
     if n == 0:
         return []
     if n == 1 and np.allclose(directions[0], directions[0, 0], rtol=1e-6, atol=0.0):
-        return [UNSEEN.format(which="choices do not change if every weight moves by the same amount: that constant")]
+        return [UNSEEN.format(which="choices do not change if every weight moves by the same amount; this constant")]
     words = describe_directions(directions[:MOST_NAMED], point.objective.reward.names, size)
     if n > MOST_NAMED or len(words) > 300:
         words = f"{n} directions of the {point.theta.size} weights"
-    return [UNSEEN.format(which=f"choices do not change along {words}: that part")]
+    return [UNSEEN.format(which=f"choices do not identify {words}; this part")]
 
 
-UNSEEN = "{which} stays where the search started."
+UNSEEN = "{which} keeps its starting value."
 
 
 def suspects(best: Evaluation, travel: list[Floats]) -> list[Floats]:

@@ -277,7 +277,7 @@ def _words(hidden: Floats, fit: Any) -> str:
     K = fit.theta.size
     along = f"{len(hidden)} directions of the parameters"
     if len(hidden) <= MOST_WORDS and not hidden[:, K:].any():
-        along = describe_directions(hidden[:, :K], fit.reward_model.names, fit.feature_sizes).replace("; ", " and ")
+        along = describe_directions(hidden[:, :K], fit.reward_model.names, fit.feature_sizes)
     return f"the data say nothing about {along}; quantities that depend on it have no band."
 
 

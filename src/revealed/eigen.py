@@ -1,7 +1,7 @@
 """Eigenvalues and singular values that never raise: None where there are none to be had.
 
 LAPACK gives up on numbers that are not finite, and now and then on finite ones, where its quick method does not
-converge; a slower one then does. What to make of nothing is the caller's to say.
+converge; a slower one then does. The caller decides what None means.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ from revealed.diagnosis import (
     way_out,
     without,
 )
-from revealed.errors import InvalidDemonstrations, InvalidInput, InvalidOption, SolverFailed, ValueDoesNotExist
+from revealed.errors import InvalidDemonstrations, InvalidOption, SolverFailed, ValueDoesNotExist
 from revealed.first_step import estimate_with_notes, require_first_step
 from revealed.fit import Fit
 from revealed.linear_solvers import SOLVERS, Work
@@ -390,12 +390,13 @@ class Run:
             return "cycling", _CYCLING.format(move=self.moves[-1])
         if self.moves and not self.settled and not self.asked_updates:
             return "iteration_limit", _UNSETTLED.format(move=self.moves[-1], k=len(self.moves))
+        if hidden and self.options.l2 == 0.0 and _NO_CHOICE in notes:
+            notes.remove(_NO_CHOICE)
+            return "unidentified", _NO_CHOICE
         if hidden and self.options.l2 == 0.0:
             return "unidentified", _UNIDENTIFIED.format(words=hidden)
         if hidden:
-            notes.append(
-                f"choices do not change along {hidden}; there the estimate is determined by the penalty alone."
-            )
+            notes.append(f"choices do not identify {hidden}; there the estimate is determined by the penalty alone.")
         if found.iterations == 0 and not getattr(self.reward, "linear", False) and not self.moves:
             notes.append("the search ended where it started: is the start a saddle (a network with zero weights)?")
         return "converged", found.reason + self._settled_words() + "."
@@ -408,7 +409,7 @@ class Run:
         quicker = ("Adam is slow: " if adam else "") + (_SMOOTHER if kinks else _QUICKER if adam else "")
         if kinks:
             both = f"{_larger(l2, 0.02)} and {arg('tol', max(10.0 * tol, 0.01))}"
-            return words(f"{quicker[:1].upper()}{quicker[1:]}With kinks (ReLU) set {both} together.")
+            return words(f"{quicker[:1].upper()}{quicker[1:]}For a network with kinks (ReLU), set both {both}.")
         return words(f"{quicker}Raise {named('max_iter')}, loosen {named('tol')}, or set {_larger(l2, 1e-4)}.")
 
     @property
@@ -460,9 +461,7 @@ def _named(reward: Any, mdp: MDP) -> Any:
 
 
 def _require_types(mdp: Any, demos: Any) -> None:
-    if isinstance(mdp, Demonstrations) and isinstance(demos, MDP):
-        raise InvalidInput("mdp", "an rv.MDP", "Demonstrations", remedy="They are swapped: fit(mdp, demonstrations).")
-    require_mdp(mdp)
+    require_mdp(mdp, other=demos, call="fit(mdp, demonstrations)")
     require_demonstrations("demonstrations", demos)
 
 
@@ -481,8 +480,8 @@ def _larger(l2: float, least: float) -> str:
 
 _LU = either('solver="lu", or ', "")
 _SEPARATED = words(
-    "the likelihood has no maximum: it keeps rising as some weights grow{which}, because all observed choices that "
-    f"depend on them go the same way. Add a penalty ({arg('l2', 1e-3)}), more data, or fewer features."
+    "the likelihood has no maximum: it keeps rising as some weights grow{which}, because every observed choice that "
+    f"depends on them points in the same direction. Add a penalty ({arg('l2', 1e-3)}), more data, or fewer features."
 )
 _OWN_L2 = arg("l2", Written("{l2:.3g}"))
 _NOT_HELD = words(
@@ -497,7 +496,8 @@ HELD_BY = words(
 LEFT = "the search passed a stationary point that is not a maximum; the estimate is the maximum beyond it."
 _NO_CHOICE = words(
     "there was nothing to choose: every state with decisions offers a single action, which says nothing about the "
-    f"reward. {either('Is `feasible` right, and were', 'Were')} other actions seen ({arg('unseen')})?"
+    f"reward. {either('Check `feasible`. If', 'If')} other actions were available but never chosen, set "
+    f"{arg('unseen', 'stay')}."
 )
 _SMOOTHER = f"a smooth network ({arg('activation', 'tanh')}) with {arg('optimizer', 'lbfgs')} takes fewer steps. "
 _QUICKER = f"{arg('optimizer', 'auto')} takes fewer steps. "
@@ -508,7 +508,7 @@ _OWN_PENALTY = words(
 _NEARLY = "features are nearly collinear along {words}: interpret these weights with care."
 _PSEUDO = " This is the likelihood under the estimated π̃; NFXP's may have a maximum."
 _UNIDENTIFIED = (
-    "choices do not change along {words}; the minimum-norm estimate is reported. Drop a feature, or interpret only "
+    "choices do not identify {words}; the minimum-norm estimate is reported. Drop a feature, or interpret only "
     "differences."
 )
 _UNSETTLED = words(

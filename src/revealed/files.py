@@ -165,7 +165,7 @@ def _machine() -> str:
 
 
 def _is_alive(process: int) -> bool:
-    """Whether there is such a process; one that is not ours to ask is."""
+    """Whether the process exists; one that may not be signalled does."""
     try:
         os.kill(process, 0)
     except (ProcessLookupError, OverflowError):

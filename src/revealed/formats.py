@@ -18,6 +18,7 @@ from revealed.labels import how_many
 from revealed.voices import either
 
 SEPARATORS = ",;\t|"
+_NO_COMMENT = "Remove the comment at the top of the file."
 AS_HEADER = "Every row needs as many cells as the header."
 _PARQUET, _GZIP, _ZIP = b"PAR1", b"\x1f\x8b", b"PK\x03\x04"
 _EXCEL, _R = "an Excel workbook", "an R data file"
@@ -114,9 +115,8 @@ def find_uneven(file: str) -> tuple[str, str, str] | None:
         for row in rows:
             if row and len(row) != n:
                 told = f"{how_many(n, 'cell')} in line 1, {len(row)} in line {before + 1}"
-                open_quote = " Is a quote left open there?" if rows.line_num > before + 1 else ""
-                remedy = "Remove the comment on top." if start.startswith("#") else AS_HEADER + open_quote
-                return file, told, remedy
+                open_quote = " Check for an unclosed quote there." if rows.line_num > before + 1 else ""
+                return file, told, _NO_COMMENT if start.startswith("#") else AS_HEADER + open_quote
             before = rows.line_num
     return None
 

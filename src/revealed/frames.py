@@ -420,7 +420,7 @@ def unreadable(argument: str, files: Any, error: Exception) -> InvalidInput:
         remedy = "Save it as UTF-8 (Excel: “CSV UTF-8”)."
     if "when sniffing file" in str(error):
         name, reason, remedy = next(
-            filter(None, map(find_uneven, files)), (files[0], _UNSPLIT, f"{AS_HEADER} Every quote needs its partner.")
+            filter(None, map(find_uneven, files)), (files[0], _UNSPLIT, f"{AS_HEADER} Check for unclosed quotes.")
         )
         names = Path(name).name
     return InvalidInput(argument, expected, f"{names}: {reason.rstrip('.')}", remedy=remedy)

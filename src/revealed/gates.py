@@ -120,7 +120,7 @@ def memory_left() -> int:
 def require_room(library: str, module: str) -> None:
     """Refuse to load a library that aborts the process where a limit (`ulimit -v`) leaves it too little memory."""
     if module not in sys.modules:
-        require_address_space(f"{library} needs", "Use ulimit -v unlimited.")
+        require_address_space(f"{library} needs", "Run `ulimit -v unlimited` first.")
 
 
 def require_address_space(what: str, remedy: str) -> None:

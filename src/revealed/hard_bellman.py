@@ -65,7 +65,7 @@ def solve_hard(
     mdp: MDP, reward: Any, solver: str = "auto", max_iter: int = 1_000, progress: bool | None = None
 ) -> HardOptimum:
     """The hard optimum (theory B4) by policy iteration; ties are split evenly in the policy returned."""
-    require_mdp(mdp)
+    require_mdp(mdp, other=reward, call="solve_hard(mdp, reward)")
     require_option("solver", solver, SOLVERS)
     require_count("max_iter", max_iter)
     table = as_reward(mdp, reward, largest=LARGEST)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from revealed.eigen import symmetric_eigen
+from revealed.labels import in_series
 from revealed.mdp import Floats
 
 WEAK = 30.0  # condition index from which collinearity does harm (Belsley, Kuh and Welsch)
@@ -58,7 +59,7 @@ def identify(information: Floats, names: Sequence[str], size: Floats | None = No
     condition = float(np.sqrt(top / smallest)) if smallest > 0.0 else np.inf
     weak = null | (top > WEAK**2 * np.maximum(values, 0.0))
     parts = [f"choices do not depend on `{name}`" for k, name in enumerate(names) if k not in set(live.tolist())]
-    parts += [_in_words(vectors[:, i], [names[k] for k in live], bool(null[i])) for i in np.flatnonzero(weak)]
+    parts += [_in_words(vectors[:, i], d[live], [names[k] for k in live], bool(null[i])) for i in np.flatnonzero(weak)]
     directions = np.zeros((int(weak.sum()), len(names)))
     directions[:, live] = (vectors[:, weak] / d[live, None]).T
     return Identification(rank, len(names), condition, "; ".join(parts), directions)
@@ -67,9 +68,14 @@ def identify(information: Floats, names: Sequence[str], size: Floats | None = No
 _NO_NUMBERS = "what choices say about the parameters cannot be computed: some numbers are not finite"
 
 
-def _in_words(vector: Floats, names: list[str], exactly: bool) -> str:
-    part = [name for name, v in zip(names, vector, strict=True) if abs(v) > TAKES_PART]
-    part = part or [names[int(np.argmax(np.abs(vector)))]]
-    listed = ", ".join(f"`{name}`" for name in part[:-1]) + (" and " if len(part) > 1 else "") + f"`{part[-1]}`"
-    how = "are collinear" if exactly else "are nearly collinear"
-    return f"features {listed} {how}: the data identify a combination of them, not each one"
+def _in_words(vector: Floats, d: Floats, names: list[str], exactly: bool) -> str:
+    """A weak direction in words; `vector` is in units of the information of single parameters, which `d` undoes."""
+    shift = vector / d
+    if exactly and len(names) > 1 and np.allclose(shift, shift[0], rtol=1e-4, atol=0.0):
+        return "choices do not change if every weight moves by the same amount"
+    how = "collinear" if exactly else "nearly collinear"
+    part = [f"`{name}`" for name, v in zip(names, vector, strict=True) if abs(v) > TAKES_PART]
+    part = part or [f"`{names[int(np.argmax(np.abs(vector)))]}`"]
+    if len(part) == 1:
+        return f"feature {part[0]} is {how} with others: the data identify a combination of them, not each one"
+    return f"features {in_series(part)} are {how}: the data identify a combination of them, not each one"

@@ -18,7 +18,7 @@ import scipy.sparse as sp
 from revealed.agent_groups import AgentGroups
 from revealed.checks import Bools, require_flag, require_option
 from revealed.curvature import difference_hessian
-from revealed.diagnosis import invisible_directions
+from revealed.diagnosis import invisible_directions, with_features
 from revealed.eigen import right_singular_vectors, symmetric_eigen
 from revealed.errors import InvalidOption
 from revealed.influence import Influence
@@ -86,14 +86,19 @@ class Evidence:
         blind = self.blind()
         if not len(blind):
             return np.zeros(self.point.theta.size, dtype=bool)
-        size = self.point.size
+        size = self.with_hessian.size
         basis = np.linalg.qr((blind * np.where(size > 0.0, size, 1.0)).T)[0]
         return np.linalg.norm(basis, axis=1) > TAKES_PART
+
+    @cached_property
+    def with_hessian(self) -> Evaluation:
+        """The point with second derivatives, where they can be had; a penalty settles every weight per state."""
+        return self.point if self.point.objective.l2 > 0.0 else with_features(self.point)
 
     def blind(self, joint: bool = False) -> Floats:
         """(n, K): directions in which choices do not change (theory I1); none where the Hessian is not analytic."""
         K = self.point.theta.size
-        rows = invisible_directions(self.point) if self.point.objective.has_hessian else np.zeros((0, K))
+        rows = invisible_directions(self.with_hessian) if self.with_hessian.objective.has_hessian else np.zeros((0, K))
         extra = self.estimated.psi.size if joint and self.estimated is not None else 0
         return np.hstack([rows, np.zeros((len(rows), extra))])
 

@@ -3,8 +3,8 @@
     T(s'|s, a) = Σ_i 1(a_i = a) w_i φ_i(s) ψ_i(s') / Σ_i 1(a_i = a) w_i φ_i(s),
 
 where φ_i is a Gaussian product kernel around where step i began, cut off at two bandwidths so that T is sparse, and ψ_i
-is where it led: a distribution over nodes, such as a kernel around one of them. Nodes may lie anywhere; who they have
-around them is asked of k-d trees, or computed where they form a grid.
+is where it led: a distribution over nodes, such as a kernel around one of them. Nodes may lie anywhere; their
+neighbours are found by k-d trees, or computed where they form a grid.
 """
 
 from __future__ import annotations

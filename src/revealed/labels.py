@@ -19,6 +19,7 @@ from revealed.voices import shown
 
 SHOWN = 8
 FEW = 4  # in a title
+MOST_LISTED = 25  # names of options
 DEEPEST = 8  # tuples within tuples: a label that contains itself has no end
 EXACT = 2**53  # up to here a float tells whole numbers apart
 MOST_INDEX = 10**8  # states or actions that are numbered, not named: beyond, it is a name such as a postcode
@@ -116,8 +117,8 @@ def require_declared(
         return
     raise error.conflict(
         argument,
-        f"requires {role} labels: {got} would depend on the order of the {role}s, which was not declared: it comes "
-        f"from sorting {where} ({_numbered(labels)})",
+        f"requires {role} labels: {got} cannot be matched with {role}s whose order was not declared; {where} were "
+        f"sorted ({_numbered(labels)})",
         remedy=f"Declare the order when you read the data, {role}s=[{_quoted(labels)}] in the order that you mean, or "
         f"{instead}.",
     )
@@ -247,6 +248,11 @@ def in_short(labels: Sequence[Any]) -> str:
     return ", ".join(spell(label) for label in labels[:FEW]) + more
 
 
+def in_series(words: Sequence[str]) -> str:
+    """ "a, b and c", for a message."""
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+
+
 def how_many(n: int, what: str) -> str:
     """ "1 row", "2 rows", for a message."""
     return f"{n} {what}{'' if n == 1 else 's'}"
@@ -279,7 +285,7 @@ def _may_be_a_slip(label: Any, other: Any) -> bool:
 
 def unknown(owner: str, kind: str, name: str, known: Sequence[str], remedy: str | None = None) -> InvalidOption:
     """ "NPL has no option `upates`, only weighting, l2, updates. Did you mean updates?" Or with another remedy."""
-    what = f"{owner} has no {kind} `{name}`, only {', '.join(known)}"
+    what = f"{owner} has no {kind} `{name}`" + (f", only {', '.join(known)}" if len(known) <= MOST_LISTED else "")
     return InvalidOption.impossible(what, None, remedy or near(name, known), name)
 
 

@@ -45,6 +45,8 @@ def match_labels(demos: Demonstrations, mdp: MDP) -> Demonstrations:
     """The same decisions in the order of the MDP's labels, where both have labels; an unknown one is an error. Where
     one of them knows positions alone, the other's order must have been declared."""
     model = mdp if mdp.base is None or demos.n_states == mdp.n_states else mdp.base
+    if model.state_labels is None and _swapped(model, demos):
+        raise _wrong_sizes(model, demos)
     if model.state_labels is not None:
         require_named_goals(demos, model.state_labels)
     to_state, S = _matching("state", demos, model)
@@ -174,6 +176,8 @@ def _matching(role: str, demos: Demonstrations, model: MDP) -> tuple[Ints | None
         known = tuple(range(most))
     own, known = own or own_numbers(known), known or own_numbers(own)
     if own is None or known is None:
+        if known is None and n > most:
+            raise _wrong_sizes(model, demos)
         _require_declared(role, own, known)
         return None, max(n, most)
     if same_labels(own, known):
@@ -262,14 +266,7 @@ def require_decisions(mdp: MDP, demos: Demonstrations) -> None:
     """Same sizes, no infeasible action, no decision in a terminal state."""
     require_goals_within(mdp, demos)
     if demos.counts.shape != mdp.feasible.shape:
-        raise InvalidDemonstrations(
-            "demonstrations",
-            f"{sizes_in_words(mdp.n_states, mdp.n_actions)}, as the MDP has",
-            sizes_in_words(demos.n_states, demos.n_actions),
-            remedy=(numbered_from_one("state", demos) or numbered_from_one("action", demos) or "Indices start at 0.")
-            + " Where the data do not show everything, "
-            + either("pass n_states= and n_actions=.", "list all of them in --features or --transitions."),
-        )
+        raise _wrong_sizes(mdp, demos)
     wrong = (demos.counts > 0) & ~mdp.feasible
     if wrong.any():
         mdp = name_alike(mdp, demos)
@@ -284,6 +281,24 @@ def require_decisions(mdp: MDP, demos: Demonstrations) -> None:
             "Drop those decisions, or change "
             + either("the MDP's feasible= or terminal=.", "--transitions or --terminal."),
         )
+
+
+def _swapped(mdp: MDP, demos: Demonstrations) -> bool:
+    """Whether the data have too many actions, but would fit the model with states and actions exchanged."""
+    return demos.n_states <= mdp.n_actions < demos.n_actions <= mdp.n_states
+
+
+def _wrong_sizes(mdp: MDP, demos: Demonstrations) -> InvalidDemonstrations:
+    remedy = numbered_from_one("state", demos) or numbered_from_one("action", demos) or "Indices start at 0."
+    if demos.n_states < mdp.n_states or demos.n_actions < mdp.n_actions:
+        remedy += " Where the data do not show everything, " + either(
+            "pass n_states= and n_actions=.", "list all of them in --features or --transitions."
+        )
+    if _swapped(mdp, demos):
+        remedy = f"Are `{named('state')}` and `{named('action')}` swapped?"
+    expected = f"{sizes_in_words(mdp.n_states, mdp.n_actions)}, as the MDP has"
+    got = sizes_in_words(demos.n_states, demos.n_actions)
+    return InvalidDemonstrations("demonstrations", expected, got, remedy=remedy)
 
 
 def impossible_moves(mdp: MDP, demos: Demonstrations) -> str | None:

@@ -515,6 +515,9 @@ def _made(**fields: Any) -> MDP:
     return other
 
 
-def require_mdp(value: Any, name: str = "mdp") -> None:
+def require_mdp(value: Any, name: str = "mdp", other: Any = None, call: str = "") -> None:
+    """An MDP; where that came as the `other` argument, the two are swapped in a `call` that should look so."""
     if not isinstance(value, MDP):
+        if isinstance(other, MDP):
+            raise InvalidInput(name, "an rv.MDP", type(value).__name__, remedy=f"The arguments are swapped: {call}.")
         raise InvalidInput(name, "an rv.MDP", type(value).__name__, remedy=pass_instead(value, name))

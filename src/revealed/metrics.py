@@ -354,6 +354,7 @@ def evaluate(
     trips of the distance on the model of their goal, since without one the uniform policy need not end at discount 1.
     (Rewards that depend on the trip, as with link sizes, are compared trip by trip by both.)
     """
+    require_mdp(mdp, other=fit, call="evaluate(fit, mdp, true_reward)")
     found = Truth(mdp, true_reward, expert, initial).evaluate(fit, demos, coverage, policy=policy, reward=reward)
     if isinstance(fit, AnyFit) and mdp.in_order_of(fit.mdp) is not mdp:
         arrays = {"true_reward": true_reward, "expert": expert, "coverage": coverage, "initial": initial}

@@ -205,12 +205,12 @@ def _numbered(unseen: Ints, names: Names, matrix: Any) -> str:
 _SHARED = either(", or share outcomes between pairs (landing=)", "")
 _UNSEEN = (
     f"Mark them with {either('feasible= or terminal=', '--terminal')}, offer only the actions that were seen "
-    f"({arg('unseen', 'infeasible')}), let them stay where they are ({arg('unseen', 'stay')}), smooth "
+    f"({arg('unseen', 'infeasible')}), assume that the state does not change there ({arg('unseen', 'stay')}), smooth "
     f"({arg('smoothing', 1.0)}, or {A_KERNEL}){_SHARED}. The state after a last decision is given by {LED}."
 )
 _NEVER_LEFT = (
-    f"Let such pairs stay where they are ({arg('unseen', 'stay')}), give the states after last decisions ({LED}), or "
-    f"use {A_KERNEL}{_SHARED}. States without decisions may be terminal: {arg('terminal')}, or "
+    f"Assume that the state does not change there ({arg('unseen', 'stay')}), give the states after last decisions "
+    f"({LED}), or use {A_KERNEL}{_SHARED}. States without decisions may be terminal: {arg('terminal')}, or "
     f"{arg('unseen', 'infeasible')}."
 )
 

@@ -72,7 +72,7 @@ def plot_grid(
     """A heat map of one value per state, light where high and dark where low, with red arrows for a policy.
 
     `values` (S,) and `policy` (S, A) have state = row · columns + column. An arrow points where the next move leads on
-    average, and is as long as the policy is decided: nearly a cell for a certain move, a dot where the agent stays or
+    average, and is the longer the surer the policy is: nearly a cell for a certain move, a dot where the agent stays or
     every direction is alike. `actions` names the policy's columns where they are not up, down, left, right, stay in
     this order. `vmin` and `vmax` fix the colours, `log` makes them logarithmic (for visits), `label` names the colour
     bar, `fontsize` is that of the labels in points. Cells without a value (NaN) are blue.

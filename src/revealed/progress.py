@@ -17,7 +17,7 @@ QUIET_SECONDS = 2.0
 
 
 def is_terminal(stream: Any) -> bool:
-    """Whether somebody reads along; a program without a terminal may have no streams at all."""
+    """Whether standard error is a terminal; a program without a terminal may have no streams at all."""
     return stream is not None and stream.isatty()
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, wraps
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -20,7 +20,7 @@ from revealed.description import Description, said_in
 from revealed.errors import InvalidDemonstrations, InvalidInput, InvalidOption, InvalidReward
 from revealed.estimators import CCP, MCEIRL, NFXP, NPL, Estimator
 from revealed.frames import Table, read_names, read_table, require_column
-from revealed.labels import find, how_many, near
+from revealed.labels import find, how_many, near, unknown
 from revealed.mdp import MDP
 from revealed.naming import Names
 from revealed.positions import labelled
@@ -86,6 +86,16 @@ class Recipe(Description):
     Its parts are made when first used: `demonstrations`, `mdp` and `reward_model`, which the estimator is given;
     `binned` (bins of the states) and `places` (S, 2) (where states lie), or None; labels of states and actions.
     """
+
+    if not TYPE_CHECKING:  # type checkers read the fields
+
+        @wraps(Description.__init__)
+        def __init__(self, *values: Any, **options: Any) -> None:
+            known = Description.__dataclass_fields__
+            for name in options:
+                if name not in known:
+                    raise unknown("rv.Recipe", "option", name, list(known))
+            super().__init__(*values, **options)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -163,7 +173,7 @@ class Recipe(Description):
             if name not in self.state:
                 expected = f"a state column ({', '.join(self.state)}) and its bins"
                 remedy = (
-                    near(name, self.state) or f"If it is part of the state, too: {arg('state', [*self.state, name])}."
+                    near(name, self.state) or f"To make it part of the state, pass {arg('state', [*self.state, name])}."
                 )
                 raise InvalidOption("bins", expected, shown(name), remedy=remedy)
         lost = [name for name in self.state if name not in wanted]
@@ -292,7 +302,7 @@ class Recipe(Description):
             remedy = f"If the column has another name: {arg('feature_state', (others or self._table.names)[0])}."
             if set(self.action) <= set(self._table.names):
                 swapped = f"are `{named('state')}` and `{named('action')}` swapped?"
-                remedy = f"It has a column {self.action[0]!r}, which is the action: {swapped} {remedy}"
+                remedy = f"It has a column {self.action[0]!r}, which is the action: {swapped}"
             expected = f"a state column {lost[0]!r}, as in the panel"
             raise InvalidOption("features", expected, ", ".join(self._table.names), remedy=remedy)
         if len(keys) != len(self.state):
@@ -309,7 +319,7 @@ class Recipe(Description):
             return None
         others = [name for name in self._table.names if name not in {*self._keys, *self.action, *self.coordinates}]
         if not others:
-            remedy = f"If they are features, too: {arg('columns', list(self.coordinates))}."
+            remedy = f"To use them as features as well, pass {arg('columns', list(self.coordinates))}."
             rule = f"leaves no column of {named('features')} for the reward"
             raise InvalidOption.conflict("coordinates", rule, remedy=remedy)
         return others

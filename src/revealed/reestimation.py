@@ -11,6 +11,7 @@ import numpy as np
 from revealed.bootstrap import Replication
 from revealed.demonstrations import Demonstrations
 from revealed.errors import RevealedError
+from revealed.labels import in_series
 from revealed.mdp import MDP, Floats
 from revealed.transitions import EstimatedTransitions
 
@@ -69,7 +70,7 @@ class Reestimation:
         estimates = isinstance(first_step, str) or hasattr(first_step, "estimate")
         again = ["θ", "the first step"] if uses and estimates else ["θ"]
         again += ["the transitions"] if self.estimated is not None else []
-        return " and ".join([", ".join(again[:-1]), again[-1]] if len(again) > 1 else again) + " re-estimated"
+        return in_series(again) + " re-estimated"
 
 
 def with_transitions(mdp: MDP, estimated: Any) -> MDP:

@@ -284,9 +284,10 @@ def _goodness_fact(fit: FitLike) -> tuple[Pair, ...]:
 
 def error_notes(fit: FitLike, found: Estimates) -> list[str]:
     """What to know before the numbers are believed."""
-    told = (_missing(fit, found), _few_clusters_note(fit), _bootstrap_note(fit), first_step_note(fit))
-    notes = [found.reason] if found.reason else list(told)
-    if fit.options.get("l2", 0.0) > 0.0 and not found.reason:
+    if found.reason:
+        return [found.reason, *_identification_notes(fit)]
+    notes = [_missing(fit, found), _few_clusters_note(fit), _bootstrap_note(fit), first_step_note(fit)]
+    if fit.options.get("l2", 0.0) > 0.0:
         notes.append(_SHRUNK.format(l2=fit.options["l2"]))
     return [*(note for note in notes if note), *_identification_notes(fit)]
 

@@ -413,7 +413,7 @@ class Uncertain:
         """Rank and conditioning of the information about θ, and the weak direction in words."""
         from revealed.identification import identify
 
-        point = self.evidence.point
+        point = self.evidence.with_hessian
         names = self.reward_model.names
         if point.objective.has_hessian:
             return identify(point.information, names, point.size)

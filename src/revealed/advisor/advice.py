@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from revealed.advisor.data import make_run, make_units, measure_precision
-from revealed.advisor.rules import Evidence, decide, listed
+from revealed.advisor.rules import Evidence, decide
 from revealed.advisor.table import Quantity, facts, quantities, rows
 from revealed.advisor.trials import (
     METHODS,
@@ -31,6 +31,7 @@ from revealed.estimation import Run
 from revealed.estimators import Estimator
 from revealed.first_step import describe_step
 from revealed.fit import Fit
+from revealed.labels import in_series
 from revealed.mdp import MDP
 from revealed.parallel import workers
 from revealed.rewards.base import Reward
@@ -255,12 +256,12 @@ def _advice(
 def _left_undone(found: Evidence) -> list[str]:
     said = [f"{m} was not run: {marked(t.why)}" for m, t in found.trials.items() if t.why and t.why != TOO_LONG]
     if long := [m for m, t in found.trials.items() if t.why == TOO_LONG]:
-        seconds = listed([f"{found.trials[m].expected:.2g}" for m in long])
-        said.append(f"Not run within a budget of {found.budget:g} s: {listed(long)} ({seconds} s expected).")
+        seconds = in_series([f"{found.trials[m].expected:.2g}" for m in long])
+        said.append(f"Not run within a budget of {found.budget:g} s: {in_series(long)} ({seconds} s expected).")
     ran = [m for m, t in found.trials.items() if t.best is not None]
     dropped = [m for m in ran if m not in found.refits.theta]
     if found.refits.n and dropped:
-        said.append(f"{listed(dropped)} was not refitted: the budget of {found.budget:g} s was too short.")
+        said.append(f"{in_series(dropped)} was not refitted: the budget of {found.budget:g} s was too short.")
     if not found.refits.n:
         said.append("Nothing was refitted: " + _why_no_refits(found, ran))
     elif found.resampled == "decisions":

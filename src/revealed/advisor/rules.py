@@ -32,6 +32,7 @@ from revealed.advisor.trials import ALIKE, METHODS, Replications, Trial, mean_kl
 from revealed.coverage import COVERED, GUESSWORK, Coverage
 from revealed.estimation import Run
 from revealed.fit import Fit
+from revealed.labels import in_series
 from revealed.rewards.base import is_linear
 
 WELL_KNOWN = 0.5  # error of feature counts beside that of the policy below which they are the better known
@@ -122,13 +123,13 @@ def _beside_others(found: Evidence, method: str) -> str:
     apart = [m for m in others if refits.is_close(m) and m not in alike]
     if worse := [m for m in others if not refits.is_close(m)]:
         gaps = [f"{gap:.2g} ± {error:.1g}" for gap, error in (refits.difference(m, refits.best) for m in worse)]
-        said.append(f"better than {listed(worse)} (by {listed(gaps)} nats per decision)")
+        said.append(f"better than {in_series(worse)} (by {in_series(gaps)} nats per decision)")
     if alike:
-        said.append(f"as well as {listed(alike)}{_saving(found, method, alike)}")
+        said.append(f"as well as {in_series(alike)}{_saving(found, method, alike)}")
     if apart:
         gaps = [f"{found.distance(m):.2g}" for m in apart]
-        away = f"up to {listed(gaps)} standard errors away"
-        said.append(f"as well as {listed(apart)}, whose parameters are {away}")
+        away = f"up to {in_series(gaps)} standard errors away"
+        said.append(f"as well as {in_series(apart)}, whose parameters are {away}")
     return ", and ".join(said)
 
 
@@ -169,10 +170,6 @@ def _saves(method: str, own: float, other: float) -> bool:
 
 def _left_out(found: Evidence) -> str:
     return "held-out agents" if found.resampled == "agents" else "held-out decisions"
-
-
-def listed(words: Sequence[str]) -> str:
-    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 
 def _saving(found: Evidence, method: str, alike: Sequence[str]) -> str:

@@ -112,7 +112,7 @@ def end(*fits: AnyFit, stopped: str = "") -> None:
     what Ctrl-C `stopped`."""
     for one in fits:
         if not one.converged:
-            say(" ".join(f"{one.method} {one.status.code}: {in_flags(one.status.message)}".split()))
+            say(" ".join(f"{one.method} did not converge ({one.status.code}): {in_flags(one.status.message)}".split()))
     if stopped:
         say(stopped)
     interrupted = bool(stopped) or any(one.status.interrupted for one in fits)

@@ -42,8 +42,8 @@ def claim(out: str | os.PathLike[str], ours: Iterable[str], force: bool = False)
     for name in ours:
         regular(folder / name, "--out")
     if folder.is_dir() and not force and not _is_ours(folder, {*ours, LOCK}):
-        rule = f"cannot be {folder}, which holds files that this command did not write"
-        raise InvalidOption.conflict("--out", rule, remedy="Choose another folder, or add --force.")
+        expected, got = "a new folder, or one from an earlier run", f"{str(folder)!r}, which contains other files"
+        raise InvalidOption("--out", expected, got, remedy="Choose another folder, or add --force.")
     return folder
 
 

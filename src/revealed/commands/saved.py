@@ -282,7 +282,9 @@ def _answer(saved: Path, asked: Changes, bands: dict[str, Any], out: Path | None
     show(answer, spare=("se",))
     if folder is not None:
         tables = [f"{name}.csv" for name in files if name != "counterfactual"]
-        tell(f"Wrote {folder / 'counterfactual.html'}; also {', '.join(tables[:-1])} and {tables[-1]} there.")
+        from revealed.labels import in_series
+
+        tell(f"Wrote {folder / 'counterfactual.html'}; also {in_series(tables)} there.")
         tell_replaced(replaced)
 
 

@@ -69,21 +69,22 @@ def _complain(error: Any) -> None:
     if type(error).__name__ == "NoArgsIsHelpError":
         error.show()
         return
-    context, wrong = getattr(error, "ctx", None), _wrong_value(error)
+    context = getattr(error, "ctx", None)
+    wrong = _unknown_option(error, context) or _wrong_value(error)
     words = " ".join(error.format_message().split()) if wrong is None else in_flags(wrong)
     words += "" if words.endswith((".", "?")) else "."
-    name = getattr(error, "option_name", None)
-    other = _OTHERWISE.get((getattr(context, "info_name", None), name))
-    if other:
-        words = other
-    elif name and context is not None and not words.endswith(("?", ").")):
-        known = [option for one in context.command.params for option in one.opts if option.startswith("--")]
-        words += f" {remedy}" if (remedy := _meant(name, known)) else ""
     say(f"{words} See {context.command_path if context is not None else 'revealed'} --help.")
 
 
-# options of other commands that one has no need of
-_OTHERWISE: dict[Any, str] = {("compare", "--method"): "--method does not apply to compare, which runs every method."}
+def _unknown_option(error: Any, context: Any) -> RevealedError | None:
+    """An option that a command does not have, as an error of our own; None where that is not what is wrong."""
+    name = getattr(error, "option_name", None)
+    if context is None or type(error).__name__ != "NoSuchOption" or name is None:
+        return None
+    if (context.info_name, name) == ("compare", "--method"):
+        return InvalidOption.conflict(name, "has no effect with `compare`, which runs every method")
+    known = [option for one in context.command.params for option in one.opts if option.startswith("--")]
+    return InvalidOption.impossible(f"`{context.info_name}` has no option `{name}`", None, _meant(name, known), name)
 
 
 def _wrong_value(error: Any) -> RevealedError | None:
@@ -169,8 +170,8 @@ def require_memory() -> None:
     except ImportError:  # Windows
         return
     if limit != resource.RLIM_INFINITY and limit < LEAST_MEMORY:
-        needed = f"{LEAST_MEMORY / 1e9:.1f} GB of address space"
-        say(f"memory is limited to {limit / 1e9:.2g} GB, and the libraries need {needed}: ulimit -v unlimited.")
+        needed = f"the libraries need {LEAST_MEMORY / 1e9:.1f} GB of address space. Run `ulimit -v unlimited` first."
+        say(f"memory is limited to {limit / 1e9:.2g} GB, and {needed}")
         raise typer.Exit(MISTAKE)
 
 

@@ -1,4 +1,4 @@
-"""Objectworld (Levine et al. 2011; the paper's Figures 3 and 4): coloured objects whose distances are all one sees.
+"""Objectworld (Levine et al. 2011; the paper's Figures 3 and 4): features are distances to coloured objects.
 
 The true reward depends on two of the outer colours, and not linearly on any distance: a network has to find the rule.
 """

@@ -51,7 +51,7 @@ class Store:
         path = Path(folder)
         if not (path / "run.json").is_file() or not (path / "table.jsonl").is_file():
             remedy = "`revealed reproduce --out DIR` makes one."
-            raise InvalidInput("folder", "a folder with the results of a run", str(path), remedy=remedy)
+            raise InvalidInput("folder", "a folder written by `revealed reproduce`", str(path), remedy=remedy)
         return cls(path)
 
     @property

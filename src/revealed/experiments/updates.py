@@ -160,7 +160,7 @@ def draw(results: Results) -> dict[str, Picture]:
     settings = list(dict.fromkeys(cell.setting for cell in cells(results.config)))
     caption = (
         "By how much each update of NPL moved π̃, θ and two of the metrics: every seed (thin) and the median (thick). "
-        "Moves below 1e-9 are drawn there; the dashed line is the verdict's bound."
+        "Changes below 1e-9 are plotted at 1e-9; the dashed line is the verdict's bound."
     )
     alt = "Five panels against the update number: " + "; ".join(
         f"{setting}, largest change in update 4 {short(float(np.median(series(results, setting, 'largest')[:, 3:4])))}"

@@ -92,7 +92,7 @@ def _coefficient_plot(found: Estimates, index: Ints, words: str) -> Html:
     known = int(np.isfinite(found.lower[index]).sum())
     bars = "Bars are 95 % intervals." if known else "Points only, since there are no standard errors."
     some = f" {len(names) - known} have none." if 0 < known < len(names) else ""
-    own = " Each row has its own scale, since sizes differ too much for one." if scaled else ""
+    own = " Each row has its own scale, because the magnitudes differ too much for a common scale." if scaled else ""
     caption = f"Estimates. {bars}{some}{own} {words}".replace("`", "").strip()
     return picture(drawn, caption, f"{len(names)} estimates as points, {known} of them with intervals.")
 
@@ -188,7 +188,7 @@ def _goodness(material: Material) -> Chapter:
     judged = seen.compared & np.isfinite(seen.residuals) & (seen.variance >= JUDGED)
     n, far = int(judged.sum()), int((np.abs(seen.residuals[judged]) > BEYOND).sum())
     words = "z is the difference of observed and expected in units of its standard deviation, √(n π (1 − π))"
-    words += ". " if seen.tested is seen else ", summed over the goals below the root. "
+    words += ". " if seen.tested is seen else "; variances are summed over the goals. "
     words += (
         f"Of {how_many(n, 'pair')} with enough visits to judge, {far} {'lies' if far == 1 else 'lie'} beyond "
         f"±{BEYOND:g}; by chance alone about {BY_CHANCE * n:.1f} would."
@@ -229,7 +229,7 @@ def _maps(material: Material, places: Places) -> Html:
     log = bool(np.isfinite(seen).any() and np.nanmax(seen) > 10.0 * np.nanmin(seen))
     panels = {name: (reward[at], False), "value": (material.value[at], False), "visits observed": (seen, log)}
     missing = material.fit.mdp.n_states - at.size if material.fit.mdp.base is None else 0
-    words = f" Without a place, and left out: {how_many(missing, 'state')}." if missing else ""
+    words = f" {how_many(missing, 'state')} without coordinates not shown." if missing else ""
     when = f" {places.words}" if places.words else ""
     caption = (
         f"Reward, value and visits{when} on the map of the states; light blue where there is none.{words} In states "

@@ -238,9 +238,9 @@ def require_counters(times: Column) -> None:
         turns = ((one, following(one) or one) for one in sorted(known))
         pair = next(((one, then) for one, then in turns if then > one + 1 and then in known), None)
         if pair is not None:
-            rule = f"is required: the times look like {unit}s, and from {pair[0]} to {pair[1]} is one {unit}, or "
-            rule += f"{pair[1] - pair[0]} periods if they are numbers"
-            counted = f"If they are numbers that count periods, subtract the first time ({min(known)}) from all."
+            rule = f"is required: the times look like {unit}s, since {pair[0]} and {pair[1]} are 1 {unit} apart, but "
+            rule += f"{pair[1] - pair[0]} apart as plain numbers"
+            counted = f"If they count periods, subtract the first time ({min(known)}) from all."
             raise InvalidDemonstrations.conflict("period", rule, remedy=f"{remedy} {counted}")
 
 
@@ -261,9 +261,9 @@ def _day_after(one: int) -> int | None:
     return None
 
 
-_AS_MONTH = f"If so: {arg('period', 'month')}."
-_AS_QUARTER = "If so, write them as numbers of quarters (4 * year + quarter), or as dates."
-_AS_DAY = f"If so, write them as dates, such as 2020-01-31, with {arg('period', 'day')}."
+_AS_MONTH = f"If they are months, pass {arg('period', 'month')}."
+_AS_QUARTER = "If they are quarters, write them as 4 * year + quarter, or as dates."
+_AS_DAY = f"If they are days, write them as dates, such as 2020-01-31, with {arg('period', 'day')}."
 _WRITTEN = {
     "month": (_month_after, _AS_MONTH),
     "quarter": (_quarter_after, _AS_QUARTER),

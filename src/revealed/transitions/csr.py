@@ -238,6 +238,8 @@ def _from_dense(array: Any) -> tuple[sp.csr_array, int, int]:
 
 def _reordered(shape: tuple[int, ...]) -> str | None:
     """The remedy for an array whose axes stand in another order."""
+    if len(shape) == 0:
+        return "The arguments are MDP(transitions, discount)."
     if len(shape) != 3:
         return "Convert a dense (S*A, S) array with scipy.sparse.csr_array(array)."
     if 0 in shape or shape[1] not in (shape[0], shape[2]):
@@ -249,6 +251,8 @@ def _reordered(shape: tuple[int, ...]) -> str | None:
 def _numbers(array: Any, where: str | None = None) -> Floats:
     expected = "scipy.sparse (S*A, S), a dense (S, A, S) array, or a list of A sparse (S, S)"
     remedy = "Pass transitions.matrix." if isinstance(array, CsrTransitions) else None
+    if hasattr(array, "columns"):
+        remedy = "Read a table of transitions with rv.MDP.from_frame."
     return require_floats("transitions", array, expected, InvalidTransitions, remedy, where)
 
 
