@@ -306,8 +306,15 @@ def test_what_the_library_calls_otherwise_is_said_in_flags():
         (("simulate", "trips-fit", "--initial", "moon"), "`--initial`: expected one of airport"),
         (("counterfactual", "trips-fit"), "`counterfactual` requires at least one change. For example: --set RC=12"),
         (("counterfactual", "trips-fit", "--set", "shop=1"), "got 'shop'. Did you mean shops?"),
-        (("counterfactual", "trips-fit", "--set", "shops"), "a parameter and its new value, as in RC=12"),
-        (("counterfactual", "trips-fit", "--set", "shops=much"), "a number after the operator"),
+        (
+            ("counterfactual", "trips-fit", "--set", "shops"),
+            "a parameter and its new value, as in shops=12 or shops*1.2",
+        ),
+        (
+            ("counterfactual", "trips-fit", "--set", "moon"),
+            "expected one of shops, green, with its new value, as in shops=12 or shops*1.2; got 'moon'.",
+        ),
+        (("counterfactual", "trips-fit", "--set", "shops=much"), "a number after the operator, as in shops=12"),
         (
             ("counterfactual", "trips-fit", "--set", "shops=1", "--bands", "wide"),
             "`--bands`: expected one of auto, delta, bootstrap, none; got 'wide'.",

@@ -1,5 +1,6 @@
 """What goes wrong around a command: places that cannot be written, disks that are full, memory, Ctrl-C, kills."""
 
+import ctypes
 import errno
 import os
 import resource
@@ -349,7 +350,43 @@ def test_ctrl_c_is_for_this_process_and_not_for_its_workers(tmp_path):
 def test_ctrl_c_while_the_program_is_read_ends_it_as_ever(tmp_path):
     (tmp_path / "typer.py").write_text("raise KeyboardInterrupt")
     run = python("import sys\nsys.path.insert(0, sys.argv[1])\nfrom revealed.__main__ import run\nrun()", tmp_path)
-    assert (run.communicate(timeout=60), run.returncode) == (("", "stopped.\n"), 130)
+    assert (run.communicate(timeout=60), run.returncode) == (("", "revealed: stopped.\n"), 130)
+
+
+MOMENTS = {
+    "threads are waited for": "threading._register_atexit(press)",
+    "exit hooks run": "atexit.register(press)",
+    "Python has gone": "libc = ctypes.CDLL(None); libc.on_exit(getattr(libc, 'raise'), None)",  # raise(2), the status
+}
+
+
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "on_exit"), reason="no such hook here")
+@pytest.mark.parametrize("moment", MOMENTS.values(), ids=MOMENTS)
+def test_ctrl_c_once_everything_is_written_changes_nothing(moment):
+    """It came through as a traceback from a hook of joblib's, or ended the process by the signal itself."""
+    code = f"""
+        import atexit, ctypes, os, signal, sys, threading
+        import revealed.cli
+        press = lambda: os.kill(os.getpid(), signal.SIGINT)
+        {moment}
+        revealed.cli.app = lambda **_: sys.exit({signal.SIGINT.value})
+        from revealed.__main__ import run
+        run()
+    """
+    run = python(code)
+    assert (run.communicate(timeout=60), run.returncode) == (("", ""), signal.SIGINT)
+
+
+def test_ctrl_c_within_an_exec_ends_with_the_same_status():
+    """Python remembers it, and after "stopped." ended by the signal itself; data classes are made by an exec."""
+    code = """
+        import revealed.cli
+        revealed.cli.app = lambda **_: exec("raise KeyboardInterrupt")
+        from revealed.__main__ import run
+        run()
+    """
+    run = python(code)
+    assert (run.communicate(timeout=60), run.returncode) == (("", "revealed: stopped.\n"), 130)
 
 
 def alive(pid: int) -> bool:

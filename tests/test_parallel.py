@@ -4,6 +4,7 @@ import os
 import pickle
 import threading
 import time
+from typing import Any
 
 import pytest
 from joblib import parallel_config, register_parallel_backend
@@ -17,6 +18,16 @@ from revealed.parallel import cores, each, elsewhere, in_order, in_worker, one_t
 @pytest.mark.parametrize("jobs", [None, 1, 2])
 def test_every_piece_is_done_once(jobs):
     assert sorted(each(pow, [(n, 2) for n in range(12)], jobs)) == [n * n for n in range(12)]
+
+
+@pytest.mark.parametrize("backend", ["loky", "threading"])
+@pytest.mark.filterwarnings("error")
+def test_whoever_stops_in_the_middle_is_not_told_that_pieces_were_in_vain(backend):
+    with parallel_config(backend=backend):
+        results: Any = each(pow, [(n, 2) for n in range(200)], 2)
+        next(results)
+        time.sleep(0.1)
+        results.close()
 
 
 @pytest.mark.parametrize("jobs", [None, 1, 2])

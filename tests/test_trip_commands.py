@@ -329,6 +329,14 @@ def test_parameters_change_as_without_goals(own):
             "`--links` requires `--attribute`.",
         ),
         (
+            ("counterfactual", "roads", "--attribute", "toll"),
+            "`--attribute`: expected one of travel_time, u_turn, with its new value, as in travel_time=12 or",
+        ),
+        (
+            ("counterfactual", "roads", "--attribute", "u_turn"),
+            "`--attribute`: expected a feature and its new value, as in u_turn=12 or u_turn*1.2; got 'u_turn'.",
+        ),
+        (
             ("counterfactual", "roads", "--attribute", "toll=2"),
             "`--attribute`: expected one of travel_time, u_turn",
         ),

@@ -144,7 +144,13 @@ def _finished(
         return
     with ignored_interrupts():
         found = pool(delayed(piece)() for piece in pieces)
-    yield from found
+    try:
+        for pair in found:  # not `yield from`, which would close `found` by itself
+            yield pair
+    finally:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # that pieces were in vain, to whoever has stopped them
+            found.close()
 
 
 @contextmanager

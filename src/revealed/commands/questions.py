@@ -18,9 +18,9 @@ from revealed.counterfactual import Counterfactual
 from revealed.errors import InvalidInput, InvalidOption
 from revealed.fit import AnyFit, Fit
 from revealed.frames import read_table
-from revealed.labels import find, near, plain, spell
+from revealed.labels import find, listed, near, plain, spell
 from revealed.mdp import MDP
-from revealed.positions import labelled, parameter_named
+from revealed.positions import labelled
 from revealed.typed import find_typed, read_model
 from revealed.voices import shown
 
@@ -206,14 +206,25 @@ def parse_change(text: str, names: tuple[str, ...], flag: str = "--set") -> tupl
         number = as_number(_float(rest[1:]))
         if np.isfinite(number) and not (rest[0] == "/" and number == 0.0):
             return name, _RULES[rest[0]](number)
-        raise InvalidOption(flag, "a number after the operator, as in RC=12 or price*1.2", shown(text))
+        raise InvalidOption(flag, f"a number after the operator, {_as_in(name)}", shown(text))
+    raise _not_a_change(text, names, flag)
+
+
+def _not_a_change(text: str, names: tuple[str, ...], flag: str) -> InvalidOption:
+    """A known name without its new value, or one that is not known."""
+    what = "a feature" if flag == "--attribute" else "a parameter"
     known = text.strip()
     for sign in "=*/+-":
         known = known.partition(sign)[0].strip() or known
     if known in names:
-        raise InvalidOption(flag, "a parameter and its new value, as in RC=12 or price*1.2", shown(text))
-    parameter_named(flag, known, names)  # raises, with the nearest name
-    raise InvalidOption(flag, "a parameter and its new value, as in RC=12", shown(text))
+        return InvalidOption(flag, f"{what} and its new value, {_as_in(known)}", shown(text))
+    expected = f"one of {listed(names)}, with its new value, {_as_in(names[0])}"
+    return InvalidOption(flag, expected, shown(known or text), remedy=near(known, names))
+
+
+def _as_in(name: str) -> str:
+    """How a change is written, shown on a name that there is."""
+    return f"as in {name}=12 or {name}*1.2"
 
 
 _RULES: dict[str, Callable[[float], Rule]] = {
