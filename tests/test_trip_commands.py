@@ -330,7 +330,7 @@ def test_parameters_change_as_without_goals(own):
         ),
         (
             ("counterfactual", "roads", "--attribute", "toll"),
-            "`--attribute`: expected one of travel_time, u_turn, with its new value, as in travel_time=12 or",
+            "`--attribute`: expected one of travel_time, u_turn, constant, with its new value, as in travel_time=12",
         ),
         (
             ("counterfactual", "roads", "--attribute", "u_turn"),

@@ -145,7 +145,7 @@ def _finished(
     with ignored_interrupts():
         found = pool(delayed(piece)() for piece in pieces)
     try:
-        for pair in found:  # not `yield from`, which would close `found` by itself
+        for pair in found:  # noqa: UP028  # `yield from` would close `found` by itself
             yield pair
     finally:
         with warnings.catch_warnings():
