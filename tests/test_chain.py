@@ -3,11 +3,13 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+import scipy.sparse.linalg as spla
 
 import revealed as rv
 from models import bus, corridor, dense_matrix, loop, random_graph, random_mdp, random_policy, random_reward
 from revealed.chain import expected_payoff, one_hot
 from revealed.environments import grid_transitions
+from revealed.errors import SolverFailed
 from revealed.linear_solvers import HedgedSolver, KrylovSolver, LUSolver, Work, make_solver
 
 CASES = {
@@ -266,3 +268,55 @@ def test_masked_arrays_are_refused_with_the_remedy():
     ):
         with pytest.raises(rv.errors.InvalidInput, match=r"masked array.*x\.filled\(value\)"):
             call()
+
+
+SAID = {
+    "memory": MemoryError(),
+    "32 bits": SystemError("gstrf was called with invalid arguments"),
+    "its own": RuntimeError("SUPERLU_MALLOC fails for buf in intCalloc() at line 169 in file memory.c"),
+}
+
+
+@pytest.fixture(params=SAID.values(), ids=SAID)
+def too_full(request, monkeypatch):
+    """How SuperLU says that a factorisation does not fit into memory; how often it was tried."""
+    tried: list[int] = []
+
+    def splu(A, *args, **options):
+        tried.append(A.shape[0])
+        raise request.param
+
+    monkeypatch.setattr(spla, "splu", splu)
+    return tried
+
+
+def test_a_factorisation_that_does_not_fit_into_memory_is_told_with_its_size(too_full):
+    mdp = random_mdp(30, 2)
+    with pytest.raises(SolverFailed, match=r"memory does not suffice .* 30 states .*solver=\"krylov\"") as caught:
+        rv.Chain(mdp, mdp.uniform_policy(), solver="lu")
+    assert isinstance(caught.value.__cause__, MemoryError)
+
+
+def test_without_room_for_a_factorisation_auto_iterates_and_tries_once(too_full):
+    mdp = random_mdp(30, 2)
+    chain = rv.Chain(mdp, mdp.uniform_policy())
+    b = np.ones(30)
+    np.testing.assert_allclose(chain.A @ chain.solve(b), b, rtol=1e-10)
+    assert rv.solve(mdp, random_reward(mdp)).policy.shape == (30, 2)
+    assert too_full == [30]
+
+
+def test_what_krylov_gave_up_goes_on_without_a_limit_where_memory_lacks(too_full):
+    mdp = random_mdp(30, 2)
+    A = mdp.transitions.identity_minus(0.9, mdp.uniform_policy())
+    solver = HedgedSolver(A, mdp.structure)
+    solver.longest = 0
+    np.testing.assert_allclose(A @ solver.solve(np.ones(30)), np.ones(30), rtol=1e-10)
+
+
+def test_hubs_do_not_fill_a_factorisation():
+    """The states of a bus, each of which leads to a new engine: ordered by columns alone, it had hundreds a state."""
+    mdp = bus(3_000)
+    lu = rv.Chain(mdp, mdp.uniform_policy(), solver="lu")._solver
+    assert isinstance(lu, LUSolver)
+    assert lu._lu.L.nnz + lu._lu.U.nnz < 20 * 3_000

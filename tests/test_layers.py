@@ -21,7 +21,7 @@ ORDER: list[str] = [
     "progress", "parallel", "clusters", "latex", "page", "sheet",
     "transitions.aggregates", "transitions.pattern", "transitions.csr", "transitions.graph", "transitions.estimated",
     "transitions.padding", "transitions.padded", "transitions.layered", "transitions",
-    "krylov", "linear_solvers", "gymnasium_trial", "gymnasium_table", "transition_tables", "model_checks",
+    "superlu", "krylov", "linear_solvers", "gymnasium_trial", "gymnasium_table", "transition_tables", "model_checks",
     "device_solvers", "device_model", "placed", "mdp", "alignment",
     "levels", "sweeps", "cold_start", "layers", "chain", "device_bellman", "bellman", "hard_bellman", "paths",
     "goal_values",

@@ -7,6 +7,7 @@ import scipy.sparse.linalg as spla
 
 import revealed as rv
 from models import bus, corridor, dense, random_graph, random_mdp, random_policy
+from revealed.chain import MANY
 from revealed.environments import grid_transitions
 from revealed.transitions import as_csr, separator_size
 
@@ -68,7 +69,7 @@ def test_a_graph_without_locality_prefers_krylov():
 
 def test_a_hub_does_not_trouble_lu():
     mdp = bus(10_000)
-    assert mdp.structure.prefers_lu
+    assert mdp.structure.prefers_lu_for(MANY)
     A = sp.csc_array(sp.eye_array(10_000) - 0.9 * mdp.transitions.mix(mdp.uniform_policy()))
     lu = spla.splu(A, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
     assert lu.L.nnz + lu.U.nnz < 20 * A.nnz  # the estimate tells the truth about the fill
@@ -78,7 +79,7 @@ def test_a_few_hubs_in_a_plane_do_not_trouble_lu():
     n = 70 * 70
     to_hub = sp.csr_array((np.ones(n), (np.arange(n), np.full(n, 17))), shape=(n, n))
     moves = sp.csr_array(grid_transitions(70, 70))
-    assert rv.MDP([to_hub, *(sp.csr_array(moves[a::4]) for a in range(4))]).structure.prefers_lu
+    assert rv.MDP([to_hub, *(sp.csr_array(moves[a::4]) for a in range(4))]).structure.prefers_lu_for(MANY)
 
 
 def test_small_models_prefer_lu_whatever_their_graph():

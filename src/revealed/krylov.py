@@ -19,6 +19,7 @@ import scipy.sparse.linalg as spla
 
 from revealed.checks import Floats
 from revealed.errors import SolverFailed
+from revealed.superlu import SINGULAR, factor
 from revealed.transitions import Structure
 from revealed.voices import either
 
@@ -35,10 +36,6 @@ Apply = Callable[[Floats], Floats]
 STUCK = (
     "I − γT^π has a zero on its diagonal: under this policy a state returns to itself with certainty at discount 1, so "
     "the process never ends there. Mark it terminal, or use a discount below 1."
-)
-SINGULAR = (
-    "I − γT^π is singular: from some states this policy never reaches a terminal state. Use a policy that takes every "
-    "action leading to a terminal state with positive probability, or a discount below 1."
 )
 
 
@@ -67,12 +64,15 @@ class KrylovSolver:
 
     @cached_property
     def coarse(self) -> Coarse | None:
-        """The chain on groups of states; None where moves are not local, or the chain is quick by itself. That of a
-        nearby policy will do: it only has to point in the right direction."""
+        """The chain on groups of states; None where moves are not local, the chain is quick by itself, or memory does
+        not suffice. That of a nearby policy will do: it only has to point in the right direction."""
         if self._lent is not None:
             return self._lent
         slow = float((self.A @ np.ones(self.A.shape[0])).min()) < SLOW
-        return Coarse(self.A, self.structure) if slow and self.structure.local else None
+        try:
+            return Coarse(self.A, self.structure) if slow and self.structure.local else None
+        except MemoryError:
+            return None
 
     def solve(self, b: Floats, start: Floats | None = None, accuracy: float | None = None) -> Floats:
         return self._solve(self.A, b, start, accuracy, transpose=False)
@@ -201,9 +201,7 @@ class Coarse:
             )
         )
         try:
-            self._lu: Any = spla.splu(
-                small, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True}
-            )
+            self._lu: Any = factor(small, "MMD_AT_PLUS_A", options={"SymmetricMode": True})
         except RuntimeError as error:
             raise SolverFailed(SINGULAR) from error
 

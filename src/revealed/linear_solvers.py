@@ -9,14 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
+from weakref import WeakSet
 
 import numpy as np
 import scipy.sparse as sp
-import scipy.sparse.linalg as spla
 
 from revealed.checks import Floats, require_option
 from revealed.errors import SolverFailed
-from revealed.krylov import EPS, SINGULAR, KrylovSolver
+from revealed.krylov import EPS, KrylovSolver
+from revealed.superlu import SINGULAR, factor, no_room
 from revealed.transitions import Structure
 from revealed.voices import either
 
@@ -27,6 +28,7 @@ MOST_STEPS = 1e12  # a chain that is expected to run longer than this does not e
 NEAR_ONE = 5e-5  # 1 − γ below which solutions are refined without their level, in whose rounding they would drown
 MOST_REFINED, LOOSE = 20, 100.0  # times at most (two or three do), and multiples of rounding that may be left
 SAMPLE = 1023  # entries among which a typical one is looked for
+_NO_LU = either('Use solver="krylov", or fewer states.', "Use fewer states, or a machine with more memory.")
 NEVER_ENDS = (
     "at discount 1 agents would never stop under this policy (I − T^π is singular to float64 precision). Use a policy "
     "that takes every action leading to a terminal state with positive probability, or a discount below 1."
@@ -60,16 +62,19 @@ class LUSolver:
     """SuperLU of A. The CSR arrays of A are handed over as the CSC arrays of Aᵀ: no conversion, no copy.
 
     Where most moves can be taken back the pattern is nearly symmetric, and so is the best order of elimination; where
-    they cannot (roads with turns, a car on a hill) columns are ordered by themselves.
+    they cannot (roads with turns, a car on a hill) columns are ordered by themselves, unless there are hubs: a row that
+    is nearly full would make that order worthless.
     """
 
     def __init__(self, A: sp.csr_array, structure: Structure) -> None:
-        symmetric = structure.mirrored >= 0.5
+        symmetric = structure.mirrored >= 0.5 or structure.hubs > 0
         order = "NATURAL" if structure.triangular else "MMD_AT_PLUS_A" if symmetric else "COLAMD"
         transposed = sp.csc_array((A.data, A.indices, A.indptr), shape=A.shape)
         options = {"SymmetricMode": structure.triangular or symmetric}
         try:
-            self._lu: Any = spla.splu(transposed, order, diag_pivot_thresh=0.0, panel_size=4, options=options)
+            self._lu: Any = factor(transposed, order, panel_size=4, options=options)
+        except MemoryError as error:
+            raise no_room(A, _NO_LU) from error
         except RuntimeError as error:  # SuperLU: "Factor is exactly singular"
             raise SolverFailed(SINGULAR) from error
 
@@ -93,21 +98,44 @@ class HedgedSolver(KrylovSolver):
             try:
                 return super()._solve(A, b, start, accuracy, transpose)
             except SolverFailed:
-                self.lu = LUSolver(self.A, self.structure)
+                self.lu = lu_if_it_fits(self.A, self.structure)
+                if self.lu is None:
+                    self.longest = None  # there is no other way
+                    return super()._solve(A, b, start, accuracy, transpose)
         return self.lu.solve_transpose(b) if transpose else self.lu.solve(b)
+
+
+_TOO_FULL: WeakSet[Structure] = WeakSet()  # whose factorisation did not fit into memory: it is tried once
+
+
+def lu_if_it_fits(A: sp.csr_array, structure: Structure) -> LUSolver | None:
+    """A factorisation, where memory suffices for one."""
+    if structure in _TOO_FULL:
+        return None
+    try:
+        return LUSolver(A, structure)
+    except SolverFailed as error:
+        if not isinstance(error.__cause__, MemoryError):
+            raise
+        _TOO_FULL.add(structure)
+        return None
 
 
 def make_solver(
     A: sp.csr_array, structure: Structure, choice: str = "auto", systems: float = 1.0, near: LinearSolver | None = None
 ) -> LinearSolver:
-    """`choice` is "auto" (from the estimated fill, and how many systems are to be solved), "lu" or "krylov"; `near` is
-    the solver of a nearby policy, of which an iterative one makes use."""
+    """`choice` is "auto" (from the estimated fill, how many systems are to be solved, and whether a factorisation fits
+    into memory), "lu" or "krylov"; `near` is the solver of a nearby policy, of which an iterative one makes use."""
     require_option("solver", choice, SOLVERS)
     hopeless = isinstance(near, HedgedSolver) and near.lu is not None  # for Krylov, with a policy much like this one
-    if choice == "lu" or (choice == "auto" and (hopeless or structure.prefers_lu_for(systems))):
+    if choice == "lu":
         return LUSolver(A, structure)
+    if choice == "auto" and (hopeless or structure.prefers_lu_for(systems)):
+        lu = lu_if_it_fits(A, structure)
+        if lu is not None:
+            return lu
     before = near if isinstance(near, KrylovSolver) else None
-    if choice == "krylov" or structure.lu_seconds > AFFORDABLE:
+    if choice == "krylov" or structure.lu_seconds > AFFORDABLE or structure in _TOO_FULL:
         return KrylovSolver(A, structure, near=before)
     return HedgedSolver(A, structure, before)
 

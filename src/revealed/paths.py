@@ -26,6 +26,7 @@ from revealed.checks import Floats, Ints
 from revealed.errors import ValueDoesNotExist
 from revealed.linear_solvers import Work
 from revealed.mdp import MDP
+from revealed.superlu import factor, no_room
 from revealed.voices import either
 
 BLOCK = 32  # goals that share a solve
@@ -135,7 +136,9 @@ class PathSums:
         sides far faster than with the transpose of what it factored."""
         self.work.factorisations += 1
         try:
-            return spla.splu(matrix, permc_spec="MMD_ATA", diag_pivot_thresh=0.0, panel_size=10)
+            return factor(matrix, "MMD_ATA", panel_size=10)
+        except MemoryError as error:
+            raise no_room(matrix) from error
         except RuntimeError as error:  # "Factor is exactly singular"
             raise ValueDoesNotExist(NO_VALUE) from error
 

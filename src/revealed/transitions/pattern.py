@@ -32,7 +32,8 @@ class Structure:
     """The shape of a graph, as a linear solver sees it.
 
     `triangular` means that every move leads to a later state (an unrolled horizon): natural order, no fill.
-    `separator` estimates the nodes of the top separator; `mirrored` is the share of moves that can be taken back.
+    `separator` estimates the nodes of the top separator, of which `hubs` are some; `mirrored` is the share of moves
+    that can be taken back.
     """
 
     n: int
@@ -41,12 +42,14 @@ class Structure:
     separator: int
     mirrored: float = 1.0
     graph: sp.csr_array | None = field(default=None, repr=False)
+    hubs: int = 0
 
     @property
     def lu_seconds(self) -> float:
-        """About what a factorisation takes: dense work on the top separator, and the many small ones below it."""
-        w = float(self.separator)
-        return 1e-8 * self.nnz if self.triangular else 2e-9 * w**3 + 3e-9 * self.nnz * w
+        """About what a factorisation takes: dense work on the top separator, and the many small ones below it. Where
+        there are hubs, the search for an order compares every state with every other."""
+        w, compared = float(self.separator), 3e-9 * float(self.n) ** 2 if self.hubs else 0.0
+        return 1e-8 * self.nnz if self.triangular else 2e-9 * w**3 + 3e-9 * self.nnz * w + compared
 
     @property
     def krylov_seconds(self) -> float:
@@ -89,8 +92,9 @@ class Structure:
         triangular = bool(np.all(graph.indices > rows))
         both = _either_way(graph)
         mirrored = float(np.count_nonzero(both.data > 1.0)) / max(graph.nnz, 1)
-        separator = 0 if triangular or n <= SMALL else separator_size(both)
-        return cls(n, int(graph.nnz), triangular, separator, mirrored, graph)
+        easy = triangular or n <= SMALL
+        separator, hubs = (0, 0) if easy else (separator_size(both), int(_hubs(both).sum()))
+        return cls(n, int(graph.nnz), triangular, separator, mirrored, graph, hubs)
 
 
 def _either_way(graph: sp.csr_array) -> sp.csr_array:
@@ -101,13 +105,16 @@ def _either_way(graph: sp.csr_array) -> sp.csr_array:
 
 def separator_size(undirected: sp.csr_array) -> int:
     """Estimated nodes of a balanced separator: hubs, plus the narrowest middle level of a breadth-first search."""
-    n = int(undirected.shape[0])
-    degree = np.diff(undirected.indptr)
-    hubs = degree > max(16.0, 10.0 * np.sqrt(n))
+    hubs = _hubs(undirected)
     if not hubs.any():
         return _middle_level_width(undirected)
     keep = np.flatnonzero(~hubs)
     return int(hubs.sum()) + _middle_level_width(sp.csr_array(undirected[keep][:, keep]))
+
+
+def _hubs(undirected: sp.csr_array) -> npt.NDArray[np.bool_]:
+    """The states that a good part of the others are linked with."""
+    return np.diff(undirected.indptr) > max(16.0, 10.0 * np.sqrt(undirected.shape[0]))
 
 
 def _middle_level_width(graph: sp.csr_array) -> int:
