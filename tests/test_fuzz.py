@@ -16,7 +16,7 @@ import pytest
 
 from fuzz import cases, watch
 from fuzz.calls import INNER, arguments, perform
-from fuzz.cases import ESCAPED, FINE, REFUSED, THEIRS, Case, play, some_cases
+from fuzz.cases import ESCAPED, FINE, REFUSED, THEIRS, Case, Outcome, play, some_cases
 from fuzz.doors import all_doors, module_doors, thing_doors
 from fuzz.pool import POOL, Unkind, value_named
 from fuzz.things import THINGS, thing
@@ -250,6 +250,22 @@ def test_a_lost_worker_is_a_crash_and_a_silent_one_a_hang(monkeypatch):
     worker.process = SimpleNamespace(**vars(quiet), wait=lambda: None, returncode=-9)  # type: ignore[assignment]
     lost = worker.play(Case.parse("mdp:repr()"))
     assert (lost.how, lost.where) == (watch.HUNG, "mdp.py:12")
+
+
+@pytest.mark.parametrize(("value", "how"), [("int.1e6", watch.LONG), ("int.1e9", watch.HUNG)])
+def test_work_for_a_large_size_may_take_longer_than_a_case_has(monkeypatch, value, how):
+    """What is too large for any machine must be refused instead."""
+
+    class Slow:
+        def play(self, case: Case) -> Outcome:
+            return Outcome(str(case), watch.HUNG)
+
+        def stop(self) -> None:
+            pass
+
+    monkeypatch.setattr(watch, "Worker", Slow)
+    (outcome,) = watch.played([Case("rv.simulate", (("n", value),))])
+    assert (outcome.how, how in watch.FAILURES) == (how, how == watch.HUNG)
 
 
 @pytest.mark.skipif(SECONDS == 0.0, reason="FUZZ_SECONDS=0")

@@ -27,7 +27,7 @@ from revealed.checks import (
     shape_of,
 )
 from revealed.errors import InvalidDemonstrations, InvalidInput
-from revealed.gates import require_instance
+from revealed.gates import require_instance, within_memory
 from revealed.goal_steps import Trips, n_goals, require_arrival
 from revealed.labels import Order, how_many, is_derived, with_columns
 from revealed.mdp import MDP, Floats, require_mdp
@@ -141,6 +141,7 @@ class Demonstrations(Trips):
         )
 
     @classmethod
+    @within_memory("trajectories", "n_states", "n_actions")
     def from_trajectories(
         cls,
         trajectories: Iterable[Any],
@@ -312,6 +313,7 @@ class Demonstrations(Trips):
         return demos._without_steps() if keep_steps is False else demos
 
     @classmethod
+    @within_memory("counts")
     def from_counts(cls, counts: Any, starts: Any = None) -> Demonstrations:
         """From an (S, A) table of visits, as one agent. `starts` (S,) is needed only for occupancy weighting.
 

@@ -176,6 +176,10 @@ class MissingData(InvalidInput):
     """Required data files are missing. Remedy: the message says which, and where they are looked for."""
 
 
+class OutOfMemory(InvalidInput, MemoryError):
+    """Memory ran out. Remedy: the message names the sizes that asked for it; use smaller ones."""
+
+
 class CannotWrite(InvalidInput):
     """A file or folder cannot be written. Remedy: the message says why; make room, or choose another place."""
 

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import sys
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
 from revealed.checks import Floats, Ints, as_list, is_index, require_floats, require_whole
-from revealed.errors import InvalidInput
-from revealed.voices import shown
+from revealed.errors import InvalidInput, OutOfMemory
+from revealed.voices import arg, named, shown
 
+P = ParamSpec("P")
+R = TypeVar("R")
 EACH = 8  # bytes of a number
 ROOM = 2_200_000_000  # bytes of address space: a small fit of a network, with JAX or PyTorch, went through with 2.1 GB
 
@@ -108,6 +112,46 @@ def require_memory(name: str, value: Any, numbers: int, error: type[InvalidInput
     if needed > most:
         got = f"{shown(value)}, which needs at least {in_bytes(needed)}"
         raise error(name, f"a size that fits into memory ({in_bytes(most)} here)", got)
+
+
+def within_memory(*names: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """For a function whose work grows with these arguments: where memory runs out after all, the error names them.
+
+    `require_memory` refuses before the work what certainly does not fit. Where one such function calls another, the
+    outer one names its own arguments, which the caller knows.
+    """
+
+    def guard(function: Callable[P, R]) -> Callable[P, R]:
+        signature = inspect.signature(function)
+
+        @wraps(function)
+        def guarded(*args: P.args, **options: P.kwargs) -> R:
+            try:
+                return function(*args, **options)
+            except MemoryError as error:
+                given = signature.bind(*args, **options)
+                given.apply_defaults()
+                raise _out_of_memory({name: given.arguments[name] for name in names}) from error
+
+        return guarded
+
+    return guard
+
+
+def _out_of_memory(sizes: dict[str, Any]) -> OutOfMemory:
+    told = [_sized(name, value) for name, value in sizes.items() if value is not None]
+    remedy = "Use smaller sizes, or a machine with more memory."
+    return OutOfMemory.impossible(f"memory ran out at {', '.join(told)}", remedy=remedy, argument=next(iter(sizes)))
+
+
+def _sized(name: str, value: Any) -> str:
+    """An argument in running text, with what tells its size."""
+    if isinstance(value, int | float | str | tuple):
+        return f"`{arg(name, value)}`"
+    shape = getattr(value, "shape", None)
+    if shape is None and hasattr(value, "__len__"):
+        return f"`{named(name)}` of {len(value)} entries"
+    return f"`{named(name)}`" if shape is None else f"`{named(name)}` of shape {tuple(shape)}"
 
 
 def memory_left() -> int:

@@ -52,7 +52,8 @@ class KrylovSolver:
         near: KrylovSolver | None = None,
         longest: int | None = None,
     ) -> None:
-        self.A, self.structure, self.rtol, self.longest, self.products = A, structure, rtol, longest, 0
+        self.A, self.structure, self.rtol, self.products = A, structure, rtol, 0
+        self.longest: int | None = longest
         self._lent: Coarse | None = None if near is None else near.__dict__.get("coarse")
         self._diagonal: Floats = A.diagonal()
         if not np.all(self._diagonal > 0.0):

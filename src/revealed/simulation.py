@@ -8,14 +8,16 @@ from typing import Any
 import numpy as np
 
 from revealed.chain import as_policy
-from revealed.checks import is_seed, require_count
+from revealed.checks import Ints, is_seed, require_count
 from revealed.demonstrations import Demonstrations
-from revealed.errors import InvalidInput
-from revealed.gates import require_memory
+from revealed.errors import InvalidDemonstrations, InvalidInput
+from revealed.gates import require_memory, within_memory
 from revealed.mdp import MDP, Floats, require_mdp
+from revealed.trajectories import Steps
 from revealed.voices import named, shown
 
 
+@within_memory("n", "length")
 def simulate(
     mdp: MDP, policy: Any, n: int, length: int, seed: int | None = None, initial: Any = None
 ) -> Demonstrations:
@@ -28,7 +30,8 @@ def simulate(
     require_mdp(mdp)
     require_count("n", n)
     require_count("length", length)
-    require_memory(f"{named('n')}, {named('length')}", (n, length), 4 * int(n) * (int(length) + 1))
+    each = 4 if mdp.terminal.any() else 12  # numbers a decision, at least: where nothing ends none is left out
+    require_memory(f"{named('n')}, {named('length')}", (n, length), each * int(n) * (int(length) + 1))
     policy = as_policy(mdp, policy)
     rng = make_rng(seed)
     state = rng.choice(mdp.n_states, size=n, p=mdp.start(initial))
@@ -42,9 +45,22 @@ def simulate(
         actions[alive, t] = draw_actions(policy[here], rng)
         states[alive, t + 1] = draw_moves(mdp, here * mdp.n_actions + actions[alive, t], rng)
         alive = alive[~mdp.terminal[states[alive, t + 1]]]
-    lengths = (actions >= 0).sum(axis=1)
-    pairs = [(s[: k + 1], a[:k]) for s, a, k in zip(states, actions, lengths, strict=True)]
-    demos = Demonstrations.from_trajectories(pairs, mdp.n_states, mdp.n_actions)
+    return demonstrations_of(mdp, steps_of_walks(states, actions, np.arange(n)), states[:, 0])
+
+
+def steps_of_walks(states: Ints, actions: Ints, agents: Ints) -> Steps:
+    """The decisions of walks: `states` (n, L + 1) and `actions` (n, L), which are −1 from where a walk has ended."""
+    who, when = np.nonzero(actions >= 0)
+    before, what, after = states[who, when], actions[who, when], states[who, when + 1]
+    return Steps(agents[who], when, before, what, after, when == 0)
+
+
+def demonstrations_of(mdp: MDP, steps: Steps, starts: Ints) -> Demonstrations:
+    """Walks that were drawn as demonstrations; `starts` are where each began, and ids 0, 1, …."""
+    if steps.state.size == 0:
+        raise InvalidDemonstrations("trajectories", "at least one decision", "trajectories without actions")
+    often = np.bincount(starts, minlength=mdp.n_states).astype(np.float64)
+    demos = Demonstrations._from_steps(steps, often, mdp.n_states, mdp.n_actions, tuple(range(starts.size)))
     return replace(demos, state_labels=mdp.state_labels, action_labels=mdp.action_labels)
 
 

@@ -97,7 +97,8 @@ def read_trajectories(
         if size is None:
             raise _size_required(role)
         require_count(f"n_{role}s", size, error=InvalidDemonstrations)
-    require_memory("n_states, n_actions", (n_states, n_actions), int(n_states) * int(n_actions), InvalidDemonstrations)
+    rows = 3 * int(n_states) * int(n_actions)  # in tables that are being made
+    require_memory("n_states, n_actions", (n_states, n_actions), rows, InvalidDemonstrations)
     steps_each = are_steps(written, n_states, n_actions)
     pairs = [as_pair(i, t, n_states, n_actions, steps_each[i]) for i, t in enumerate(written)]
     n = len(pairs)
@@ -108,7 +109,7 @@ def read_trajectories(
         raise InvalidDemonstrations("ids", "names or numbers", shown(names[odd]), f"trajectory {odd}")
     goes_on = [bool(goes_on and goes_on[i] and names[i] == names[i - 1]) for i in range(n)]
     code = {name: k for k, name in enumerate(dict.fromkeys(names))}
-    steps = _joined([steps_of(i, code[names[i]], *pairs[i], after[i], n_states, labels) for i in range(n)])
+    steps = joined([steps_of(i, code[names[i]], *pairs[i], after[i], n_states, labels) for i in range(n)])
     if steps.state.size == 0:
         raise InvalidDemonstrations("trajectories", "at least one decision", "trajectories without actions")
     if goal is not None:
@@ -301,7 +302,7 @@ def _size_required(role: str) -> InvalidDemonstrations:
     return InvalidDemonstrations.conflict(f"n_{role}s", rule, remedy=remedy)
 
 
-def _joined(parts: list[Steps]) -> Steps:
+def joined(parts: list[Steps]) -> Steps:
     given = [name for name in Steps.__dataclass_fields__ if getattr(parts[0], name) is not None]
     return Steps(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in given})
 

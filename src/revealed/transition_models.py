@@ -18,6 +18,7 @@ import scipy.sparse as sp
 from revealed.checks import Bools, Floats, Ints, require_floats, require_option, require_positive
 from revealed.demonstrations import Demonstrations, require_demonstrations
 from revealed.errors import InvalidDemonstrations, InvalidInput, InvalidOption
+from revealed.gates import within_memory
 from revealed.labels import spell
 from revealed.naming import in_words, pair_in_words
 from revealed.positions import in_order
@@ -31,6 +32,7 @@ UNSEEN = ("error", "stay", "infeasible")
 MOST_ROUNDS = 1000  # of expectation and maximisation, where outcomes cannot be told apart
 
 
+@within_memory("demonstrations")
 def estimate_transitions(
     demonstrations: Demonstrations,
     landing: Any = None,

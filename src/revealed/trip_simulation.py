@@ -16,18 +16,20 @@ import numpy as np
 from revealed.checks import Floats, Ints, as_list, require_count
 from revealed.demonstrations import Demonstrations
 from revealed.errors import InvalidInput, ValueDoesNotExist
-from revealed.gates import require_memory
+from revealed.gates import require_memory, within_memory
 from revealed.goal_values import GoalValues, Toward
 from revealed.mdp import MDP, require_mdp
 from revealed.naming import in_words, indices_or_labels, state_in_words
 from revealed.positions import in_order
 from revealed.rewards.base import cases_by, of_trips
-from revealed.simulation import draw_actions, draw_moves, make_rng
+from revealed.simulation import demonstrations_of, draw_actions, draw_moves, make_rng, steps_of_walks
+from revealed.trajectories import Steps, joined
 from revealed.voices import shown
 
 MOST_DECISIONS = 1e5  # that a trip is expected to take
 
 
+@within_memory("origins", "destinations")
 def simulate_trips(
     mdp: MDP,
     reward: Any,
@@ -50,7 +52,7 @@ def simulate_trips(
     starts, goals = _states(mdp, "origins", origins), _states(mdp, "destinations", destinations)
     _require_trips(mdp, starts, goals)
     entropy = make_rng(seed).integers(2**63)
-    walks: list[Any] = [None] * starts.size
+    drawn: list[Steps] = []
     reward = reward if callable(reward) else in_order(mdp, reward, "reward")
     for toward, trips in _cases(mdp, reward, starts, goals, by):
         _require_reached(mdp, toward, starts[trips], trips)
@@ -58,10 +60,10 @@ def simulate_trips(
             _require_an_end(mdp, toward, starts[trips])
         key = [int(entropy), toward.goal, *([int(starts[trips[0]])] if by == "pair" else [])]
         rng = np.random.default_rng(key)
-        for trip, walk in zip(trips, _walk(toward, starts[trips], longest, rng), strict=True):
-            walks[trip] = walk
-    demos = Demonstrations.from_trajectories(walks, mdp.n_states, mdp.n_actions, goal=goals)
-    return replace(demos, state_labels=mdp.state_labels, action_labels=mdp.action_labels)
+        drawn.append(steps_of_walks(*_walk(toward, starts[trips], longest, rng), trips))
+    steps = joined(drawn)
+    steps = steps[np.argsort(steps.agent, kind="stable")]
+    return demonstrations_of(mdp, replace(steps, goal=goals[steps.agent]), starts)
 
 
 def _cases(mdp: MDP, reward: Any, starts: Ints, goals: Ints, by: str) -> Iterator[tuple[Toward, Ints]]:
@@ -76,8 +78,9 @@ def _cases(mdp: MDP, reward: Any, starts: Ints, goals: Ints, by: str) -> Iterato
         yield values.toward(int(goal)), np.flatnonzero((goals == goal) & (origin == first))
 
 
-def _walk(toward: Toward, starts: Ints, longest: int | None, rng: np.random.Generator) -> list[tuple[Ints, Ints]]:
-    """(states, actions) of each trip; the last state is the goal where the trip came so far."""
+def _walk(toward: Toward, starts: Ints, longest: int | None, rng: np.random.Generator) -> tuple[Ints, Ints]:
+    """States (n, L + 1) and actions (n, L), −1 from where a trip is over; the last state is the goal where the trip
+    came so far."""
     mdp, policy = toward.base, toward.policy
     states, actions, alive = [starts], [], np.arange(starts.size)
     while alive.size and (longest is None or len(actions) < longest):
@@ -88,9 +91,7 @@ def _walk(toward: Toward, starts: Ints, longest: int | None, rng: np.random.Gene
         states.append(state)
         actions.append(action)
         alive = alive[(state[alive] != toward.goal) & ~mdp.terminal[state[alive]]]
-    where, what = np.stack(states, axis=1), np.stack(actions, axis=1)
-    lengths = (what >= 0).sum(axis=1)
-    return [(s[: k + 1], a[:k]) for s, a, k in zip(where, what, lengths, strict=True)]
+    return np.stack(states, axis=1), np.stack(actions, axis=1)
 
 
 def _states(mdp: MDP, name: str, given: Any) -> Ints:
@@ -156,6 +157,7 @@ def draw_weighted(weight: Floats, n: int, seed: int | None) -> Ints:
     return rng.choice(weight.size, size=n, p=weight / weight.sum())
 
 
+@within_memory("n", "origins", "destinations")
 def simulate_like(
     fit: Any, n: int | None, seed: int | None, origins: Any, destinations: Any, longest: int | None
 ) -> Demonstrations:

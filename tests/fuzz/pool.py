@@ -225,8 +225,10 @@ def _ragged() -> Any:
     return made
 
 
+LARGE = tuple(f"int.1e{k}" for k in range(4, 9))  # sizes that somebody may mean: work for them may take long
 NUMBERS: dict[str, Maker] = {
     **{f"int.{n}": (lambda n=n: n) for n in (0, 1, 2, 3, 5, 7, -1, -5, 100, 1000)},
+    **{name: (lambda name=name: int(float(name.removeprefix("int.")))) for name in LARGE},
     "int.1e9": lambda: 10**9,
     "int.1e12": lambda: 10**12,
     "int.2^31": lambda: 2**31,

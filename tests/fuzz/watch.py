@@ -18,12 +18,14 @@ from pathlib import Path
 from typing import Any
 
 from fuzz.cases import ESCAPED, Case, Outcome
+from fuzz.pool import LARGE
 from fuzz.worker import SECONDS
 
 TESTS = Path(__file__).parents[1]
 PATIENCE = 10 * SECONDS  # of waiting: a machine that does other things as well is no hang
 START = 600  # seconds for a worker to load
 HUNG, CRASHED = "hung", "crashed"
+LONG = "long"  # a call that was asked for much was at work when its time was over: no failure
 MALFORMED = "malformed"  # values that may damage memory, so that a later call pays for it
 FAILURES = (ESCAPED, HUNG, CRASHED)
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "MPLBACKEND": "Agg"}
@@ -104,7 +106,10 @@ def played(cases: Iterable[Case]) -> Iterator[Outcome]:
             if outcome.how in (HUNG, CRASHED):
                 worker.stop()
                 worker = None
-                outcome, suspect = _alone(case, outcome, suspect), None
+                if outcome.how == HUNG and any(value in LARGE for _, value in case.values):
+                    outcome = replace(outcome, how=LONG)
+                else:
+                    outcome, suspect = _alone(case, outcome, suspect), None
             yield outcome
     finally:
         if worker is not None:
@@ -154,4 +159,5 @@ class Tally:
     def words(self) -> str:
         names = {ESCAPED: "escapes", HUNG: "hangs", CRASHED: "crashes"}
         parts = [f"{self.counts[how]} {name}" for how, name in names.items()]
+        parts += [f"{self.counts[LONG]} of large sizes cut off"] if self.counts[LONG] else []
         return f"{self.cases} cases, {', '.join(parts)}, {len(self.sites)} sites, {sum(self.warned.values())} warnings"

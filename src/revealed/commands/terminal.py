@@ -20,7 +20,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from revealed.commands.wording import PANEL, in_flags
-from revealed.errors import InvalidOption, RevealedError
+from revealed.errors import InvalidOption, OutOfMemory, RevealedError, SolverFailed
 
 if TYPE_CHECKING:
     from revealed.sheet import Printed
@@ -120,7 +120,8 @@ def one_line(arguments: Mapping[str, str] = PANEL) -> Iterator[None]:
         require_memory()
         yield
     except RevealedError as error:
-        if _lacks_memory(error.__cause__ or error.__context__):
+        tells = isinstance(error, OutOfMemory | SolverFailed)  # of what memory lacks, if it does
+        if not tells and _lacks_memory(error.__cause__ or error.__context__):
             say(NO_MEMORY)
             raise typer.Exit(MISTAKE) from None
         say(" ".join(in_flags(error, arguments).split()))

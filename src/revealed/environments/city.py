@@ -18,7 +18,7 @@ from revealed.demonstrations import Demonstrations
 from revealed.environments.city_links import links_of
 from revealed.environments.city_streets import KINDS, lay_streets
 from revealed.errors import InvalidInput
-from revealed.gates import require_memory
+from revealed.gates import require_memory, within_memory
 from revealed.goal_values import GoalValues
 from revealed.mdp import MDP
 from revealed.rewards.linear import LinearReward
@@ -88,6 +88,7 @@ class City:
         """(S, A): the true choice probabilities of trips to `goal`, a link."""
         return GoalValues(self.mdp, self.true_reward).toward(goal).policy
 
+    @within_memory("n")
     def demonstrate(
         self, n: int = 1000, seed: int | None = 0, destinations: Any = None, origins: Any = None
     ) -> Demonstrations:
@@ -136,6 +137,7 @@ class City:
         return draw_flows(self.network, values, ax=ax, **style)
 
 
+@within_memory("n_links")
 def city(n_links: int = 2000, seed: int = 0) -> City:
     """A city of about `n_links` links, 100 to 10⁵ and more: a ring motorway, arterials, and local streets.
 

@@ -10,12 +10,13 @@ import scipy.sparse as sp
 from revealed.checks import as_number, is_count, require_count
 from revealed.environments.world import World, check_scale, make_expert
 from revealed.errors import InvalidInput
-from revealed.gates import require_memory
+from revealed.gates import require_memory, within_memory
 from revealed.mdp import MDP
 from revealed.simulation import make_rng
 from revealed.voices import shown
 
 
+@within_memory("n_states", "n_actions", "branching", "n_features")
 def garnet(
     n_states: int = 100,
     n_actions: int = 4,

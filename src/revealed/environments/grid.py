@@ -6,12 +6,13 @@ import numpy as np
 import scipy.sparse as sp
 
 from revealed.checks import require_count, require_flag, require_probability
-from revealed.gates import require_memory
+from revealed.gates import require_memory, within_memory
 from revealed.plots import MOVES
 
 ACTIONS = tuple(MOVES)
 
 
+@within_memory("rows", "columns")
 def grid_transitions(rows: int, columns: int, wind: float = 0.0, stay: bool = False) -> sp.csr_array:
     """Sparse (S*A, S) for the actions up, down, left, right, and stay if `stay`.
 

@@ -19,7 +19,7 @@ from revealed.demonstrations import Demonstrations
 from revealed.environments.kernel_transitions import BANDWIDTH, Places, check_bandwidth, kernel_transitions
 from revealed.environments.world import World, check_scale, make_expert
 from revealed.errors import InvalidInput
-from revealed.gates import require_memory
+from revealed.gates import require_memory, within_memory
 from revealed.mdp import MDP, Floats
 from revealed.rewards.base import Reward
 from revealed.rewards.tabular import TabularReward
@@ -150,6 +150,7 @@ class MountainCar(World):
         """Also where transitions were estimated."""
         return self.exact
 
+    @within_memory("n", "length")
     def drive(self, n: int = 100, length: int | None = None, seed: int | None = None) -> Drives:
         """`n` drives of the expert in the continuous dynamics, until the goal or `length` decisions."""
         length = self.length if length is None else length
@@ -220,6 +221,7 @@ def _require_drives(drives: Any) -> None:
         raise InvalidInput("drives", "Drives", type(drives).__name__, remedy=remedy)
 
 
+@within_memory("bins", "trajectories", "length")
 def mountain_car(
     bins: int = 100,
     discount: float = 0.99,

@@ -13,7 +13,7 @@ import numpy as np
 from revealed.checks import Ints, require_count, require_flag, require_option, require_probability, require_vector
 from revealed.environments.grid import ACTIONS, grid_transitions
 from revealed.environments.world import GridWorld, check_scale, make_expert
-from revealed.gates import require_memory
+from revealed.gates import require_memory, within_memory
 from revealed.mdp import MDP, Floats
 from revealed.rewards.base import Reward
 from revealed.simulation import make_rng
@@ -50,6 +50,7 @@ class Objectworld(GridWorld):
             plot_objects(ax, self.objects)
 
 
+@within_memory("size", "colors")
 def objectworld(
     size: int = 32,
     colors: int = 4,
@@ -109,7 +110,7 @@ def objectworld(
 def _check(size: Any, colors: Any, p: Any, metric: Any, radii: Any, values: Any, normalise: Any) -> None:
     for name, number in (("size", size), ("colors", colors)):
         require_count(name, number, least=2)
-    require_memory("size, colors", (size, colors), int(size) ** 2 * (100 + int(colors)))
+    require_memory("size, colors", (size, colors), int(size) ** 2 * (100 + 8 * int(colors)))
     require_probability("object_probability", p)
     require_option("metric", metric, METRICS)
     require_option("normalise", normalise, NORMALISE)

@@ -15,7 +15,7 @@ from revealed.checks import require_count, require_probability
 from revealed.environments.grid import ACTIONS, grid_transitions
 from revealed.environments.world import GridWorld, check_scale, make_expert
 from revealed.errors import InvalidInput
-from revealed.gates import require_memory
+from revealed.gates import require_memory, within_memory
 from revealed.mdp import MDP
 from revealed.simulation import make_rng
 from revealed.voices import shown
@@ -32,6 +32,7 @@ class Obstacleworld(GridWorld):
     layout: str
 
 
+@within_memory("size")
 def obstacleworld(
     size: int = 16,
     density: float = 0.3,

@@ -15,7 +15,7 @@ import numpy as np
 from revealed.checks import as_floats, is_index, require_count
 from revealed.episodes import Episode
 from revealed.errors import InvalidInput
-from revealed.gates import require_memory
+from revealed.gates import require_memory, within_memory
 from revealed.mdp import MDP, Floats
 from revealed.simulation import draw_actions, make_rng
 from revealed.voices import shown
@@ -25,6 +25,7 @@ CHOOSERS = "an (S, A) array, a fit, an object with predict(obs), or a function o
 Choose = Callable[[Any, int], Any]
 
 
+@within_memory("n", "length")
 def rollout(env: Any, policy: Any, n: int, seed: int | None = None, length: int | None = None) -> list[Episode]:
     """`n` episodes of `policy` in a Gymnasium environment, each until it ends or `length` steps are made.
 

@@ -17,7 +17,7 @@ from revealed.bellman import as_reward
 from revealed.checks import require_count, require_floats, require_number, require_vector
 from revealed.environments.world import World, check_scale, make_expert
 from revealed.errors import InvalidDistribution, InvalidInput, InvalidOption
-from revealed.gates import require_memory
+from revealed.gates import require_memory, within_memory
 from revealed.mdp import MDP, Floats
 from revealed.voices import shown
 
@@ -53,6 +53,7 @@ class BusWorld(World):
         return as_reward(self.mdp, table, "values")[:, KEEP]
 
 
+@within_memory("bins")
 def rust_bus(
     bins: int = 90,
     increments: Any = INCREMENTS,
@@ -72,7 +73,7 @@ def rust_bus(
     true weights. Defaults are Rust's estimates for group 4.
     """
     require_count("bins", bins, least=2)
-    require_memory("bins", bins, 32 * int(bins))
+    require_memory("bins", bins, 80 * int(bins))
     weights = check_scale(scale) * np.array([require_number("RC", RC), require_number("theta11", theta11)])
     mdp = MDP(bus_transitions(bins, increments), discount, np.arange(bins) == 0, action_labels=ACTIONS)
     features = bus_features(bins, cost)
