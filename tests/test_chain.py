@@ -277,7 +277,7 @@ SAID = {
 }
 
 
-@pytest.fixture(params=SAID.values(), ids=SAID)
+@pytest.fixture(params=SAID.values(), ids=list(SAID))
 def too_full(request, monkeypatch):
     """How SuperLU says that a factorisation does not fit into memory; how often it was tried."""
     tried: list[int] = []

@@ -1,10 +1,7 @@
 """`python -m revealed` is `revealed`."""
 
-import atexit
-import os
 import signal
 import sys
-from contextlib import suppress
 from typing import NoReturn
 
 INTERRUPTED = 130
@@ -24,20 +21,13 @@ def run() -> None:
         _leave(INTERRUPTED)
 
 
-def _leave(status: object) -> NoReturn:
-    """End with this status, whatever is pressed from now on: all is written, and Python is only tidying up.
-
-    While it waits for threads and workers, Ctrl-C ends the process at once. Afterwards it is ignored: Python gives up
-    its own handlers before it takes modules apart, and the signal itself would end the process.
-    """
-    code = status if isinstance(status, int) else 0 if status is None else 1
-    with suppress(OSError, ValueError, AttributeError):  # nobody reads any more, or there is no such stream
-        sys.stdout.flush()
-        sys.stderr.flush()
+def _leave(status: str | int | None) -> NoReturn:
+    """End with this status, whatever is pressed from now on: all is written, and Python only tidies up, for less than
+    a second. It would let Ctrl-C through as a traceback from its hooks or, once it has given up its own handlers, as
+    the signal that ends the process."""
     exec("pass")  # Python remembers a Ctrl-C in an exec, as in many imports, and would end by the signal; no longer
-    signal.signal(signal.SIGINT, lambda *_: os._exit(code))
-    atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
-    sys.exit(status if isinstance(status, int | str) else code)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    sys.exit(status)
 
 
 if __name__ == "__main__":
