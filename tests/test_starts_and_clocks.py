@@ -371,3 +371,22 @@ def test_the_command_line_asks_and_keeps_the_answer(tmp_path):
     alone = run("fit", str(panel), *words[:-2], "--first-time", "18")
     assert alone.exit_code == 1
     assert "--horizon" in alone.output
+
+
+def test_a_fit_on_the_base_model_starts_on_a_horizon_when_its_ids_entered():
+    horizon, frame = machine().unroll(LENGTH), entering(LATE[:60])
+    demos = read(frame, first_time=18)
+    fit = rv.CCP(reward(), first_step="smoothed").fit(machine(), demos)
+    truth = reward().value(TRUTH)
+    own, same = rv.evaluate(fit, horizon, truth), rv.evaluate(fit, horizon, truth, demos)
+    assert own.starts == same.starts == "where the data started"
+    np.testing.assert_allclose(own.initial, same.initial)
+    assert own["stochastic_evd"] == same["stochastic_evd"]
+    np.testing.assert_allclose(fit.counterfactual(mdp=horizon).after.start, same.initial)
+    assert (np.asarray(same.initial).reshape(LENGTH + 1, S).sum(axis=1) > 0.0).sum() > 3
+    unsaid = rv.CCP(reward(), first_step="smoothed").fit(machine(), read(frame))
+    for ask in (lambda: rv.evaluate(unsaid, horizon, truth), lambda: unsaid.counterfactual(mdp=horizon)):
+        with pytest.raises(InvalidDemonstrations, match=r"first_time.*id 1 enters? at 19|id 1 at 19"):
+            ask()
+    short = rv.evaluate(fit, machine().unroll(3), truth)  # most enter after its end
+    assert short.starts == "uniform over the non-terminal states"

@@ -22,6 +22,7 @@ from revealed.goal_estimation import run_for
 from revealed.labels import unknown
 from revealed.mdp import MDP, Floats, require_mdp
 from revealed.optimize import Search
+from revealed.positions import require_by_name
 from revealed.rewards.base import Reward, has_features, is_linear, require_reward
 from revealed.voices import arg
 
@@ -54,7 +55,9 @@ class Estimator:
     def fit(self, mdp: MDP, demonstrations: Demonstrations) -> Any:
         """Estimate the reward from the decisions observed on `mdp`; returns a `Fit`, or a `GoalFit` if trips have
         goals."""
-        fit = run_for(self.method, self.reward, self.options, mdp, demonstrations).fit(self._search)
+        run = run_for(self.method, self.reward, self.options, mdp, demonstrations)
+        require_by_name("start", self.options.start, run.reward.names, InvalidOption)
+        fit = run.fit(self._search)
         return replace(fit, estimator=self.with_options(callback=None))
 
     def refit(self, mdp: MDP, demonstrations: Demonstrations, start: Floats, value: Floats | None = None) -> Any:
