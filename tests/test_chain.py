@@ -172,7 +172,7 @@ def test_at_discount_one_a_policy_that_never_ends_has_no_value():
 
 def test_at_discount_one_without_terminal_states_nothing_ends():
     mdp = random_mdp(5, 2, discount=1.0)
-    with pytest.raises(rv.errors.ValueDoesNotExist, match="no action leads"):
+    with pytest.raises(rv.errors.ValueDoesNotExist, match="no sequence of actions leads"):
         rv.Chain(mdp, mdp.uniform_policy())
 
 

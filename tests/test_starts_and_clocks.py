@@ -380,6 +380,8 @@ def test_a_fit_on_the_base_model_starts_on_a_horizon_when_its_ids_entered():
     truth = reward().value(TRUTH)
     own, same = rv.evaluate(fit, horizon, truth), rv.evaluate(fit, horizon, truth, demos)
     assert own.starts == same.starts == "where the data started"
+    assert own.initial is not None
+    assert same.initial is not None
     np.testing.assert_allclose(own.initial, same.initial)
     assert own["stochastic_evd"] == same["stochastic_evd"]
     np.testing.assert_allclose(fit.counterfactual(mdp=horizon).after.start, same.initial)

@@ -153,7 +153,7 @@ def as_number(value: Any) -> float:
 
 
 def remedy_for(value: Any) -> str | None:
-    """What makes a number of something that only looks like one."""
+    """How to convert something that only looks like a number."""
     if isinstance(value, Decimal | Fraction):
         return "Pass float(x)."
     if isinstance(value, np.ma.MaskedArray):

@@ -141,8 +141,8 @@ class NFXP(Estimator):
     optimizer : "auto", "newton" (linear rewards), "lbfgs", "adam".
     tol, patience : stop when the gradient's 2-norm is at most `tol` for `patience` iterations in a row
         (newton 1e-9, lbfgs 1e-6 or, for a `NeuralReward`, 1e-3, adam 1e-4 five times). Each parameter is measured by
-        what it does to log-odds, so that the units of features do not matter. Where that would end too far from the
-        maximum, a search goes on with a tenth of it, unless it was given.
+        what it does to log-odds, so that the units of features do not matter. If the search would end too far
+        from the maximum, it continues with a tenth of `tol`, unless you set `tol`.
     max_iter, learning_rate : maximum number of iterations; Adam's step size in those units (of Adam only).
     start : θ to start from (K,), or "ccp" for the CCP estimate (at γ = 1 there may be no value at zero; CCP and NPL
         begin there anyway).
@@ -150,8 +150,8 @@ class NFXP(Estimator):
     progress : None shows a bar on a terminal; True and False force it.
     callback : a function called with every iterate (`.iteration`, `.update`, `.theta`, `.reward`, `.policy`,
         `.objective`, `.gradient_norm`), to follow a search. Its return value is ignored, an exception ends the fit, and
-        its time is included in `seconds`. The last iterate is the estimate, but for Newton's last step once the rule is
-        met.
+        its time is included in `seconds`. The last iterate is the estimate, except that Newton takes one more step once
+        the rule is met.
     """
 
     method = "NFXP"

@@ -64,7 +64,7 @@ def require_recomputed(fit: AnyFit) -> Status:
 
 
 def _require_method(fit: AnyFit) -> None:
-    """The method, its π̃ and its options are told twice, and the same."""
+    """The method, its π̃ and its options are stored twice and must agree."""
     estimator: Any = fit.estimator
     if fit.method not in METHODS or bool(fit.own_policy) is not (fit.method in METHODS[:2]):
         raise ValueError(f"the method is {fit.method!r}, but its π̃ is that of another method")
