@@ -630,7 +630,7 @@ def _converted(values: Column, kind: Any, dtype: Any, label: bool) -> Column:
     if kind is Decimal and all(v.is_finite() and v.as_tuple().exponent == 0 for v in values):
         values, dtype = np.array([int(v) for v in values], dtype=object), np.int64
     if dtype == "datetime64[us]":
-        values = np.array([_in_utc(v) for v in values], dtype=object)
+        values = np.array([in_utc(v) for v in values], dtype=object)
     try:
         return values.astype(dtype)
     except OverflowError:
@@ -642,7 +642,8 @@ def _floats(values: Column) -> Column:
     return np.array([float(v) if abs(v) < 1e308 else np.inf for v in values.tolist()])
 
 
-def _in_utc(when: Any) -> Any:
+def in_utc(when: Any) -> Any:
+    """A time with a zone as one of UTC without; anything else as it is."""
     zoned = isinstance(when, dt.datetime) and when.tzinfo is not None
     return when.astimezone(dt.UTC).replace(tzinfo=None) if zoned else when
 

@@ -297,7 +297,7 @@ def _dates_of(argument: str, clock: Column) -> Column:
     """Dates written as text, which must be such that they sort as time does."""
     texts, place = np.unique(clock, return_inverse=True)
     odd = [text for text in texts.tolist() if not re.fullmatch(ISO, text) or len(text) != len(texts[0])]
-    dates = [None if text in odd else _date(text) for text in texts.tolist()]
+    dates = [None if text in odd else date_in(text) for text in texts.tolist()]
     if None in dates:
         wrong = [text for text, date in zip(texts.tolist(), dates, strict=True) if date is None]
         wrong = [text for text in wrong if not re.fullmatch(NUMERAL, text)] or wrong  # one cell made text of numbers
@@ -306,7 +306,8 @@ def _dates_of(argument: str, clock: Column) -> Column:
     return np.array(dates, dtype="datetime64[us]")[place]
 
 
-def _date(text: str) -> np.datetime64 | None:
+def date_in(text: str) -> np.datetime64 | None:
+    """The date that a text is, in UTC; None where there is no such date."""
     try:
         if not re.search(f":.*{ZONE}$", text):
             return np.datetime64(text)
@@ -319,7 +320,7 @@ def no_order(text: str, row: int, argument: str = "time") -> InvalidDemonstratio
     expected = "numbers, or dates such as 2024-07-31, all in the same format"
     remedy = "Other text would be sorted alphabetically: 't10' before 't2', April before March."
     readings = _readings(text)
-    if re.fullmatch(ISO, text) and _date(text) is None:
+    if re.fullmatch(ISO, text) and date_in(text) is None:
         return InvalidDemonstrations(argument, expected, shown(text), f"row {row}", "There is no such date.")
     if re.match(r"\d{4}", text.strip()) and readings:
         remedy = f"Write dates as {readings[0]:%Y-%m-%d}, in every row and file."
