@@ -1,5 +1,6 @@
 """Where trajectories start and which time is period 0: gaps are no starts, late entry is not guessed, by any route."""
 
+import datetime as dt
 from typing import Any
 
 import duckdb
@@ -392,3 +393,25 @@ def test_a_fit_on_the_base_model_starts_on_a_horizon_when_its_ids_entered():
             ask()
     short = rv.evaluate(fit, machine().unroll(3), truth)  # most enter after its end
     assert short.starts == "uniform over the non-terminal states"
+
+
+@pytest.mark.parametrize(
+    "zero",
+    [
+        pd.Timestamp("2020-01-01", tz="UTC"),
+        pd.Timestamp("2020-01-01 00:30", tz="Europe/Berlin"),
+        dt.datetime(2019, 12, 31, 20, tzinfo=dt.timezone(dt.timedelta(hours=-5))),
+        "2020-01-01T00:30:00+01:00",
+        "2020-01",
+    ],
+    ids=str,
+)
+def test_a_first_time_with_a_zone_is_one_of_utc(zero, recwarn):
+    """As the times of the data are."""
+    late = zero if isinstance(zero, str) and len(zero) == 7 else pd.Timestamp(zero).tz_convert("UTC").strftime("%Y-%m")
+    when = pd.to_datetime(["2020-02-01", "2020-03-01", "2020-03-01", "2020-04-01"], utc=True)
+    table = pd.DataFrame({"bus": [1, 1, 2, 2], "month": when, "x": [0, 1, 0, 1], "d": 0})
+    read: Any = rv.Demonstrations.from_frame(table, **NAMES, period="month", first_time=zero)
+    gap = {"2019-12": 1, "2020-01": 0}[late]
+    assert read.steps.time.tolist() == [1 + gap, 2 + gap, 2 + gap, 3 + gap]
+    assert not recwarn.list

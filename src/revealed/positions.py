@@ -345,8 +345,11 @@ def by_parameter(argument: str, given: Any, names: Sequence[str], error: type[In
         remedy = None if odd is None else near(odd, names)
         got = f"numbers for {listed(keys)}" if len(keys) <= SHOWN else _miscounted(keys, known, odd)
         raise error(argument, f"a number for each of {listed(names)}", got, remedy=remedy)
-    numbers = list(given.values()) if is_mapping(given) else given.to_numpy()
-    return np.asarray(numbers)[locate(names, keys)]
+    place = locate(names, keys)
+    if is_mapping(given):
+        numbers = list(given.values())
+        return [numbers[k] for k in place]
+    return given.to_numpy()[place]
 
 
 def require_by_name(argument: str, given: Any, names: Sequence[str], error: type[InvalidInput] = InvalidInput) -> None:

@@ -93,7 +93,7 @@ class Panel:
 
 def read_panel(table: Table, roles: Roles, states: Any, actions: Any, first_time: Any) -> Panel:
     """Sort, check and code the columns of a table in memory."""
-    episode = None if roles.episode is None else _values(table, "episode", roles.episode)
+    episode = None if roles.episode is None else as_agent_ids(_values(table, "episode", roles.episode), "episode")
     time = as_plain("time", table.raw("time", roles.time), table.error, MISSING_REMEDY)
     rows = _Rows.of(as_agent_ids(_values(table, "id", roles.id)), time, episode, roles)
     followed = rows.followed()
