@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import revealed as rv
 from revealed.bins import Bins, discretize
 from revealed.errors import InvalidInput, InvalidOption
+from revealed.frames import Stored
 from revealed.numeric_columns import StoredColumn
 
 DUCK = duckdb.connect()
@@ -85,7 +86,7 @@ def test_several_columns_make_a_grid_numbered_row_by_row(first, second, shares):
 def test_in_sql_missing_values_stay_missing_and_values_in_no_bin_are_minus_one():
     bins = Bins(("x", "y"), ([0.0, 1.0, 2.0], [0.0, 1.0]))
     rows = "(VALUES (NULL, 0.5), (0.5, NULL), ('nan'::DOUBLE, 0.5), (0.5, 7.0), (2.0, 1.0)) t(x, y)"
-    assert DUCK.sql(f"SELECT {bins.sql()} FROM {rows}").fetchall() == [(None,), (None,), (-1,), (-1,), (1,)]
+    assert DUCK.sql(f"SELECT {bins.sql()} FROM {rows}").fetchall() == [(None,), (None,), (None,), (-1,), (1,)]
 
 
 def test_sql_reads_columns_of_other_names_whatever_letters_they_have():
@@ -117,7 +118,7 @@ def test_every_kind_of_frame_gives_the_same_bins(tmp_path, kind, how):
 
 @given(values=st.lists(st.one_of(NUMBERS, st.sampled_from([0.0, 1.0, -0.0])), min_size=2, max_size=60))
 def test_order_statistics_in_a_file_are_those_of_sorting(values):
-    column = StoredColumn(DUCK.from_df(pd.DataFrame({"v": values})), "v")
+    column = StoredColumn(Stored(DUCK.from_df(pd.DataFrame({"v": values}))), "v")
     np.testing.assert_array_equal(column.ranked(np.arange(len(values))), np.sort(values))
     np.testing.assert_array_equal(column.distinct(3), np.unique(values)[:3])
 
@@ -127,7 +128,7 @@ def test_order_statistics_are_exact_where_the_sample_sees_a_part_only():
     rng = np.random.default_rng(0)
     values = np.where(rng.random(n) < 0.4, 3.0, np.exp(4 * rng.normal(size=n)))  # a lump and a long tail
     ranks = np.unique(np.concatenate([[0, n - 1], rng.integers(0, n, 50)]))
-    column = StoredColumn(DUCK.from_df(pd.DataFrame({"v": values})), "v")
+    column = StoredColumn(Stored(DUCK.from_df(pd.DataFrame({"v": values}))), "v")
     np.testing.assert_array_equal(column.ranked(ranks), np.sort(values)[ranks])
 
 

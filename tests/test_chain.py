@@ -1,5 +1,7 @@
 """One policy's chain: solves with I − γT^π and its transpose, against dense linear algebra."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -8,6 +10,7 @@ import scipy.sparse.linalg as spla
 import revealed as rv
 from models import bus, corridor, dense_matrix, loop, random_graph, random_mdp, random_policy, random_reward
 from revealed.chain import expected_payoff, one_hot
+from revealed.checks import holds_masked
 from revealed.environments import grid_transitions
 from revealed.errors import SolverFailed
 from revealed.linear_solvers import HedgedSolver, KrylovSolver, LUSolver, Work, make_solver
@@ -174,7 +177,7 @@ def test_at_discount_one_a_policy_that_never_ends_has_no_value():
 
 def test_at_discount_one_without_terminal_states_nothing_ends():
     mdp = random_mdp(5, 2, discount=1.0)
-    with pytest.raises(rv.errors.ValueDoesNotExist, match="no action leads"):
+    with pytest.raises(rv.errors.ValueDoesNotExist, match="no sequence of actions leads"):
         rv.Chain(mdp, mdp.uniform_policy())
 
 
@@ -254,6 +257,30 @@ def test_a_long_cycle_in_a_tangled_graph_is_factored_after_all_and_so_is_the_nex
     assert chain._solver.lu is not None
     assert isinstance(rv.Chain(mdp, one_hot(mdp, np.ones(S, dtype=int)), near=chain)._solver, LUSolver)
     assert isinstance(rv.Chain(mdp, mdp.uniform_policy())._solver, HedgedSolver)  # which it is by itself
+
+
+def test_lists_with_masked_values_are_refused_without_a_warning(recwarn):
+    """NumPy would read NaN where it makes an array of them, and warn."""
+    mdp = rv.MDP(np.full((3, 2, 3), 1.0 / 3.0), 0.9)
+    masked: Any = np.ma.masked
+    demos = rv.simulate(mdp, mdp.uniform_policy(), 20, 5, seed=0)
+    fit = rv.CCP(rv.LinearReward(np.eye(3)[:, None, :] * np.arange(1, 3)[:, None])).fit(mdp, demos)
+    named: Any = {"theta0": masked, "theta1": 1.0, "theta2": 1.0}
+    for call in (
+        lambda: rv.solve(mdp, [[1.0, masked]] * 3),
+        lambda: rv.MDP([[[masked, 1.0, 0.0], [1.0, 0.0, 0.0]]] * 3, 0.9),
+        lambda: rv.MDP(np.full((3, 2, 3), 1.0 / 3.0), 0.9, initial=[masked, 1.0, 0.0]),
+        lambda: rv.LinearReward([[1.0, masked], (2.0, 1.0), [1.0, 3.0]]),
+        lambda: rv.LinearReward(np.eye(3)).value(named),
+        lambda: fit.counterfactual(params=[masked, 1.0, 1.0]),
+        lambda: rv.LinearReward([np.ma.masked_array([1.0, 2.0], [True, False])] * 3),
+    ):
+        with pytest.raises(rv.errors.InvalidInput, match=r"masked.*x\.filled\(value\)"):
+            call()
+    assert not recwarn.list
+    nest: list[Any] = []
+    nest += [nest, nest]  # a list may hold itself
+    assert not holds_masked(nest)
 
 
 def test_masked_arrays_are_refused_with_the_remedy():

@@ -91,6 +91,18 @@ def test_nearly_collinear_features_spoil_only_themselves():
     assert near.bse.iloc[1:].isna().all()
 
 
+@pytest.mark.parametrize("discount", [0.9, 0.99, 0.9999, 0.99999])
+def test_a_weight_per_state_has_no_error_where_a_constant_is_not_identified(discount):
+    world = rv.environments.rust_bus(bins=10, RC=4.0)
+    fit = rv.NFXP(rv.TabularReward(10)).fit(
+        world.mdp.replace(discount=discount), world.demonstrate(50, 40, seed=0).lift(world.mdp)
+    )
+    for kind in ("hessian", "opg", "robust", "cluster"):
+        assert fit.with_errors(kind).bse.isna().all()
+    assert fit.identification.rank == 9
+    assert fit.identification.words.startswith("choices do not change if every weight moves by the same amount")
+
+
 def test_a_network_gets_errors_with_and_without_a_horizon():
     """Scores by products with the Jacobian alone, against central differences; then errors of a (loose) fit."""
     animal = problem("masked")

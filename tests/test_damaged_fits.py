@@ -20,9 +20,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import revealed as rv
+import streets
 from models import draw, random_mdp
 from networks import random_trips
 from revealed.archive import MANIFEST
@@ -51,6 +53,32 @@ def estimated() -> Any:
     return rv.NFXP(rv.LinearReward(x)).fit(rv.MDP(rv.estimate_transitions(demos), discount=0.9), demos)
 
 
+def on_a_horizon() -> Any:
+    """With transitions of its own decisions, whose outcomes every pair shares."""
+    demos = rv.simulate(WALK, WALK.uniform_policy(), 40, 4, seed=2)
+    found = rv.estimate_transitions(demos, LANDING, ["on", "back"])
+    reward = rv.LinearReward(FEATURES[:4, :2])
+    return rv.NFXP(reward).fit(rv.MDP(found, discount=0.9).unroll(4), demos).with_errors("opg", joint=True)
+
+
+LANDING = np.stack([(np.arange(4)[:, None] + [1, 3]) % 4, (np.arange(4)[:, None] + [2, 0]) % 4], axis=1)
+WALK = rv.MDP(0.7 * np.eye(4)[LANDING[:, :, 0]] + 0.3 * np.eye(4)[LANDING[:, :, 1]], discount=0.9)
+
+
+ENDS_AT = "11-10 (arrival)", "11-01 (arrival)"
+ROAD_DEMAND = {("00-01", ENDS_AT[0]): 20.0, ("01-00", ENDS_AT[1]): 20.0, ("10-00", ENDS_AT[0]): 5.0}
+
+
+def with_sizes(per: str = "pair") -> Any:
+    """Of trips on a network, some links of which have arrival links; the sizes are stated at another reward."""
+    network = streets.streets(2).with_arrivals(["11-10", "11-01"])
+    drivers = streets.model(network)
+    sizes = rv.link_size(network, network.reward(["travel_time", "constant"]), [-1.5, -0.6], ROAD_DEMAND, per=per)
+    reward = rv.LinkSizeReward(network.reward(["travel_time", "toll", "constant"]), sizes)
+    start = [-1.5, -0.4, -0.6, 0.0]
+    return rv.NFXP(reward, start=start, l2=0.01).fit(network.mdp, drivers.simulate(ROAD_DEMAND, seed=0))
+
+
 FITS: dict[str, Callable[[], Any]] = {
     "NFXP": lambda: rv.NFXP(REWARD).fit(MDP, DEMOS),
     "CCP": lambda: rv.CCP(REWARD, first_step="smoothed").fit(MDP, DEMOS.discount_visits(0.9)),
@@ -59,6 +87,10 @@ FITS: dict[str, Callable[[], Any]] = {
     "occupancy": lambda: rv.NFXP(REWARD, weighting="occupancy", first_step="smoothed").fit(MDP, DEMOS),
     "tabular": lambda: rv.NFXP(rv.TabularReward(8), l2=0.1).fit(MDP, DEMOS),
     "estimated": estimated,
+    "joint": lambda: estimated().with_errors("robust", joint=True),
+    "joint on a horizon": on_a_horizon,
+    "sizes": with_sizes,
+    "sizes by goal": lambda: with_sizes("goal"),
     "horizon": lambda: rv.NFXP(rv.LinearReward(FEATURES[:4, :2])).fit(BASE.unroll(3), SHORT),
     "bootstrap": lambda: rv.CCP(REWARD).fit(MDP, DEMOS).with_errors("bootstrap", reps=3, seed=1, jobs=1),
     "goals": lambda: rv.NFXP(ROADS.reward).fit(ROADS.mdp, ROADS.demos),
@@ -81,12 +113,32 @@ def results(fit: Any) -> dict[str, Any]:
     found = {"theta": fit.theta, "llf": fit.llf, "objective": fit.objective, "reward": fit.reward[feasible]}
     if isinstance(fit, rv.Fit):
         found |= {name: getattr(fit, name)[feasible] for name in ("policy", "q", "pi_tilde")} | {"value": fit.value}
+    elif isinstance(fit.reward_model, rv.LinkSizeReward):
+        found |= on_roads(fit)
     else:
         found["policy"] = fit.policy_for(fit.goals[0])
     assert len(str(fit.summary())) > 200
     found["flat"] = fit.gradient_norm < 1e-6 or fit.gradient_norm
     found["bse"] = fit.bse.to_numpy() if fit.options["weighting"] == "sample" else 0.0
+    for kind in ("robust", "cluster", "opg") if fit.mdp.estimated is not None else ():
+        found[f"joint {kind}"] = fit.cov_params(kind=kind, joint=True).to_numpy()
+    if fit.mdp.estimated is not None:
+        found["estimated again"] = fit.mdp.estimated.reweighted(np.ones(len(fit.mdp.estimated.ids))).matrix.toarray()
+    found["other"] = fit.mdp.replace(initial=None).transitions.matrix.toarray()
     return found | {"transitions": fit.mdp.transitions.matrix.toarray(), "discount": fit.mdp.discount}
+
+
+def on_roads(fit: Any) -> dict[str, Any]:
+    """How trips go, and how after a change of the network."""
+    model = rv.RouteChoice.of(fit.reward_model.sizes.network, fit)
+    passed = pd.DataFrame({"trip": [0] * 3, "sequence": range(3), "link": ["00-01", "01-11", "11-10"]})
+    worlds = {
+        "as it is": model,
+        "closed": model.close(["01-11"]),
+        "dearer": model.change("travel_time", {"00-10": 2.0}),
+    }
+    found = {f"flows {name}": world.flows(ROAD_DEMAND).to_numpy() for name, world in worlds.items()}
+    return found | {"ends": model.network.trips(passed).goal_states}
 
 
 def test_a_file_that_nobody_edited_is_the_fit(saved):
@@ -680,6 +732,170 @@ def test_the_first_step_is_the_one_that_was_chosen(step, tmp_path):
     file = rv.NPL(REWARD).fit(MDP, DEMOS).save(tmp_path / "fit.zip")
     with pytest.raises(UnreadableFit, match="options of its estimator differ"):
         rv.load(edited(file, lambda document: document["options"].update(first_step=step)))
+
+
+def edit(file: Path, name: str, change: Callable[[Any], Any]) -> Path:
+    """The file with one array changed."""
+    parts = members(file)
+    target = file.with_name("edited.zip")
+    target.write_bytes(packed(parts | {f"{name}.npy": as_npy(change(np.load(io.BytesIO(parts[f"{name}.npy"]))))}))
+    return target
+
+
+def one_earlier(ends: Any) -> Any:
+    """The last entry of the first row belongs to the second."""
+    return np.concatenate([ends[:1], ends[1:2] - 1, ends[2:]])
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        ("by_agent/data", lambda a: a / 1e4, "counted by agent are not those counted by decision"),
+        ("by_agent/indices", lambda a: a[::-1], "counted by agent are not those counted by decision"),
+        ("by_agent/indptr", one_earlier, "are not those of the data"),
+        ("joint/data", lambda a: a + 1.0, "counted by agent are not those counted by decision"),
+        ("joint/indptr", one_earlier, "do not belong to their decisions"),
+        ("model/last_of", lambda a: a[:0], "last_of of the transitions does not follow"),
+        ("model/last_of", lambda a: a.astype("f4"), "last_of of the transitions does not follow"),
+        ("model/counts", lambda a: a + 1.0, "counts of the transitions does not follow"),
+    ],
+)
+def test_moves_of_estimated_transitions_are_those_of_the_data(name, change, message, tmp_path):
+    file = edit(FITS["joint"]().save(tmp_path / "fit.zip"), f"mdp/estimated/{name}", change)
+    with pytest.raises(UnreadableFit, match=message):
+        rv.load(file)
+
+
+@pytest.mark.parametrize("name", ["by_agent/indptr", "joint/indptr", "model/groups", "model/landing"])
+def test_outcomes_of_estimated_transitions_are_those_of_the_data(name, tmp_path):
+    change = one_earlier if name.endswith("indptr") else lambda a: ~a if a.dtype == bool else a + 1
+    file = FITS["joint on a horizon"]().save(tmp_path / "fit.zip")
+    where = next(part for part in members(file) if part.endswith(f"estimated/{name}.npy"))
+    changed = edit(file, where.removesuffix(".npy"), change)
+    with pytest.raises(UnreadableFit, match="transitions"):
+        rv.load(changed)
+
+
+WALKED = rv.simulate(WALK, WALK.uniform_policy(), 30, 8, seed=3)
+OTHERS = rv.simulate(WALK, WALK.uniform_policy(), 30, 8, seed=4)  # with the same ids
+HEAVY = np.arange(30) % 3 + 0.5
+ESTIMATES: dict[str, tuple[Any, Any]] = {
+    "its own data": (rv.estimate_transitions(WALKED), WALKED),
+    "other data": (rv.estimate_transitions(OTHERS, unseen="stay"), WALKED),
+    "other weights": (rv.estimate_transitions(WALKED.reweighted(HEAVY)), WALKED),
+    "data of other weights": (rv.estimate_transitions(WALKED), WALKED.reweighted(HEAVY)),
+    "weights of both": (rv.estimate_transitions(WALKED.reweighted(HEAVY)), WALKED.reweighted(HEAVY)),
+    "estimates of other weights": (rv.estimate_transitions(WALKED).reweighted(HEAVY), WALKED),
+    "outcomes": (rv.estimate_transitions(WALKED, LANDING), WALKED),
+    "outcomes at other probabilities": (rv.estimate_transitions(WALKED, LANDING).at(np.array([0.5])), WALKED),
+    "smoothed": (rv.estimate_transitions(WALKED, smoothing=1.0), WALKED),
+    "smoothed with other weights": (rv.estimate_transitions(WALKED, smoothing=1.0).reweighted(HEAVY), WALKED),
+    "kernel": (rv.estimate_transitions(WALKED, coordinates=np.arange(4.0), bandwidth=1.0), WALKED),
+    "some of the agents": (rv.estimate_transitions(WALKED.subset(slice(20))), WALKED),
+    "counts": (rv.estimate_transitions(WALKED._without_steps()), WALKED._without_steps()),
+    "data that were counted": (rv.estimate_transitions(WALKED._without_steps()), WALKED),
+    "discounted visits": (rv.estimate_transitions(WALKED), WALKED.discount_visits(0.9)),
+}
+
+
+@pytest.mark.parametrize("horizon", [None, 8])
+@pytest.mark.parametrize("kind", ESTIMATES)
+def test_transitions_may_come_from_anywhere(kind, horizon, tmp_path):
+    found, demos = ESTIMATES[kind]
+    if horizon is not None and demos.steps is None:
+        return
+    mdp = rv.MDP(found, discount=0.9)
+    mdp = mdp if horizon is None else mdp.unroll(horizon)
+    fit = rv.NFXP(rv.LinearReward(FEATURES[:4, :2])).fit(mdp, demos)
+    again = rv.load(fit.save(tmp_path / "fit.zip"))
+    np.testing.assert_array_equal(again.bse, fit.bse)
+    np.testing.assert_array_equal(again.mdp.estimated.by_agent.toarray(), found.by_agent.toarray())
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("network/arrival", lambda a: np.where(np.arange(a.size) == 0, a + 1, a)),
+        ("network/link_values/travel_time", lambda a: a[:-1]),
+        ("network/link_values/travel_time", lambda a: a * 1.01),
+        ("network/turn_values/u_turn", lambda a: a[:-1]),
+        ("network/slot", lambda a: a + 1),
+        ("network/nodes/end", lambda a: a[::-1]),
+        ("network/nodes/start", lambda a: a + 100),
+        ("at/theta", lambda a: a + [0.0, 1.0]),
+        ("demand/origin", lambda a: a[:-1]),
+        ("demand/origin", lambda a: np.roll(a, 1)),
+        ("demand/destination", lambda a: a + 1),
+        ("demand/trips", lambda a: -a),
+        ("matrix/data", lambda a: np.append(a[:-1], a[-1] + 0.1)),
+        ("matrix/indices", lambda a: a[::-1]),
+    ],
+)
+@pytest.mark.parametrize("kind", ["sizes", "sizes by goal"])
+def test_link_sizes_follow_from_their_network_and_demand(kind, name, change, tmp_path):
+    file = FITS[kind]().save(tmp_path / "fit.zip")
+    with pytest.raises(UnreadableFit):
+        rv.load(edit(file, f"reward_model/sizes/{name}", change))
+
+
+def test_a_size_that_no_trip_of_the_data_uses_is_checked(tmp_path):
+    """The sizes were asked for more trips than were observed."""
+    network = streets.streets(2)
+    trips = streets.model(network).simulate({("00-01", "11-10"): 30.0}, seed=0)
+    base = network.reward(["travel_time", "constant"])
+    sizes = rv.link_size(network, base, [-1.5, -0.6], {("00-01", "11-10"): 1.0, ("01-00", "11-01"): 1.0})
+    fit = rv.NFXP(rv.LinkSizeReward(base, sizes), l2=0.01).fit(network.mdp, trips)
+    row = int(np.flatnonzero(sizes.goal == network.index("11-01"))[0])
+    place = int(sizes.matrix.indptr[row])
+    file = fit.save(tmp_path / "fit.zip")
+    assert outcome_of_sizes(file) == "loads"
+    edited = edit(file, "reward_model/sizes/matrix/data", lambda a: np.where(np.arange(a.size) == place, a + 0.1, a))
+    with pytest.raises(UnreadableFit, match="link sizes are not those"):
+        rv.load(edited)
+
+
+@pytest.mark.parametrize("kind", ["rescaled", "of another network", "closed", "older file"])
+def test_features_beside_link_sizes_may_be_others_than_attributes(kind, tmp_path):
+    network = streets.streets(2)
+    demand = {("00-01", "11-10"): 20.0, ("01-00", "11-01"): 20.0}
+    names = ["travel_time", "constant"]
+    trips = streets.model(network).simulate(demand, seed=0)
+    if kind == "closed":
+        network = network.without(["00-10"])
+        trips = streets.model(network).simulate(demand, seed=0)
+    base = network.reward(names)
+    if kind == "rescaled":
+        base = rv.LinearReward(network.features(names) * [60.0, 1.0], names, state_labels=network.links)
+    if kind == "of another network":
+        base = network.with_attribute("travel_time", {"00-10": 3.0}).reward(names)
+    sizes = rv.link_size(network, network.reward(names), [-1.5, -0.6], demand)
+    reward = rv.LinkSizeReward(base, sizes)
+    file = rv.NFXP(reward, l2=0.01).fit(network.mdp, trips).save(tmp_path / "fit.zip")
+    if kind == "older file":  # which does not tell
+        file = edited(file, lambda document: document["reward_model"]["fields"].pop("shared"))
+    assert outcome_of_sizes(file) == "loads"
+
+
+def outcome_of_sizes(file: Path) -> str:
+    fit = rv.load(file)
+    sizes = fit.reward_model.sizes
+    again = sizes.again(sizes.network, sizes.at)
+    return "loads" if abs(again.matrix - sizes.matrix).max() < 1e-9 else "loads with others"
+
+
+@pytest.mark.parametrize("kind", ["NFXP", "estimated", "horizon", "goals"])
+def test_actions_that_a_model_was_made_of_are_its_own(kind, tmp_path):
+    """Those of states that are not terminal; `replace` starts from them."""
+    fit = FITS[kind]()
+    s, a = np.argwhere(fit.mdp.feasible)[-1]
+    file = fit.save(tmp_path / "fit.zip")
+
+    def without(mask: Any) -> Any:
+        mask[s, a] = False
+        return mask
+
+    with pytest.raises(UnreadableFit, match="are not those it was made of"):
+        rv.load(edit(file, "mdp/_original/feasible", without))
 
 
 # the history

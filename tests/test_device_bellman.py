@@ -110,7 +110,7 @@ def test_large_rewards_elsewhere_do_not_spoil_a_value_that_exists():
 
 def test_where_nothing_can_end_the_state_is_named():
     mdp = corridor(6, 1.0)
-    with pytest.raises(ValueDoesNotExist, match="no action leads from state 0 to a terminal state"):
+    with pytest.raises(ValueDoesNotExist, match="no sequence of actions leads from state 0 to a terminal state"):
         rv.solve(mdp.to("cpu"), np.full((6, 2), -1.0))
 
 

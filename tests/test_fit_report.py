@@ -249,7 +249,7 @@ def test_maps_are_drawn_where_states_have_places(evil, quick):
     for xy in ([[0, 0], [0, 1], [1, 0], [1, 1]], [[0.3, 0.1], [5, 2], [3, 3], [np.nan, 0]]):
         page = read(evil, coordinates=xy)
         assert "on the map of the states" in page.text()
-        assert ("left out: 1 state." in page.text()) == bool(np.isnan(xy).any())
+        assert ("1 state without coordinates not shown." in page.text()) == bool(np.isnan(xy).any())
     with pytest.raises(InvalidInput, match="`coordinates`"):
         build_fit_report(evil, coordinates=[[0, 1]])
 

@@ -263,6 +263,7 @@ def test_a_model_toward_a_goal_lacks_none():
     with pytest.raises(ValueDoesNotExist) as caught:
         rv.solve(mdp, np.ones(mdp.feasible.shape))
     assert str(caught.value) == (
-        "at discount 1 every trajectory must be able to end, but no action leads from state 0 to a terminal state (12 "
+        "at discount 1 every trajectory must be able to end, but no sequence of actions leads "
+        "from state 0 to a terminal state (12 "
         f"such states). Mark terminal states, or use a discount below 1.{GOALS_MISSING}"
     )

@@ -241,7 +241,7 @@ def test_adam_at_its_limit_names_the_alternative():
         l2 = re.search(r"l2=([0-9.e-]+)[ .]", fit.status.message + " ")
         assert l2 is not None
         assert float(l2[1].rstrip(".")) > fit.options["l2"] > 0.0
-    assert "tol=0.01 together" in kinked.status.message
+    assert "set both l2=0.02 and tol=0.01" in kinked.status.message
     plain = rv.CCP(rv.LinearReward(LINE), max_iter=1, optimizer="lbfgs").fit(mdp, demos)
     assert "or set l2=1e-4." in plain.status.message
 

@@ -5,6 +5,8 @@ from typing import Any
 import duckdb
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -432,3 +434,152 @@ def test_columns_with_odd_names_are_read():
     names = dict(zip(("id", "time", "state", "action"), odd))
     plain = rv.Demonstrations.from_frame(table, **names)
     assert_same_counts(rv.Demonstrations.from_frame(duckdb.from_df(table), keep_steps=False, **names), plain)
+
+
+# NaN, which DuckDB does not see among the numbers of a Parquet file where it asks the file for their range
+
+
+def with_nan(table: dict[str, Any], folder: Any) -> dict[str, Any]:
+    """One table by every route that counts it where it is; NaN stays NaN."""
+    pq.write_table(pa.table(table), folder / "panel.parquet")
+    pd.DataFrame(table).to_csv(folder / "panel.csv", index=False)
+    return {
+        "parquet": folder / "panel.parquet",
+        "csv": folder / "panel.csv",
+        "relation": duckdb.connect().read_parquet(str(folder / "panel.parquet")),
+        "arrow": duckdb.connect().from_arrow(pa.table(table)),
+        "polars": pl.DataFrame(table).lazy(),
+        "scan": pl.scan_parquet(folder / "panel.parquet"),
+        "dask": dd.from_pandas(pd.DataFrame(table), npartitions=2),
+    }
+
+
+NAN = float("nan")
+HOLED: dict[str, list[float]] = {
+    "bus": [1, 1, 1, 2, 2, 2],
+    "month": [0, 1, 2, 0, 1, 2],
+    "x": [0, 1, 0, 1, 0, 1],
+    "d": [0, 0, 1, 1, 0, 1],
+    "mile": [0.0, 1.0, NAN, 1.0, 0.0, 1.0],
+    "to": [1.0, 0.0, NAN, 0.0, 1.0, NAN],
+}
+MILES = rv.Bins(("mile",), ([0.0, 0.5, 1.0],))
+WANTED: list[dict[str, Any]] = [
+    {"state": MILES}, {"state": "mile"}, {"state": ["x", "mile"]}, {"action": "mile"}, {"id": "mile"},
+    {"time": "mile"}, {"episode": "mile"}, {"weight": "mile"}, {"keep": "mile"},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("keep", [True, False])
+@pytest.mark.parametrize("roles", WANTED, ids=str)
+def test_nan_is_missing_by_every_route_and_its_first_row_is_named(roles, keep, tmp_path):
+    (role,) = roles
+    for route, frame in with_nan(HOLED, tmp_path).items():
+        with pytest.raises(InvalidDemonstrations) as caught:
+            read(frame, keep_steps=keep, **roles)
+        assert (caught.value.argument, caught.value.expected, caught.value.got) == (
+            role, "no missing values", "1 missing",
+        )  # fmt: skip
+        known = [word for word in ("id 1", "time 2") if word.split()[0] != role]
+        lazy = route in ("polars", "scan", "dask") and not keep
+        assert caught.value.offender == (", ".join(known) if lazy else "row 2"), route
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_next_states_that_are_nan_were_not_observed(keep, tmp_path):
+    expected = read(pd.DataFrame(HOLED), next_state="to")
+    assert expected.transition_counts.sum() == 4.0
+    binned = read(pd.DataFrame(HOLED).assign(mile=HOLED["x"]), state=MILES, next_state=["to"])
+    for frame in with_nan(HOLED, tmp_path).values():
+        assert_same_counts(read(frame, next_state="to", keep_steps=keep), expected)
+    for frame in with_nan(HOLED | {"mile": HOLED["x"]}, tmp_path).values():
+        assert_same_counts(read(frame, state=MILES, next_state=["to"], keep_steps=keep), binned)
+
+
+@pytest.mark.parametrize("odd", [0.5, np.inf])
+def test_next_states_that_are_no_whole_numbers_are_not_rounded(odd, tmp_path):
+    holed = HOLED | {"to": [1.0, 0.0, odd, 0.0, 1.0, NAN]}
+    for frame in with_nan(holed, tmp_path).values():
+        with pytest.raises(InvalidDemonstrations, match="whole numbers or strings"):
+            read(frame, next_state="to", keep_steps=False)
+
+
+def test_large_parquet_files_hide_no_nan_in_the_last_bin(tmp_path):
+    rng = np.random.default_rng(0)
+    miles = np.where(rng.random(5000) < 0.1, np.nan, rng.random(5000) * 10)
+    row = int(np.flatnonzero(np.isnan(miles))[0])
+    table: dict[str, Any] = {"bus": np.repeat(np.arange(500), 10), "month": np.tile(np.arange(10), 500), "mile": miles}
+    bins, told = rv.Bins(("mile",), (np.linspace(0.0, 10.0, 6),)), f"{np.isnan(miles).sum()} missing.*row {row}"
+    frames = with_nan({name: column.tolist() for name, column in table.items()} | {"d": [0] * 5000}, tmp_path)
+    for route in ("parquet", "relation", "csv"):
+        with pytest.raises(InvalidDemonstrations, match=told):
+            read(frames[route], state=bins, keep_steps=False)
+        every: list[dict[str, Any]] = [{"bins": 5}, {"edges": [0.0, 5.0, 10.0]}, {"bins": 5, "how": "quantile"}]
+        for options in every:
+            with pytest.raises(InvalidInput, match=told):
+                rv.discretize(frames[route], "mile", **options)
+    states = frames["relation"].query("drives", f"SELECT {bins.sql()} AS s FROM drives").fetchnumpy()["s"]
+    np.testing.assert_array_equal(np.ma.getmaskarray(states), np.isnan(miles))
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_what_duckdb_cannot_compute_is_told_without_the_query(keep):
+    relation = duckdb.sql("SELECT 1 AS bus, unnest([0, 1]) AS month, 0 AS x, CAST(unnest(['1', 'y']) AS INTEGER) AS d")
+    with pytest.raises(InvalidInput, match="'y'") as caught:
+        read(relation, keep_steps=keep)
+    assert (caught.value.argument, caught.value.expected) == ("frame", "a relation that DuckDB can read")
+    assert not {"SELECT", "LINE", "unnamed", "path"} & set(str(caught.value).replace("_", " ").split())
+
+
+# what a lazy engine would group by, and no label can be
+
+
+@pytest.mark.parametrize("kind", ["struct", "array", "list", "period"])
+@pytest.mark.parametrize("role", ["id", "time", "state", "action", "next_state", "weight", "episode", "keep"])
+def test_nested_columns_of_polars_are_refused_in_every_role(kind, role):
+    values = {
+        "struct": pl.Series([{"p": 1, "q": 2}, {"p": 2, "q": 2}] * 3),
+        "array": pl.Series([[1, 2], [2, 2]] * 3, dtype=pl.Array(pl.Int64, 2)),
+        "list": pl.Series([[1, 2], [2]] * 3),
+        "period": pl.from_arrow(pa.table({"x": pa.array(pd.period_range("2020-01", periods=6, freq="M"))}))["x"],
+    }
+    frame = pl.DataFrame(HOLED).with_columns(values[kind].alias("odd"))
+    for source, keep in ((frame, None), (frame.lazy(), True), (frame.lazy(), False)):
+        with pytest.raises(InvalidDemonstrations) as caught:
+            read(source, keep_steps=keep, **{role: "odd"})
+        assert caught.value.argument == role
+    for door in (
+        lambda: rv.discretize(frame, "odd"),
+        lambda: rv.LinearReward.from_frame(frame, state="month", columns=["odd"]),
+    ):
+        with pytest.raises(InvalidInput, match=r"column 'odd'.*values of one kind"):
+            door()
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_episodes_are_labels_as_ids_are(keep, tmp_path):
+    """Whole numbers above 2^53 differ, and what is no label is refused, although episodes are counted and not kept."""
+    table = pd.DataFrame(HOLED).drop(columns=["mile", "to"]).astype(int).assign(month=[0, 1, 0, 0, 1, 0])
+    for base in (2**53, 2**63):
+        whole = table.assign(e=np.array([base, base, base + 1, base, base, base + 1], dtype="uint64"))
+        expected = read(table.assign(e=[0, 0, 1, 0, 0, 1]), episode="e")
+        whole.to_csv(tmp_path / "e.csv", index=False)
+        whole.to_parquet(tmp_path / "e.parquet", index=False)
+        for frame in (tmp_path / "e.csv", tmp_path / "e.parquet", duckdb.from_df(whole), pl.from_pandas(whole).lazy()):
+            assert_same_counts(read(frame, episode="e", keep_steps=keep), expected)
+    bad: dict[str, Any] = {
+        "NUL": ["a", "a", "b", "a", "a", "b\0"], "large": [0.0, 0.0, 1.0, 0.0, 0.0, 2.0**53 + 2],
+        "half": [0.0, 0.0, 1.0, 0.0, 0.0, 0.5], "infinite": [0.0, 0.0, 1.0, 0.0, 0.0, np.inf],
+    }  # fmt: skip
+    for episodes in bad.values():
+        frame = table.assign(e=episodes)
+        for source in (
+            frame,
+            pl.from_pandas(frame).lazy(),
+            duckdb.from_df(frame),
+            dd.from_pandas(frame, npartitions=2),
+        ):
+            with pytest.raises(InvalidDemonstrations) as caught:
+                read(source, episode="e", keep_steps=keep)
+            assert caught.value.argument == "episode"
+            assert caught.value.offender in ("row 5", "id 2, time 0")

@@ -263,13 +263,26 @@ def test_labelled_arrays_are_arrays_that_know_their_labels_as_long_as_they_have_
     assert policy.state_labels == STATES
     same = (policy[:], policy[:, :], policy[...], policy.copy(), copy(policy), deepcopy(policy), policy.astype(float))
     entry_by_entry = (policy + 0.0, 2 * policy, -policy, np.log(policy), policy + policy, policy > 0.5, policy * POLICY)
+    entry_by_entry += (np.where(policy > 0.5, policy, 0.0), np.nan_to_num(policy), np.round(policy, 3), np.copy(policy))
+    entry_by_entry += (policy.round(3), policy / policy.sum(axis=1, keepdims=True), policy - policy.mean())
     kept: tuple[Any, ...] = (*same, *entry_by_entry)
     for other in kept:
         assert other.state_labels == STATES
         assert other.action_labels == ACTIONS
     parts = (policy.T, policy.reshape(-1), np.asarray(policy), policy[0], policy[::-1], policy[[2, 0, 1]], policy[:2])
-    for other in (*parts, policy.sum(axis=1), policy @ np.eye(A), np.where(policy > 0.5, policy, 0.0)):
+    for other in (
+        *parts,
+        policy.sum(axis=0),
+        policy @ np.eye(A),
+        np.sort(policy, axis=0),
+        np.partition(policy, 1),
+        np.roll(policy, 1),
+    ):
         assert getattr(other, "state_labels", None) is None
+    for other in (policy.sum(axis=1), policy.max(axis=1, keepdims=True), policy.mean(axis=-1)):
+        assert (other.state_labels, other.action_labels) == (STATES, None)
+    beside = policy.sum(axis=0, keepdims=True)
+    assert (beside.state_labels, beside.action_labels) == (None, ACTIONS)
     assert isinstance(policy.sum(), float)
     assert repr(policy).startswith("array(")
     np.savez(tmp_path / "x.npz", policy=policy)
@@ -287,6 +300,19 @@ def test_results_of_arithmetic_are_matched_by_label():
     doubled = fit.reward.copy()
     doubled *= 2.0
     np.testing.assert_array_equal(rv.solve(other, doubled).value, rv.solve(other, 2 * fit.table("reward")).value)
+    demos, declared = derived(), named()
+    shares = demos.counts / demos.counts.sum(axis=1, keepdims=True)
+    by_name = pd.DataFrame(np.asarray(shares), demos.state_labels, demos.action_labels)
+    for frequencies in (shares, shares.round(12), np.where(shares > 0.0, shares, 0.0)):
+        evd = [rv.metrics.stochastic_evd(declared, FRAME, one) for one in (frequencies, by_name)]
+        np.testing.assert_allclose(*evd, rtol=1e-9)
+    for mixed in (shares * np.ones(A), (shares + np.zeros((S, 1))).round(3), 2 * (shares * np.ones((S, A)))):
+        with pytest.raises(InvalidInput, match="not declared"):
+            rv.metrics.stochastic_evd(declared, FRAME, mixed)
+        with pytest.raises(InvalidInput, match="not declared"):
+            rv.Demonstrations.from_counts(mixed)
+    with pytest.raises(InvalidInput, match="not declared"):
+        declared.start(demos.starts * np.ones(S))
     starts = by_label().demonstrations.starts
     assert np.add(starts, 1.0, out=np.zeros(S)).tolist() == (np.asarray(starts) + 1.0).tolist()
 
@@ -951,6 +977,33 @@ def test_parts_of_labels_are_matched_by_the_columns_of_the_data(states, declared
     assert rv.metrics.nll(nameless.swaplevel(), demos) == pytest.approx(here, rel=1e-12)
 
 
+def test_starts_and_columns_of_states_of_several_columns_are_matched_by_name():
+    one, two = (
+        rv.Demonstrations.from_frame(
+            seen_on_a_board().to_frame(state=["x", "y"]), id="id", time="time", state=order, action="action"
+        )
+        for order in (["x", "y"], ["y", "x"])
+    )
+    model = rv.MDP(rv.estimate_transitions(one, unseen="stay"), 0.8)
+    here = model.start(one.starts / one.starts.sum())
+    np.testing.assert_array_equal(model.start(two.starts / two.starts.sum()), here)
+    np.testing.assert_array_equal(rv.Demonstrations.from_counts(one.counts, starts=two.starts).starts, one.starts)
+    for written in (
+        one.to_frame(state=["y", "x"]),
+        model.to_frame(state=["y", "x"], next_state=["later y", "later x"]),
+    ):
+        other = (
+            one.to_frame(state=["x", "y"])
+            if "id" in written
+            else model.to_frame(state=["x", "y"], next_state=["a", "b"])
+        )
+        pd.testing.assert_frame_equal(written[["x", "y"]], other[["x", "y"]])
+    for write in (one.to_frame, model.to_frame):
+        assert list(write(state=["row", "column"])["row"]) == list(write(state=["x", "y"])["x"])
+        with pytest.raises(InvalidInput, match=r"`state`: expected the columns x and y in any order.*first at 'y'"):
+            write(state=["y", "z"])
+
+
 def test_parts_keep_their_names_on_a_horizon():
     demos = seen_on_a_board()
     frame = pd.DataFrame(PLACES, columns=["y", "x"]).assign(f=np.random.default_rng(7).normal(size=9))
@@ -962,6 +1015,25 @@ def test_parts_keep_their_names_on_a_horizon():
 
 
 # -- parameters and features by name ----------------------------------------------------------------------------------
+
+
+def test_weights_of_sorted_states_are_passed_by_name():
+    demos, model = derived(), derived_model()
+    fit = rv.NFXP(rv.TabularReward(S), l2=0.1).fit(model, demos)
+    given = {"old": 0.0, "new": 1.0, "mid": 0.5}
+    by_name = fit.counterfactual(params=given, bands=None).after.policy
+    np.testing.assert_array_equal(fit.counterfactual(params=pd.Series(given), bands=None).after.policy, by_name)
+    for ask in (
+        lambda: fit.counterfactual(params=[1.0, 0.5, 0.0]),
+        lambda: rv.NFXP(rv.TabularReward(S), l2=0.1, start=[1.0, 0.5, 0.0]).fit(model, demos),
+        lambda: fit.wald_test((np.eye(S)[:1], [0.0])),
+    ):
+        with pytest.raises(InvalidInput, match="not declared"):
+            ask()
+    assert rv.NFXP(rv.TabularReward(S), l2=0.1, start=given).fit(model, demos).converged
+    assert np.isfinite(fit.bootstrap(reps=3, seed=0).theta).all()
+    declared = rv.NFXP(rv.TabularReward(S), l2=0.1, start=[1.0, 0.5, 0.0]).fit(named(), demos)
+    assert declared.counterfactual(params=[1.0, 0.5, 0.0], bands=None).after.policy.shape == (S, A)
 
 
 def other_order() -> rv.LinearReward:

@@ -72,21 +72,25 @@ KINDS: dict[str, pa.Array] = {
     "big nulls": pa.array([None, BIG, BIG + 1, BIG + 2]),
     "null text": pa.array([None, "a", "b", "c"]),
     "null dates": pa.array([None, *DAYS[1:]]),
+    "NaN": pa.array([np.nan, 1.0, 2.0, 4.0]),
     "lists": pa.array([[0], [1], [2], [3]]),
+    "arrays": pa.array([[0, 1], [1, 2], [2, 3], [3, 4]], pa.list_(pa.int64(), 2)),
+    "structs": pa.array([{"p": k, "q": 1} for k in range(4)]),
+    "periods": pa.array(pd.period_range("2020-01", periods=4, freq="M")),
+    "bytes": pa.array([b"a", b"b", b"c", b"d"]),
     "durations": pa.array([dt.timedelta(days=k) for k in range(4)], pa.duration("us")),
 }
 # A CSV file has no types: cells that look like numbers or dates are such where numbers or times are wanted, zoned times
 # are labels as they are written, and there is no list that is not text.
-WITHOUT_TYPES = {
+WITHOUT_TYPES: dict[str, tuple[str, ...]] = {
     "codes": ("time", "months", "weight"),
     "exponents": ("time", "months", "weight"),
-    "Berlin": ("id", "state", "action", "next_state"),
     "ordered": ("state", "action", "next_state"),
-    "NUL": ("id", "state", "action", "next_state"),
-    "lists": ("id", "state", "action", "next_state"),
-    "durations": ("id", "state", "action", "next_state"),
 }
-ROLES = ("id", "time", "months", "state", "action", "weight", "next_state")
+LABELS = ("id", "state", "action", "next_state", "episode")
+WITHOUT_TYPES |= dict.fromkeys(("Berlin", "NUL", "lists", "arrays", "structs", "bytes", "durations"), LABELS)
+WITHOUT_TYPES["periods"] = (*LABELS, "time", "months")
+ROLES = ("id", "time", "months", "state", "action", "weight", "next_state", "episode")
 
 
 def table(values: pa.Array, role: str) -> pa.Table:
@@ -96,6 +100,7 @@ def table(values: pa.Array, role: str) -> pa.Table:
         "time": [0, 1, 2, 3, None, 3, 2, 1, None, 0],
         "weight": [0, 1, 2, 3, 3, 2, 1, 0, 1, 2],
         "next_state": [3, 0, 2, 1, 1, 0, 2, 1, 3, 0],
+        "episode": [1, 1, 0, 0, 0, 3, 3, 1, 1, 2],
     }.get("time" if role == "months" else role, [1, 3, 0, 2, 1, 0, 0, 2, 1, 3])
     rows = [k for k, place in enumerate(column) if place is not None]
     parts = {
@@ -105,6 +110,7 @@ def table(values: pa.Array, role: str) -> pa.Table:
         "a": pa.array([("go", "stay")[k * k % 3 % 2] for k in rows]),
     }
     own = {"id": "i", "time": "t", "months": "t", "state": "s", "action": "a", "next_state": "s"}.get(role, "w")
+    own = "e" if role == "episode" else own
     parts[own] = values.take(pa.array([column[k] for k in rows]))
     if role == "next_state":  # known of some decisions that no row follows
         after = [0, 2, 1, None, 3, 2, 1, 3, None, None]
@@ -113,7 +119,8 @@ def table(values: pa.Array, role: str) -> pa.Table:
 
 
 def read(frame: Any, role: str, **options: Any) -> rv.Demonstrations:
-    more: dict[str, Any] = {"weight": "w"} if role == "weight" else {"next_state": "z"} if role == "next_state" else {}
+    others = {"weight": "w", "next_state": "z", "episode": "e"}
+    more: dict[str, Any] = {role: others[role]} if role in others else {}
     more |= {"period": "month"} if role == "months" else {}
     return rv.Demonstrations.from_frame(frame, id="i", time="t", state="s", action="a", **more, **options)
 
@@ -205,8 +212,8 @@ def chosen(kind: str, role: str) -> list[str]:
     names = list(ROUTES)[1:]
     some = names if ALL else [names[(k + 2 * r) % len(names)]]
     own = role not in WITHOUT_TYPES.get(kind, ())
-    parquet = not pa.types.is_duration(KINDS[kind].type)  # Parquet has none: they are whole numbers there
-    return ["pandas", *(n for n in some if (own or n in TYPED) and (parquet or not n.startswith("parquet")))]
+    lost = {"durations": "parquet", "periods": "duckdb"}.get(kind, "-")  # which know them as whole numbers alone
+    return ["pandas", *(n for n in some if (own or n in TYPED) and not n.startswith(lost))]
 
 
 def test_the_matrix_meets_every_route_and_role():
@@ -599,6 +606,34 @@ def test_durations_in_parquet_files_are_refused_as_in_frames(role, pyarrow, tmp_
     monkeypatch.undo()
     plain.to_parquet(tmp_path / "plain.parquet", index=False)
     assert rv.Demonstrations.from_frame(tmp_path / "plain.parquet", **columns).n_decisions == 3
+
+
+@pytest.mark.parametrize("pyarrow", [True, False])
+@pytest.mark.parametrize("keep", [True, False])
+def test_periods_of_pandas_in_parquet_files_are_refused_as_in_frames(keep, pyarrow, tmp_path, monkeypatch):
+    """They are stored as numbers, which only notes in the file tell from others."""
+    table = pd.DataFrame({"i": [0, 0, 0], "t": [0, 1, 2], "s": [0, 1, 0], "a": [0, 0, 1]})
+    table["p"] = pd.period_range("2020-01", periods=3, freq="M")
+    table.to_parquet(tmp_path / "panel.parquet", index=False)
+    if not pyarrow:
+        monkeypatch.setitem(sys.modules, "pyarrow", None)
+    columns: dict[str, Any] = {"id": "i", "time": "t", "state": "s", "action": "a", "keep_steps": keep}
+    assert rv.Demonstrations.from_frame(tmp_path / "panel.parquet", **columns).n_decisions == 3
+    for role in ("id", "time", "state", "action", "weight", "next_state", "episode", "keep"):
+        own: dict[str, Any] = columns | {role: "p"}
+        with pytest.raises(InvalidInput) as caught:
+            rv.Demonstrations.from_frame(tmp_path / "panel.parquet", **own)
+        assert (caught.value.argument, caught.value.offender) == (role, "row 0")
+    with pytest.raises(InvalidInput, match=r"column 'p'.*expected numbers"):
+        rv.discretize(tmp_path / "panel.parquet", "p")
+
+
+def test_periods_of_arrow_are_refused_where_some_are_missing():
+    source = pa.table(
+        {"i": [0, 0], "t": [0, 1], "s": [0, 1], "a": [0, 0], "z": pa.array(pd.PeriodIndex(["2020-01", None], freq="M"))}
+    )
+    for frame in (source, source.to_pandas(), source.to_pandas(types_mapper=pd.ArrowDtype), pl.from_arrow(source)):
+        assert "got Period such as" in str(refusal(frame, next_state="z"))
 
 
 @pytest.mark.parametrize("keep", [None, False])

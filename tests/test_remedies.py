@@ -26,6 +26,13 @@ def by_mistake(thing: Any) -> Any:
     return thing
 
 
+def turned(state: str, action: str) -> rv.Demonstrations:
+    """States 0, 1, 2 and actions "go" and "no" in columns s and a."""
+    panel = pd.DataFrame({"i": 0, "t": range(4), "s": [0, 1, 2, 0], "a": ["go", "no", "go", "no"]})
+    columns: Any = {"actions": ["go", "no"]} if action == "a" else {}
+    return rv.Demonstrations.from_frame(panel, id="i", time="t", state=state, action=action, **columns)
+
+
 def swapped() -> Any:
     return rv.Demonstrations.from_trajectories(PAIRS, 3, 2), TWO
 
@@ -256,6 +263,31 @@ LIBRARY: dict[str, tuple[Any, str, Any]] = {
         lambda: TWO.replace(terminal=[2]),
         r"np\.isin\(np\.arange\(3\), indices\)",
         lambda: TWO.replace(terminal=np.isin(np.arange(3), [2])),
+    ),
+    "a reward before its model": (
+        lambda: rv.solve(by_mistake(np.zeros((3, 2))), TWO),
+        r"The arguments are swapped: solve\(mdp, reward\)",
+        lambda: rv.solve(TWO, np.zeros((3, 2))),
+    ),
+    "a model before what is judged": (
+        lambda: rv.evaluate(TWO, rv.solve(TWO, np.zeros((3, 2))), np.ones((3, 2))),
+        r"The arguments are swapped: evaluate\(fit, mdp, true_reward\)",
+        lambda: rv.evaluate(rv.solve(TWO, np.zeros((3, 2))), TWO, np.ones((3, 2))),
+    ),
+    "a discount before its transitions": (
+        lambda: rv.MDP(0.9, by_mistake(np.full((2, 1, 2), 0.5))),
+        r"The arguments are MDP\(transitions, discount\)",
+        lambda: rv.MDP(np.full((2, 1, 2), 0.5), 0.9),
+    ),
+    "states and actions swapped": (
+        lambda: rv.NFXP(rv.TabularReward(3), l2=0.1).fit(TWO, turned("a", "s")),
+        r"Are `state` and `action` swapped\?",
+        lambda: rv.NFXP(rv.TabularReward(3), l2=0.1).fit(TWO, turned("s", "a")),
+    ),
+    "a slip in an option of a recipe": (
+        lambda: rv.Recipe(panel=("x.csv",), id="a", tme="b", state=("s",), action=("a",), reward="tabular"),  # pyright: ignore[reportCallIssue]
+        r"rv\.Recipe has no option `tme`\. Did you mean time\?",
+        lambda: rv.Recipe(panel=("x.csv",), id="a", time="b", state=("s",), action=("a",), reward="tabular"),
     ),
     "a model and data swapped": (
         lambda: rv.NFXP(rv.TabularReward(3), l2=0.1).fit(*swapped()),

@@ -230,9 +230,9 @@ def test_a_note_that_says_nothing_is_a_clear_error(bare, about):
 
 
 def test_a_folder_without_a_run_is_a_clear_error_and_stays_as_it_is(tmp_path):
-    with pytest.raises(RevealedError, match="results of a run"):
+    with pytest.raises(RevealedError, match="written by `revealed reproduce`"):
         build_report(tmp_path)
-    with pytest.raises(RevealedError, match="results of a run"):
+    with pytest.raises(RevealedError, match="written by `revealed reproduce`"):
         build_report(tmp_path / "nowhere")
     assert list(tmp_path.iterdir()) == []
 

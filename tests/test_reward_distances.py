@@ -484,3 +484,34 @@ def test_weights_of_any_size_weigh_alike():
     for metric in (epic, starc):
         assert metric(mdp, a, b, 1.7e308 * table) == pytest.approx(metric(mdp, a, b, table), rel=1e-12)
         assert metric(mdp, a, b, 1e-300 * table) == pytest.approx(metric(mdp, a, b, table), rel=1e-12)
+
+
+@pytest.mark.parametrize("shape", ["pairs", "joint", "sparse joint"])
+def test_weights_near_the_largest_float_are_weights(shape, recwarn):
+    """Their sum is none, and need not be."""
+    mdp = random_mdp(4, 2, seed=3)
+    rng = np.random.default_rng(0)
+    one, other = rng.normal(size=(2, 4, 2))
+    weights: Any = np.ones((4, 2) if shape == "pairs" else (4, 2, 4))
+    make: Any = (lambda x: sp.csr_array(x.reshape(8, 4))) if shape == "sparse joint" else (lambda x: x)
+    assert epic(mdp, one, other, make(1e308 * weights)) == pytest.approx(
+        epic(mdp, one, other, make(weights)), rel=1e-12
+    )
+    assert not recwarn.list
+
+
+def test_a_wrong_weight_of_a_move_names_its_state():
+    mdp = random_mdp(4, 2, seed=3)
+    weights = np.ones((4, 2, 4))
+    weights[3, 1, 0] = -1.0
+    for odd in (weights, sp.csr_array(weights.reshape(8, 4)), weights.sum(axis=2) - 9.0 * (weights[..., 0] < 0)):
+        with pytest.raises(InvalidDistribution, match=r"finite weights >= 0.*state 3"):
+            epic(mdp, np.ones((4, 2)), np.ones((4, 2)), odd)
+
+
+def test_an_initial_distribution_whose_sum_overflows_is_refused_without_a_warning(recwarn):
+    mdp = random_mdp(4, 2, seed=3)
+    for odd in ({0: 1e308, 1: 1e308}, [1e308] * 4):
+        with pytest.raises(InvalidDistribution, match="sum to one; got sum inf"):
+            mdp.replace(initial=odd)
+    assert not recwarn.list

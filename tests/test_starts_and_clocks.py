@@ -1,5 +1,6 @@
 """Where trajectories start and which time is period 0: gaps are no starts, late entry is not guessed, by any route."""
 
+import datetime as dt
 from typing import Any
 
 import duckdb
@@ -371,3 +372,46 @@ def test_the_command_line_asks_and_keeps_the_answer(tmp_path):
     alone = run("fit", str(panel), *words[:-2], "--first-time", "18")
     assert alone.exit_code == 1
     assert "--horizon" in alone.output
+
+
+def test_a_fit_on_the_base_model_starts_on_a_horizon_when_its_ids_entered():
+    horizon, frame = machine().unroll(LENGTH), entering(LATE[:60])
+    demos = read(frame, first_time=18)
+    fit = rv.CCP(reward(), first_step="smoothed").fit(machine(), demos)
+    truth = reward().value(TRUTH)
+    own, same = rv.evaluate(fit, horizon, truth), rv.evaluate(fit, horizon, truth, demos)
+    assert own.starts == same.starts == "where the data started"
+    assert own.initial is not None
+    assert same.initial is not None
+    np.testing.assert_allclose(own.initial, same.initial)
+    assert own["stochastic_evd"] == same["stochastic_evd"]
+    np.testing.assert_allclose(fit.counterfactual(mdp=horizon).after.start, same.initial)
+    assert (np.asarray(same.initial).reshape(LENGTH + 1, S).sum(axis=1) > 0.0).sum() > 3
+    unsaid = rv.CCP(reward(), first_step="smoothed").fit(machine(), read(frame))
+    for ask in (lambda: rv.evaluate(unsaid, horizon, truth), lambda: unsaid.counterfactual(mdp=horizon)):
+        with pytest.raises(InvalidDemonstrations, match=r"first_time.*id 1 enters? at 19|id 1 at 19"):
+            ask()
+    short = rv.evaluate(fit, machine().unroll(3), truth)  # most enter after its end
+    assert short.starts == "uniform over the non-terminal states"
+
+
+@pytest.mark.parametrize(
+    "zero",
+    [
+        pd.Timestamp("2020-01-01", tz="UTC"),
+        pd.Timestamp("2020-01-01 00:30", tz="Europe/Berlin"),
+        dt.datetime(2019, 12, 31, 20, tzinfo=dt.timezone(dt.timedelta(hours=-5))),
+        "2020-01-01T00:30:00+01:00",
+        "2020-01",
+    ],
+    ids=str,
+)
+def test_a_first_time_with_a_zone_is_one_of_utc(zero, recwarn):
+    """As the times of the data are."""
+    late = zero if isinstance(zero, str) and len(zero) == 7 else pd.Timestamp(zero).tz_convert("UTC").strftime("%Y-%m")
+    when = pd.to_datetime(["2020-02-01", "2020-03-01", "2020-03-01", "2020-04-01"], utc=True)
+    table = pd.DataFrame({"bus": [1, 1, 2, 2], "month": when, "x": [0, 1, 0, 1], "d": 0})
+    read: Any = rv.Demonstrations.from_frame(table, **NAMES, period="month", first_time=zero)
+    gap = {"2019-12": 1, "2020-01": 0}[late]
+    assert read.steps.time.tolist() == [1 + gap, 2 + gap, 2 + gap, 3 + gap]
+    assert not recwarn.list

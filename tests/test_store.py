@@ -187,7 +187,7 @@ def test_a_folder_without_a_run_is_a_clear_error(tmp_path, missing):
     fill(tmp_path).write_run({"scale": "quick"})
     assert Store.existing(tmp_path).read_run() == {"scale": "quick"}
     (tmp_path / missing).unlink()
-    with pytest.raises(InvalidInput, match=r"results of a run.*revealed reproduce"):
+    with pytest.raises(InvalidInput, match=r"written by `revealed reproduce`"):
         Store.existing(tmp_path)
 
 

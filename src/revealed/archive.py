@@ -176,7 +176,7 @@ def _directory(file: BinaryIO, size: int) -> tuple[int, int]:
 
 
 def _length(file: BinaryIO, at: int) -> int:
-    """Of what stands before a member; a member whose size is told only after it is none of ours."""
+    """Of what stands before a member; the library writes none whose size follows its data."""
     file.seek(at)
     signature, _, flags, *_, name, extra = LOCAL.unpack(file.read(LOCAL.size))
     if signature != b"PK\x03\x04" or flags & 0x8:

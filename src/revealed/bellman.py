@@ -321,7 +321,7 @@ class SoftBellman:
                     continue
             if newton == most_steps(self.mdp.n_states, self.mdp.discount):
                 raise self._lost
-            if newton:  # sweeps carry news one move each, a Newton step carries it only to where it changes the policy
+            if newton:  # a sweep carries changes one move on, a Newton step only to where they change the policy
                 point = self._look(reward, sweep(self.mdp, reward, point.LV, self._between))
             last = chain = Chain(self.mdp, point.choices[1], self.solver, None, self.work, False, ROUGH, near=last)
             accuracy = _accuracy(point, before)

@@ -33,7 +33,7 @@ from revealed.gates import require_instance, require_list, require_memory, requi
 from revealed.labels import find, how_many
 from revealed.numeric_columns import NumericColumn, numeric_columns, sql_count, sql_float, sql_number
 from revealed.voices import either, named, shown
-from revealed.written import NUMBER, quoted, sql_text
+from revealed.written import NUMBER, quoted, sql_text, without_nan
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -123,7 +123,7 @@ class Bins:
     def sql(self, names: Sequence[str] | None = None) -> str:
         """The same as an expression of DuckDB over the columns of these names (plain ones: they are quoted here).
 
-        Where `code` raises, a missing value gives NULL and any other that is in no bin gives −1.
+        Where `code` raises, a missing value (NULL or NaN) gives NULL and any other that is in no bin gives −1.
         """
         names = self.columns if names is None else _as_columns(names)
         if len(names) != len(self.columns):
@@ -133,7 +133,7 @@ class Bins:
             value = sql_number(name)
             state = f"({state}) * {edges.size - 1} + {sql_count(value, edges[1:-1])}"
             inside.append(f"{value} >= {sql_float(edges[0])} AND {value} <= {sql_float(edges[-1])}")
-        missing = " OR ".join(f"{sql_number(name)} IS NULL" for name in names)
+        missing = " OR ".join(f"({without_nan(sql_number(name))}) IS NULL" for name in names)
         return f"CASE WHEN {missing} THEN NULL WHEN {' AND '.join(inside)} THEN {state} ELSE -1 END"
 
     def sql_of_labels(self, name: str) -> str:

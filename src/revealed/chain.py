@@ -406,6 +406,6 @@ NO_PROGRESS = (
 
 
 def most_steps(n_states: int, discount: float) -> int:
-    """Newton steps before we give up. For γ < 1 they always arrive (policies only become better), but on a large model
-    near γ = 1 news may have to pass by all states, some hundred of them a step."""
+    """Newton steps before we give up. For γ < 1 they always converge (policies only become better), but on a large
+    model near γ = 1 information may have to travel through all states, about a hundred of them a step."""
     return MAX_NEWTON + (n_states // PASSED if discount < 1.0 else 0)

@@ -16,7 +16,7 @@ from revealed.scenario import CHANGED_MOVES, CHANGED_REWARD, Side
 
 
 def told_changes(words: Sequence[str], before: Side, after: Side) -> list[str]:
-    """The words, with what is seen to have changed in the place of those that name nothing."""
+    """The words, in which the changes that were detected replace those that name nothing."""
     seen = {
         CHANGED_MOVES: closed_states(before.mdp, after.mdp),
         CHANGED_REWARD: changed_features(before.reward, after.reward, after.mdp),

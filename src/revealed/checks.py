@@ -35,6 +35,7 @@ Bools = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.intp]
 
 TRUTH = (bool, np.bool_)
+DEEPEST = 5  # axes of nested lists, and one more
 LARGEST = 1e100  # numbers of which sums and squares are float64 numbers, too
 INDEX = (
     "Pass table.to_pandas().set_index(...), whose index and columns are matched by label, or table.to_numpy() if "
@@ -153,7 +154,7 @@ def as_number(value: Any) -> float:
 
 
 def remedy_for(value: Any) -> str | None:
-    """What makes a number of something that only looks like one."""
+    """How to convert something that only looks like a number."""
     if isinstance(value, Decimal | Fraction):
         return "Pass float(x)."
     if isinstance(value, np.ma.MaskedArray):
@@ -245,8 +246,9 @@ def _as_array(values: Any) -> npt.NDArray[Any] | Odd:
     """As NumPy reads it, unless that hides something."""
     if values is None or isinstance(values, str | bytes):
         return Odd("None" if values is None else f"{type(values).__name__} {shown(values)}")
-    if isinstance(values, np.ma.MaskedArray):
-        return Odd("a masked array", remedy=UNMASK)
+    if holds_masked(values):
+        got = "a masked array" if isinstance(values, np.ma.MaskedArray) else "a masked array or value"
+        return Odd(got, remedy=UNMASK)
     if is_bare_table(values):
         return Odd(f"a table of {kind_of_table(values)}", remedy=INDEX)
     try:
@@ -266,21 +268,30 @@ def _read_sparse(matrix: Any) -> Floats | Odd:
 
 
 def _odd_within(values: Any, raw: npt.NDArray[Any]) -> Odd | None:
-    """What NumPy hides when it makes an array of nested sequences: masks, and truth values among numbers."""
+    """What NumPy hides when it makes an array of nested sequences: tables, and truth values among numbers."""
     if not isinstance(values, list | tuple):
         return None
-    leaves: list[Any] = list(values)
-    for _ in range(raw.ndim - 1):
-        leaves = list(chain.from_iterable(x if isinstance(x, list | tuple) else (x,) for x in leaves))
-    if any(issubclass(kind, np.ma.MaskedArray) for kind in set(map(type, leaves))):
-        return Odd("a masked array or value", remedy=UNMASK)
     if any(map(is_bare_table, {type(x): x for x in values}.values())):
         return Odd("a list of tables", remedy=INDEX)
     if raw.dtype.kind in "iuf":
+        leaves: list[Any] = list(values)
+        for _ in range(raw.ndim - 1):
+            leaves = list(chain.from_iterable(x if isinstance(x, list | tuple) else (x,) for x in leaves))
         at = next((i for i, x in enumerate(leaves) if _is_truth(x)), None)
         if at is not None:
             return Odd(f"{shown(leaves[at])} among numbers", f"position {at}", "Write 1 or 0 instead.")
     return None
+
+
+def holds_masked(values: Any) -> bool:
+    """Whether this is a masked array or value, or nested lists that hold one: NumPy would read NaN, with a warning."""
+    level = [values]
+    for _ in range(DEEPEST):
+        if any(issubclass(kind, np.ma.MaskedArray) for kind in set(map(type, level))):
+            return True
+        inner = {id(x): x for x in level if isinstance(x, list | tuple)}  # a list may hold itself
+        level = list(chain.from_iterable(inner.values()))
+    return False
 
 
 def _is_truth(value: Any) -> bool:
@@ -352,9 +363,9 @@ def as_list(values: Any) -> list[Any] | None:
 
 
 def shape_of(value: Any) -> tuple[int, ...]:
-    """The shape of an array or nested sequence; () where it has none, as of a ragged one."""
+    """The shape of an array or nested sequence; () where it has none, as of a ragged one or one with masked values."""
     try:
-        return tuple(getattr(value, "shape", None) or np.shape(value))
+        return tuple(getattr(value, "shape", None) or (() if holds_masked(value) else np.shape(value)))
     except (ValueError, TypeError):
         return ()
 

@@ -322,7 +322,7 @@ class Demonstrations(Trips):
         """
         table = as_counts(counts)
         n_states, n_actions = table.shape
-        names, numbered = names_in(counts)
+        names, numbered = names_in(counts, "counts")
         states = as_labels("counts", names.state_labels, n_states)
         if starts is not None and (
             rows_of(starts) is not None or is_mapping(starts) or isinstance(starts, LabelledArray)
@@ -541,6 +541,13 @@ class Demonstrations(Trips):
             return replace(steps, entry=None)
         late = periods_late(entry, first_time, self.period)
         return replace(steps, time=steps.time + late[self.trajectory], entry=None)
+
+    def starts_by_period(self, first_time: Any = None) -> Floats:
+        """(T, S): how often trajectories started in each state, by the period of a horizon in which they enter."""
+        steps = self._on_one_clock(first_time)
+        n = 1 + int(steps.time[steps.first].max(initial=0))
+        begun = replace(steps, state=steps.time * self.n_states + steps.state)
+        return self._lifted_starts(begun, n * self.n_states).reshape(n, self.n_states)
 
     def _lifted_starts(self, steps: Steps, n_states: int) -> Floats:
         """Starts at time 0, but for trajectories that enter later."""

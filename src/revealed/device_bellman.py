@@ -364,7 +364,7 @@ class _Search:
                 idle += 1
                 if idle >= IDLE or float(_apart(*(_policy(*self.given, p.V) for p in (point, trial)))) <= ALIKE:
                     break
-            # sweeps carry news one move each, a Newton step carries it only to where it changes the policy
+            # a sweep carries changes one move on, a Newton step only to where they change the policy
             point = trial if trial.size < 0.1 * point.size else self._sweep_while_quick(trial)
         self._require_value(point)
         return point

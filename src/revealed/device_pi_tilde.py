@@ -140,7 +140,7 @@ class DeviceGiven:
         return kernels.payoff(self.pi_tilde, self._log, table)
 
     def level(self, taken: float, gain: float) -> float:
-        """What is missing to Q and the value, where so much was taken off the reward, and V gains so much a step."""
+        """What to add to Q and to the value: the level removed from the reward, and V's gain per step."""
         gamma = self.model.discount
         return (taken + gamma * gain) / (1.0 - gamma) if self.model.endless else 0.0
 

@@ -141,8 +141,8 @@ class Spread:
 
 
 def require_known(call: str, given: dict[str, Any], arguments: Sequence[str], parameters: Sequence[str] = ()) -> None:
-    """What a call does not know is an error with its remedy: the model's own things are changed in the model, and
-    `parameters` of the reward, where they can be changed, in `params`."""
+    """Refuses unknown keywords, with a remedy: what belongs to the model is changed in the model, and `parameters` of
+    the reward, where they can be changed, in `params`."""
     known = (*arguments, *DRAWING)
     for name, value in given.items():
         if name in DRAWING:
@@ -213,7 +213,7 @@ _AS_KNOWN = "bands take the transitions as known"
 
 
 def _of_transitions(fit: Any, kind: str, joint: bool) -> list[str]:
-    """What is said where the transitions were estimated and the covariance does not count their noise."""
+    """The note where the transitions were estimated and the covariance does not count their noise."""
     if fit.mdp.estimated is None or joint:
         return []
     gap = getattr(fit, "joint_gap", lambda kind: "")(kind)

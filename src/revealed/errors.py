@@ -45,7 +45,7 @@ class RevealedError(Exception):
 
     @property
     def message(self) -> str:
-        """What `str(error)` says, as a sentence that the command line can tell in its own words."""
+        """What `str(error)` says, as a sentence that the command line can put in its own words."""
         return words(self._marked or str(self))
 
     def told(self, flags: Flags | None = None) -> str:

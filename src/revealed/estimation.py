@@ -402,7 +402,7 @@ class Run:
         return "converged", found.reason + self._settled_words() + "."
 
     def _quicker(self) -> str:
-        """What lets the search arrive: fewer steps than Adam takes, a looser rule, more of a penalty than there is."""
+        """Advice that helps a search converge: a faster optimizer, a looser tolerance, a larger penalty."""
         l2, tol = self.options.l2, self._settings().resolved(self.objective).tol or 0.0
         kinks = not getattr(self.reward, "smooth", True)
         adam = self.options.optimizer == "adam" or (kinks and self.options.optimizer == "auto")

@@ -22,6 +22,7 @@ from revealed.goal_estimation import run_for
 from revealed.labels import unknown
 from revealed.mdp import MDP, Floats, require_mdp
 from revealed.optimize import Search
+from revealed.positions import require_by_name
 from revealed.rewards.base import Reward, has_features, is_linear, require_reward
 from revealed.voices import arg
 
@@ -54,7 +55,9 @@ class Estimator:
     def fit(self, mdp: MDP, demonstrations: Demonstrations) -> Any:
         """Estimate the reward from the decisions observed on `mdp`; returns a `Fit`, or a `GoalFit` if trips have
         goals."""
-        fit = run_for(self.method, self.reward, self.options, mdp, demonstrations).fit(self._search)
+        run = run_for(self.method, self.reward, self.options, mdp, demonstrations)
+        require_by_name("start", self.options.start, run.reward.names, InvalidOption)
+        fit = run.fit(self._search)
         return replace(fit, estimator=self.with_options(callback=None))
 
     def refit(self, mdp: MDP, demonstrations: Demonstrations, start: Floats, value: Floats | None = None) -> Any:
@@ -138,8 +141,8 @@ class NFXP(Estimator):
     optimizer : "auto", "newton" (linear rewards), "lbfgs", "adam".
     tol, patience : stop when the gradient's 2-norm is at most `tol` for `patience` iterations in a row
         (newton 1e-9, lbfgs 1e-6 or, for a `NeuralReward`, 1e-3, adam 1e-4 five times). Each parameter is measured by
-        what it does to log-odds, so that the units of features do not matter. Where that would end too far from the
-        maximum, a search goes on with a tenth of it, unless it was given.
+        what it does to log-odds, so that the units of features do not matter. If the search would end too far
+        from the maximum, it continues with a tenth of `tol`, unless you set `tol`.
     max_iter, learning_rate : maximum number of iterations; Adam's step size in those units (of Adam only).
     start : θ to start from (K,), or "ccp" for the CCP estimate (at γ = 1 there may be no value at zero; CCP and NPL
         begin there anyway).
@@ -147,8 +150,8 @@ class NFXP(Estimator):
     progress : None shows a bar on a terminal; True and False force it.
     callback : a function called with every iterate (`.iteration`, `.update`, `.theta`, `.reward`, `.policy`,
         `.objective`, `.gradient_norm`), to follow a search. Its return value is ignored, an exception ends the fit, and
-        its time is included in `seconds`. The last iterate is the estimate, but for Newton's last step once the rule is
-        met.
+        its time is included in `seconds`. The last iterate is the estimate, except that Newton takes one more step once
+        the rule is met.
     """
 
     method = "NFXP"

@@ -52,7 +52,8 @@ MOST_FILES = 100_000  # in a folder of a panel; more is a disk
 ACCEPTED = "a data frame or the path of a CSV or Parquet file"
 FRAME_REMEDY = "Drop or fill those rows."
 SOME_ROWS = "at least one row", "no rows"  # what is expected of a table, and what an empty one has
-At = Callable[[int], str]  # where an entry of a column stands, in words
+WITHOUT_NUL = "text without NUL characters"
+At = Callable[[int], str | None]  # where an entry of a column stands, in words
 
 
 def in_row(k: int) -> str:
@@ -138,7 +139,7 @@ def read_table(
     stored = relation_of(frame, argument)
     if stored is not None:
         names = list(dict.fromkeys(needed(stored.columns)))
-        found = fetch(stored.read(names, names if labels is None else labels), argument)
+        found = stored.fetch(stored.read(names, names if labels is None else labels))
         lost = next((name for name in names if name not in found), None)
         if lost is not None:  # DuckDB gives columns back whose names end at a NUL
             raise error(argument, "column names that are text without NUL characters", shown(lost))
@@ -176,9 +177,25 @@ def to_numpy(column: Any, name: str) -> Column:
         found = column.to_numpy()
         if found.dtype.kind in "UST" or (kind in (nw.Categorical, nw.Enum) and column.null_count()):
             return np.array(column.to_list(), dtype=object)  # Arrow's categories would have labels for missing ones
+        if found.ndim > 1:  # Polars' Struct and Array
+            return _objects(column.to_list())
+        if kind == nw.Unknown and _is_arrow(column.to_native()):  # such as pandas' periods, which are stored as numbers
+            return np.asarray(column.to_arrow().to_pandas())
     except Exception as error:  # a type that NumPy lacks; every library says so in its own way
         raise InvalidInput(f"column {name!r}", "numbers, dates or text", str(column.dtype)) from error
     return found.astype(np.float64) if found.dtype.kind == "f" else found
+
+
+def _is_arrow(native: Any) -> bool:
+    """Whether the types of a column are those of Arrow."""
+    return hasattr(native, "to_arrow") or hasattr(native, "type") or hasattr(native.dtype, "pyarrow_dtype")
+
+
+def _objects(values: list[Any]) -> Column:
+    """An entry each, also where they are sequences."""
+    found = np.empty(len(values), dtype=object)
+    found[:] = values
+    return found
 
 
 def _beyond(column: Any, limit: int) -> bool:
@@ -194,11 +211,14 @@ def labelled(name: str) -> str:
 @dataclass(frozen=True)
 class Stored:
     """A relation of DuckDB; `text` where its cells are text without types, as those of CSV files are; `files` are those
-    that it reads."""
+    that it reads, on a `connection` that older versions close with its last name; `argument` is what they were given
+    as."""
 
     relation: Any
     text: bool = False
     files: tuple[str, ...] = ()
+    argument: str = "frame"
+    connection: Any = None
 
     @property
     def columns(self) -> list[str]:
@@ -217,7 +237,7 @@ class Stored:
     def read(self, values: Sequence[str], labels: Sequence[str] = (), apart: bool = False, keep: bool = False) -> Any:
         """The relation of these columns: values under their names; labels under `labelled` ones, where they differ from
         values, or `apart` always. With `keep` cells of text are read from the file once."""
-        with self._told():
+        with self.told():
             found = self.readings([*dict.fromkeys((*values, *labels))])
             columns = {name: found[name].value for name in values}
             for name in labels:
@@ -228,17 +248,24 @@ class Stored:
 
     @property
     def n_rows(self) -> int:
-        with self._told():
+        with self.told():
             return int(rows_in(self.relation.aggregate("count(*)"))[0][0])
 
+    def fetch(self, relation: Any) -> dict[str, Column]:
+        """The columns of a relation over this one in memory; missing values stay missing."""
+        with self.told():
+            return {unmarked(name): _unmasked(values) for name, values in relation.fetchnumpy().items()}
+
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def told(self) -> Iterator[None]:
         """Complaints of DuckDB as ours, with the names of the files."""
         try:
             with interruptible():
                 yield
         except duckdb_module().Error as error:
-            raise unreadable("path", self.files or ("the relation",), error) from error
+            if self.files:
+                raise unreadable(self.argument, self.files, error) from error
+            raise InvalidInput(self.argument, "a relation that DuckDB can read", _reason(error)) from error
 
 
 def _kept(relation: Any) -> Any:
@@ -279,7 +306,7 @@ def relation_of(frame: Any, argument: str = "frame") -> Stored | None:
     if type(frame).__module__.partition(".")[0] not in ("duckdb", "_duckdb") or not hasattr(frame, "query"):
         return None
     _require_different(argument, frame.columns)
-    return Stored(_under(frame, without_blanks(frame.columns)))
+    return Stored(_under(frame, without_blanks(frame.columns)), argument=argument)
 
 
 def _require_different(argument: str, names: Sequence[str], where: str = "") -> None:
@@ -319,36 +346,50 @@ def _relation_over(paths: Any, argument: str) -> Stored:
             refuse_uneven(argument, files)
         names = _names_in_files(connection, files, kind, found.columns, argument)
         found = _under(found, without_blanks(names))
-        found = found if kind == "csv" else _with_durations(connection, found, files)
-        return Stored(found, kind == "csv", tuple(files))
+        found = found if kind == "csv" else _as_written(connection, found, files)
+        return Stored(found, kind == "csv", tuple(files), argument, connection)
     except duckdb.Error as error:
         raise unreadable(argument, files, error) from error
 
 
-def _with_durations(connection: Any, found: Any, files: list[str]) -> Any:
-    """Durations, which Parquet has no type for: DuckDB reads the numbers that they are stored as. They are durations
-    again here, and refused like those of a frame wherever their column is used."""
+def _as_written(connection: Any, found: Any, files: list[str]) -> Any:
+    """Durations and pandas' periods, which Parquet has no types for: DuckDB reads the numbers that they are stored as.
+    They are no numbers again here, and refused like those of a frame wherever their column is used."""
     names = [unmarked(name) for name in found.columns]
-    known = {column_of(name, names) for file in files for name in _durations_in(connection, file)}
-    if not known & set(names):
+    forms = {column_of(name, names): form for file in files for name, form in _no_numbers_in(connection, file)}
+    if not forms.keys() & set(names):
         return found
-    cells = ((name, quoted(name)) for name in names)
-    return found.project(", ".join(f"to_microseconds({x}) AS {x}" if name in known else x for name, x in cells))
+    cells = ((forms.get(name), quoted(name)) for name in names)
+    return found.project(", ".join(f"{form.format(x=x)} AS {x}" if form else x for form, x in cells))
 
 
-def _durations_in(connection: Any, file: str) -> set[str]:
-    """By Arrow's own schema in the file; without pyarrow by what pandas noted."""
+_DURATION, _PERIOD = "to_microseconds({x})", "CASE WHEN {x} IS NOT NULL THEN {{'period': {x}}} END"
+
+
+def _no_numbers_in(connection: Any, file: str) -> list[tuple[str, str]]:
+    """Names of such columns, and what they are in SQL: by Arrow's own schema in the file; without pyarrow by what
+    pandas noted."""
     try:
-        from pyarrow import ArrowException, parquet, types
+        from pyarrow import ArrowException, parquet
     except ImportError:
         query = "SELECT value FROM parquet_kv_metadata(?) WHERE decode(key) = 'pandas'"
         notes = rows_in(connection.execute(query, [file]))
         columns = json.loads(bytes(notes[0][0])).get("columns", []) if notes else []
-        return {str(one.get("name")) for one in columns if str(one.get("numpy_type")).startswith("timedelta64")}
-    try:
-        return {one.name for one in parquet.read_schema(file) if types.is_duration(one.type)}
-    except (ArrowException, OSError):  # whoever reads the file will say so
-        return set()
+        kinds = [(str(one.get("name")), str(one.get("numpy_type"))) for one in columns]
+    else:
+        try:
+            kinds = [(one.name, _arrow_kind(one)) for one in parquet.read_schema(file)]
+        except (ArrowException, OSError):  # whoever reads the file will say so
+            return []
+    forms = {"timedelta64": _DURATION, "duration": _DURATION, "period": _PERIOD, "pandas.period": _PERIOD}
+    known = [(name, forms.get(kind.partition("[")[0])) for name, kind in kinds]
+    return [(name, form) for name, form in known if form is not None]
+
+
+def _arrow_kind(field: Any) -> str:
+    """What a type of Arrow is called; of one that only pandas knows, what pandas calls it, also before it is loaded."""
+    named = (field.metadata or {}).get(b"ARROW:extension:name", b"").decode()
+    return named or getattr(field.type, "extension_name", str(field.type))
 
 
 # folders called column=value are names of folders, no columns
@@ -413,8 +454,7 @@ def _parquet_headers(connection: Any, files: list[str]) -> dict[tuple[str, ...],
 
 def unreadable(argument: str, files: Any, error: Exception) -> InvalidInput:
     names = ", ".join(Path(f).name for f in files[:3]) + (", …" if len(files) > 3 else "")
-    lines = [line for line in str(error).splitlines() if line.strip()][:3] or [type(error).__name__]
-    reason = re.sub("\x1e[0-9a-f]*", "", " ".join(lines).partition("Error: ")[2] or " ".join(lines))
+    reason = _reason(error)
     expected, remedy = "a CSV or Parquet file that can be read", None
     if "not utf-8" in str(error):
         remedy = "Save it as UTF-8 (Excel: “CSV UTF-8”)."
@@ -423,7 +463,14 @@ def unreadable(argument: str, files: Any, error: Exception) -> InvalidInput:
             filter(None, map(find_uneven, files)), (files[0], _UNSPLIT, f"{AS_HEADER} Check for unclosed quotes.")
         )
         names = Path(name).name
-    return InvalidInput(argument, expected, f"{names}: {reason.rstrip('.')}", remedy=remedy)
+    return InvalidInput(argument, expected, f"{names}: {reason}", remedy=remedy)
+
+
+def _reason(error: Exception) -> str:
+    """What DuckDB says, in short, without the query that it was asked."""
+    said = str(error).partition("\nLINE ")[0]
+    lines = [line for line in said.splitlines() if line.strip()][:3] or [type(error).__name__]
+    return re.sub("\x1e[0-9a-f]*", "", " ".join(lines).partition("Error: ")[2] or " ".join(lines)).rstrip(".")
 
 
 _UNSPLIT = "its rows could not be split into cells"
@@ -482,24 +529,13 @@ def _kind(file: str) -> str:
     return "parquet" if Path(file).suffix.lower() in (".parquet", ".pq") else "csv"
 
 
-def fetch(relation: Any, argument: str = "frame") -> dict[str, Column]:
-    """The columns of a relation in memory; missing values stay missing."""
-    duckdb = duckdb_module()
-    try:
-        with interruptible():
-            found = relation.fetchnumpy()
-    except duckdb.Error as error:
-        raise unreadable(
-            "path" if argument == "frame" else argument, [getattr(relation, "alias", "")], error
-        ) from error
-    return {unmarked(name): _unmasked(values) for name, values in found.items()}
-
-
 def _unmasked(values: Any) -> Column:
     if not isinstance(values, np.ma.MaskedArray):
         return np.asarray(values)
     if not np.ma.getmaskarray(values).any():
         return values.data
+    if values.dtype.kind == "f":
+        return values.filled(np.nan)
     holed = values.data.astype(object)
     holed[np.ma.getmaskarray(values)] = None
     return holed
@@ -609,7 +645,8 @@ def _of_one_kind(
             except OverflowError as problem:
                 raise error(argument, "numbers of moderate size", str(problem)) from problem
     odd = next((i for i, v in enumerate(values) if type(v) is not type(values[0])), 0)
-    got = f"{type(values[0]).__name__} and {type(values[odd]).__name__}" if odd else type(values[0]).__name__
+    first, other = (type(values[i]).__name__ for i in (0, odd))
+    got = f"{first} and {other}" if odd else f"{first} such as {shown(values[0])}"
     raise error(argument, "values of one kind: numbers, dates or text", got, at(odd))
 
 
@@ -630,7 +667,7 @@ def _converted(values: Column, kind: Any, dtype: Any, label: bool) -> Column:
     if kind is Decimal and all(v.is_finite() and v.as_tuple().exponent == 0 for v in values):
         values, dtype = np.array([int(v) for v in values], dtype=object), np.int64
     if dtype == "datetime64[us]":
-        values = np.array([_in_utc(v) for v in values], dtype=object)
+        values = np.array([in_utc(v) for v in values], dtype=object)
     try:
         return values.astype(dtype)
     except OverflowError:
@@ -642,7 +679,8 @@ def _floats(values: Column) -> Column:
     return np.array([float(v) if abs(v) < 1e308 else np.inf for v in values.tolist()])
 
 
-def _in_utc(when: Any) -> Any:
+def in_utc(when: Any) -> Any:
+    """A time with a zone as one of UTC without; anything else as it is."""
     zoned = isinstance(when, dt.datetime) and when.tzinfo is not None
     return when.astimezone(dt.UTC).replace(tzinfo=None) if zoned else when
 
@@ -690,7 +728,7 @@ def _without_nul(argument: str, values: Column, error: type[InvalidInput], at: A
     """Text as NumPy's, which would lose a NUL at the end."""
     bad = next((row for row, text in enumerate(values) if "\0" in text), None)
     if bad is not None:
-        raise error(argument, "text without NUL characters", shown(values[bad]), at(bad))
+        raise error(argument, WITHOUT_NUL, shown(values[bad]), at(bad))
     return values.astype(np.str_)
 
 

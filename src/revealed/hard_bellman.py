@@ -3,7 +3,7 @@
 Modified policy iteration. A look at all actions gives the greedy policy, and sweeps V ← Πr + γT^πV, which read the
 rows of the chosen actions only, carry its value along the chain. Where nothing ends, the level is kept out (theory B5),
 so that only differences between states are left to find: on graphs without locality some eighty sweeps reach rounding,
-and nothing is ever factored. Where news travels far and slowly, a policy is evaluated
+and nothing is ever factored. Where changes travel far and slowly, a policy is evaluated
 exactly once sweeps have cost as much as that would. What is returned is exact to rounding: no action improves on it.
 On a finite horizon one backward pass does it all.
 """

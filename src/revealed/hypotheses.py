@@ -29,7 +29,7 @@ from revealed.matching import decisions_on
 from revealed.mdp import Floats
 from revealed.naming import rows_of
 from revealed.nesting import find_nesting
-from revealed.positions import by_column, by_parameter, in_order, parameter_named
+from revealed.positions import by_column, by_parameter, in_order, parameter_named, require_by_name
 from revealed.sheet import Printed, Sheet, number_column, probability, ratio
 from revealed.voices import arg, shown
 
@@ -245,6 +245,8 @@ def wald_test(fit: Any, hypothesis: Any) -> TestResult:
     `hypothesis` is a dict or Series from names to numbers, or to another name that it should equal
     (`{"a": 0, "b": "c"}`), or (R, q) for Rθ = q, with columns by name where R is a DataFrame or Series.
     """
+    if isinstance(hypothesis, tuple):
+        require_by_name("hypothesis", hypothesis[0], fit.reward_model.names)
     R, q = _restrictions(list(fit.reward_model.names), hypothesis)
     gap = R @ fit.theta - q
     V = R @ fit.covariance() @ R.T

@@ -1,7 +1,7 @@
 """Solve A x = b and Aᵀ x = b without factoring A = I − γT^π, for graphs too large or too tangled to factor (theory C4).
 
 BiCGSTAB runs on all right-hand sides at once. On a graph without locality a chain forgets its start within a few steps
-and tens of products are enough. Where moves are local and γ is near 1, news travels far and slowly: there a coarse
+and tens of products are enough. Where moves are local and γ is near 1, changes travel far and slowly: there a coarse
 chain, whose states are groups of neighbouring states, is factored and carries what is smooth, and a damped step on A
 itself the rest. The number of products then hardly depends on how many states there are, nor on γ. The true residual
 in float64 decides: what did not converge raises `SolverFailed`, rather than return a wrong answer.

@@ -81,13 +81,31 @@ def in_parts_of(labels: Any, others: Any) -> Any:
     """Labels with their parts in the order of those of `others`, where the columns of both are known and are the same
     but for their order; else as they are."""
     own, wanted = columns_of(labels), columns_of(others)
-    if own == wanted or len(set(own)) < 2 or sorted(own) != sorted(wanted):
+    if not same_columns(own, wanted):
         return labels
     nested = any(_is_nested(label) for label in others[:1])
     order = [own.index(name) for name in wanted]
     flat: list[Any] = [(label[0], *label[1]) if _is_nested(label) else label for label in labels]
     turned = (tuple(label[k] for k in order) for label in flat)
     return Order(((one[0], one[1:]) for one in turned) if nested else turned, is_derived(labels), wanted)
+
+
+def same_columns(own: Sequence[str], wanted: Sequence[str]) -> bool:
+    """Whether columns are the same, but in another order."""
+    return own != wanted and len(set(own)) > 1 and sorted(own) == sorted(wanted)
+
+
+def parts_for(argument: str, labels: Any, names: Sequence[str]) -> list[tuple[Any, ...]]:
+    """For each of the columns of these names the parts of the labels that it holds: its own, where the names are those
+    of the labels' columns, in whatever order; else the parts in their order, under new names."""
+    parts, own = list(zip(*labels, strict=True)), columns_of(labels)
+    if same_columns(own, tuple(names)):
+        return [parts[own.index(name)] for name in names]
+    moved = [name for k, name in enumerate(names) if name in own and own.index(name) != k]
+    if moved:
+        expected = f"the columns {in_series(own)} in any order, or other names for them"
+        raise InvalidInput(argument, expected, in_series(list(names)), repr(moved[0]))
+    return parts
 
 
 def _is_nested(label: Any) -> bool:

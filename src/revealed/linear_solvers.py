@@ -36,7 +36,7 @@ NEVER_ENDS = (
 
 
 def no_differences(discount: float) -> SolverFailed:
-    """What is said where refining without the level (theory B5) leads nowhere."""
+    """The error where refining without the level (theory B5) does not converge."""
     return SolverFailed(
         f"differences of values cannot be distinguished from rounding at discount 1 − {1.0 - discount:.1e}. Use a "
         "smaller " + either('discount, or solver="lu".', "discount.")

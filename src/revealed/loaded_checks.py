@@ -22,6 +22,7 @@ from revealed.fit import AnyFit, Fit
 from revealed.goal_fit import GoalFit
 from revealed.inference import KINDS
 from revealed.labels import is_missing
+from revealed.loaded_transitions import SAME, is_same_table, require_estimated, require_own_moves
 from revealed.mdp import MDP, Floats
 from revealed.model_checks import (
     ROW_SUM_TOLERANCE,
@@ -39,7 +40,6 @@ from revealed.uncertainty import BOOTSTRAP
 
 Shape = tuple[int, ...]
 
-SAME = 1e-6  # relative difference that is rounding, on any machine
 OPTIONS = {option.name for option in fields(Options)} - {"callback"}  # which is a function and not in the file
 MOST_REPS = 10**7  # of a bootstrap that anybody would wait for
 TABLES = ("policy", "log_policy", "q", "pi_tilde")
@@ -70,32 +70,20 @@ def require_model(mdp: MDP) -> None:
 
 
 def _require_original(mdp: MDP) -> None:
-    """What `replace` starts from, and what a bootstrap estimates again."""
+    """What `replace` starts from, and what a bootstrap estimates again. A terminal state may have had actions."""
     S, A = mdp.n_states, mdp.n_actions
-    _require_shape("mdp._original.transitions", mdp._original["transitions"], (S * A, S))
-    _require_shape("mdp._original.feasible", mdp._original["feasible"], (S, A))
+    original, actions = mdp._original["transitions"], mdp._original["feasible"]
+    _require_shape("mdp._original.transitions", original, (S * A, S))
+    _require_shape("mdp._original.feasible", actions, (S, A))
+    if actions.dtype != bool or (actions != mdp.feasible)[~mdp.terminal].any():
+        raise ValueError("the model's actions are not those it was made of")
     if not isinstance(mdp.estimated, EstimatedTransitions | None):
         raise TypeError("the record of what the transitions were estimated from is invalid")
     offered = mdp.feasible.reshape(-1)
-    _require_same_rows(mdp.transitions.matrix, mdp._original["transitions"], offered, "those it was made of")
+    _require_same_rows(mdp.transitions.matrix, original, offered, "those it was made of")
     if mdp.estimated is not None and mdp.base is None:
-        _require_estimated(mdp.estimated, mdp)
-        _require_same_rows(mdp.transitions.matrix, mdp.estimated.matrix, offered, "those that were estimated")
-
-
-def _require_estimated(found: EstimatedTransitions, mdp: MDP) -> None:
-    """Counts of classes, agents and probabilities that belong together."""
-    if np.shape(found.psi) != (len(found.names),) or found.psi.dtype != np.float64:
-        raise ValueError("the transitions' parameters are not numbers, or do not match their names")
-    classes = found.by_agent.shape[1]
-    if found.by_agent.shape[0] != len(found.ids) or found.joint.shape != (mdp.n_states * mdp.n_actions, classes):
-        raise ValueError("the counted moves do not match the agents or pairs")
-    _require_counts("moves", found.by_agent.data)
-    for name in ("unseen", "unknown"):  # which the notes count
-        if not np.array_equal(getattr(found, name), getattr(found.model, name, ())):
-            raise ValueError(f"the {name} pairs of the transitions are not those without moves")
-    if found.rule != getattr(found.model, "rule", "error"):
-        raise ValueError("the rule for unseen pairs is not that of the transitions")
+        require_estimated(mdp.estimated, mdp)
+        _require_same_rows(original, mdp.estimated.matrix, np.ones(S * A, dtype=bool), "those that were estimated")
 
 
 def _require_same_rows(matrix: Any, other: Any, rows: Any, what: str) -> None:
@@ -116,6 +104,10 @@ def _require_horizon(mdp: MDP) -> None:
         raise ValueError("the horizon does not match its base model")
     again = mdp.base.unroll(mdp.n_states // mdp.base.n_states - 1)
     _require_same_rows(again.transitions.matrix, mdp.transitions.matrix, mdp.feasible.reshape(-1), "those of its base")
+    every = np.ones(mdp.feasible.size, dtype=bool)
+    _require_same_rows(again._original["transitions"], mdp._original["transitions"], every, "those of its base")
+    if mdp.estimated is not mdp.base.estimated:
+        raise ValueError("the estimated transitions of a horizon are not those of its base model")
     if mdp.discount != mdp.base.discount or (mdp.feasible & ~again.feasible).any():
         raise ValueError("the horizon does not match its base model")
 
@@ -144,6 +136,7 @@ def require_consistent(fit: AnyFit) -> None:
         _require_bootstrap(each, tuple(str(name) for name in fit.reward_model.names))
     _require_numbers(fit)
     _require_counted(demos)
+    require_own_moves(mdp, demos)
     if not np.isfinite(fit.theta).all():
         raise ValueError("theta holds values that are not numbers")
     if isinstance(fit, GoalFit):
@@ -237,9 +230,7 @@ def _require_counted(demos: Demonstrations) -> None:
 
 
 def _require_same_table(name: str, found: Any, told: Any) -> None:
-    gap = abs(found - told)
-    most = float(gap.max()) if min(gap.shape) else 0.0
-    if not most <= SAME * (1.0 + float(abs(found).max() if min(gap.shape) else 0.0)):
+    if not is_same_table(found, told):
         raise ValueError(f"demonstrations.{name} does not match the decisions")
 
 

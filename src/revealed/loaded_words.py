@@ -55,7 +55,7 @@ def _unnamed(text: str, fit: AnyFit) -> str:
 
 
 def _as_it_ended(fit: AnyFit, run: Run, point: Evaluation, pi_tilde: Any) -> None:
-    """The state in which the run was when its status was told."""
+    """The state of the run when its status was determined."""
     told, options = fit.status, getattr(fit.estimator, "options", None)
     run.again, run.iterations = False, fit.iterations
     run.ran_away = told.code == "separated"

@@ -176,7 +176,7 @@ def _matching(role: str, demos: Demonstrations, model: MDP) -> tuple[Ints | None
         known = tuple(range(most))
     own, known = own or own_numbers(known), known or own_numbers(own)
     if own is None or known is None:
-        if known is None and n > most:
+        if is_derived(own) and known is None and n > most:
             raise _wrong_sizes(model, demos)
         _require_declared(role, own, known)
         return None, max(n, most)

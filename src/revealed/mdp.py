@@ -484,7 +484,7 @@ class MDP(Placed):
         Values with labels are matched by label, and the result has the labels of this MDP."""
         if self.base_state is None or self.base is None:
             return values
-        own = names_in(values)[0]
+        own = names_in(values, "values")[0]
         if own.state_labels is not None or own.action_labels is not None:
             return self._lift_labelled(values, own)
         expected = f"an array with {self.base.n_states} rows, one per state before unrolling"

@@ -395,7 +395,7 @@ def nll(policy: Any, demos: Demonstrations, per: str = "decision") -> float:
 def _matched_numbers(demos: Demonstrations, policy: Any) -> Demonstrations:
     """Whole numbers that are labels of a table are matched by label, as with a fit."""
     table = next((getattr(policy, name) for name in ("log_policy", "policy") if hasattr(policy, name)), policy)
-    names, _ = names_in(table)
+    names, _ = names_in(table, "policy")
     if names.state_labels is None and names.action_labels is None:
         return demos
     sizes = [n if own is None else len(own) for n, own in zip(demos.counts.shape, vars(names).values(), strict=True)]

@@ -164,11 +164,13 @@ def as_distribution(name: str, values: Any, n: int, labels: tuple[Any, ...] | No
     if bad.any():
         first = int(np.flatnonzero(bad)[0])
         raise InvalidDistribution(name, "finite probabilities >= 0", p[first], in_words("state", labels, first))
-    if abs(p.sum() - 1.0) > ROW_SUM_TOLERANCE:
+    with np.errstate(over="ignore"):
+        total = p.sum()
+    if abs(total - 1.0) > ROW_SUM_TOLERANCE:
         raise InvalidDistribution(
-            name, "probabilities that sum to one", f"sum {p.sum():.10g}", remedy="Divide by the sum."
+            name, "probabilities that sum to one", f"sum {total:.10g}", remedy="Divide by the sum."
         )
-    return frozen(p / p.sum())
+    return frozen(p / total)
 
 
 def require_seen(unseen: Ints, feasible: Bools, names: Names, matrix: Any) -> None:

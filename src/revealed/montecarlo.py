@@ -230,7 +230,7 @@ def _errors(study: Study, fit: Any) -> dict[str, Any]:
 
 
 def _with_errors(study: Study, fit: Any) -> Any:
-    """The fit with the errors that were asked for; where no data would give them, that is the caller's to mend."""
+    """The fit with the errors that were asked for; an error where no data could give them."""
     if study.kind is None and not study.joint:
         return fit
     alone = {"jobs": 1, "progress": False} if _resamples(study, fit) else {}  # we are a worker

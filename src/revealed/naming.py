@@ -55,6 +55,14 @@ class Names:
     action_labels: Labels
 
 
+def require_unmixed(argument: str, value: Any, error: type[InvalidInput] = InvalidInput) -> None:
+    """Labels in an order that was sorted were not combined with numbers that stood there by position."""
+    mixed = getattr(value, "mixed", None)
+    for name, labels in vars(mixed or Names(None, None)).items():
+        role = name.removesuffix("_labels")
+        require_declared(argument, role, labels, "an array without labels, with which it was combined,", error)
+
+
 def in_words(role: str, labels: Labels, k: int) -> str:
     """`state 'mid'`, or `state 1` where there are no labels."""
     return f"{role} {int(k) if labels is None else repr(plain(labels[int(k)]))}"
@@ -174,9 +182,11 @@ def _as_named(argument: str, given: Any, labels: Labels, n: int) -> dict[Any, An
     """Weights by name; None for what has no names, such as an array, or a Series in the states' own order."""
     if is_mapping(given):
         return dict(given)
+    require_unmixed(argument, given, InvalidDistribution)
     own = getattr(given, "state_labels", None)
     if isinstance(own, tuple) and shape_of(given) == (len(own),):  # an array of a fit or solution
-        return dict(zip(map(plain, own), given.tolist(), strict=True))
+        known = own if labels is None else in_parts_of(own, labels)
+        return dict(zip(map(plain, known), given.tolist(), strict=True))
     index = rows_of(given)
     if index is None or np.ndim(given) != 1:
         return None

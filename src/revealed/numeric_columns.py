@@ -15,8 +15,17 @@ import numpy as np
 
 from revealed.checks import Floats, Ints
 from revealed.errors import InvalidInput
-from revealed.frames import FRAME_REMEDY, as_narwhals, no_number, read_table, relation_of, require_column, under_names
-from revealed.written import interruptible, number_last, quoted, rows_in, unmarked
+from revealed.frames import (
+    FRAME_REMEDY,
+    Stored,
+    as_narwhals,
+    no_number,
+    read_table,
+    relation_of,
+    require_column,
+    under_names,
+)
+from revealed.written import number_last, quoted, rows_in, unmarked
 
 SAMPLE, SPLITTERS = 65_536, 1_023  # a bucket between two splitters then holds about a thousandth of the rows
 NUMERIC = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "FLOAT", "DOUBLE", "DECIMAL", "BOOLEAN")
@@ -43,7 +52,7 @@ def numeric_columns(frame: Any, names: Sequence[str]) -> list[NumericColumn]:
     for name in names:
         require_column("column", name, known)
     if stored is not None:
-        return [StoredColumn(stored.read([name], keep=True), name) for name in names]
+        return [StoredColumn(stored, name) for name in names]
     table = read_table(under_names(as_narwhals(frame), names).select(*names))
     return [MemoryColumn(table.numbers(_argument(name), name)) for name in names]
 
@@ -83,7 +92,8 @@ class MemoryColumn:
 class StoredColumn:
     """A column of a DuckDB relation; only summaries of it enter memory."""
 
-    def __init__(self, relation: Any, name: str) -> None:
+    def __init__(self, stored: Stored, name: str) -> None:
+        self._stored, relation = stored, stored.read([name], keep=True)
         kind = str(relation.types[list(map(unmarked, relation.columns)).index(name)])
         self._name, self._relation = name, relation.project(f"{sql_number(name)} AS v")
         if not kind.removeprefix("U").startswith(NUMERIC) or kind.endswith("]"):
@@ -93,8 +103,8 @@ class StoredColumn:
     @cached_property
     def _summary(self) -> tuple[int, int, int, float, float]:
         """Rows, missing ones, infinite ones, smallest, largest."""
-        missing, infinite = "count(*) FILTER (v IS NULL OR isnan(v))", "count(*) FILTER (isinf(v))"
-        return rows_in(self._relation.aggregate(f"count(*), {missing}, {infinite}, min(v), max(v)"))[0]
+        missing, infinite = "count(*) FILTER (v IS NULL)", "count(*) FILTER (isinf(v))"
+        return self._rows(self._relation.aggregate(f"count(*), {missing}, {infinite}, min(v), max(v)"))[0]
 
     @property
     def n(self) -> int:
@@ -122,8 +132,7 @@ class StoredColumn:
 
     def distinct(self, most: int) -> Floats:
         """The smallest of its different values in increasing order, `most` of them if there are more."""
-        with interruptible():
-            return np.asarray(self._relation.aggregate("v", "v").order("v").limit(most).fetchnumpy()["v"])
+        return self._stored.fetch(self._relation.aggregate("v", "v").order("v").limit(most))["v"]
 
     def first_outside(self, lo: float, hi: float) -> tuple[int, float]:
         """Row and value of the first number below `lo` or above `hi`; there must be one."""
@@ -132,14 +141,14 @@ class StoredColumn:
     def _splitters(self) -> Floats:
         """Values at about equal distances in rank, from a sample."""
         at = (np.arange(1, SPLITTERS + 1) / (SPLITTERS + 1)).tolist()
-        found = rows_in(self._relation.aggregate(f"reservoir_quantile(v, {at}, {SAMPLE}) AS q"))[0][0]
+        found = self._rows(self._relation.aggregate(f"reservoir_quantile(v, {at}, {SAMPLE}) AS q"))[0][0]
         return np.unique(np.asarray(found, dtype=np.float64))
 
     def _counts(self, splitters: Floats) -> Ints:
         """How many values lie in each bucket: up to the first splitter, above it up to the second, …, above all."""
         upper = f"[{', '.join(map(sql_float, splitters))}]"
         counted = self._relation.aggregate(f"histogram(v, {upper}) AS h").project("map_keys(h), map_values(h)")
-        keys, times = rows_in(counted)[0]
+        keys, times = self._rows(counted)[0]
         by_key = dict(zip(keys, times, strict=True))
         return np.array([by_key.get(key, 0) for key in [*splitters.tolist(), np.inf]], dtype=np.intp)
 
@@ -148,10 +157,9 @@ class StoredColumn:
         bounds = np.array([-np.inf, *splitters.tolist(), np.inf])
         ends = np.setxor1d(bounds[buckets], bounds[buckets + 1])  # neighbours make one interval
         inside = f"({sql_count('v', ends, '>')}) % 2 = 1"
-        with interruptible():
-            found = self._relation.filter(inside).aggregate("v, count(*) AS times", "v").fetchnumpy()
+        found = self._stored.fetch(self._relation.filter(inside).aggregate("v, count(*) AS times", "v"))
         order = np.argsort(found["v"])
-        return np.asarray(found["v"])[order], np.asarray(found["times"], dtype=np.intp)[order]
+        return found["v"][order], found["times"][order].astype(np.intp)
 
     def _require_finite(self) -> None:
         n, missing, infinite = self._summary[:3]
@@ -159,7 +167,7 @@ class StoredColumn:
         if n == 0:
             raise InvalidInput("frame", "at least one row", "no rows")
         if missing:
-            row, _ = self._first("v IS NULL OR isnan(v)")
+            row, _ = self._first("v IS NULL")
             raise InvalidInput(argument, "no missing values", f"{missing} missing", f"row {row}", FRAME_REMEDY)
         if infinite:
             row, value = self._first("isinf(v)")
@@ -168,7 +176,7 @@ class StoredColumn:
     def _refuse_type(self, relation: Any, kind: str) -> None:
         """Not numbers. Say what came, by a first value where there is one."""
         cells = relation.project(f"row_number() OVER () - 1 AS r, {quoted(self._name)} AS v").filter("v IS NOT NULL")
-        first = rows_in(cells.order(f"{number_last('v')}, r" if kind == "VARCHAR" else "r").limit(1))
+        first = self._rows(cells.order(f"{number_last('v')}, r" if kind == "VARCHAR" else "r").limit(1))
         argument = _argument(self._name)
         if first and kind == "VARCHAR":
             raise no_number(argument, None, np.array([first[0][1]]), InvalidInput, lambda _: f"row {first[0][0]}")
@@ -178,7 +186,11 @@ class StoredColumn:
 
     def _first(self, wrong: str) -> tuple[int, float]:
         numbered = self._relation.project("row_number() OVER () - 1 AS place, v").filter(wrong)
-        return rows_in(numbered.aggregate("min(place), min_by(v, place)"))[0]
+        return self._rows(numbered.aggregate("min(place), min_by(v, place)"))[0]
+
+    def _rows(self, relation: Any) -> list[Any]:
+        with self._stored.told():
+            return rows_in(relation)
 
 
 def sql_number(name: str) -> str:

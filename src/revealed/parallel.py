@@ -155,8 +155,8 @@ def _finished(
 
 @contextmanager
 def ignored_interrupts() -> Iterator[None]:
-    """Processes that are started here never hear of Ctrl-C, which a terminal sends to all of a group: it is for this
-    process, which ends them, while they would print a traceback each. What is pressed meanwhile comes afterwards."""
+    """Processes that are started here ignore Ctrl-C, which a terminal sends to the whole group: this process handles it
+    and ends them; each of them would print a traceback. A Ctrl-C in the meantime is handled afterwards."""
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield
         return

@@ -35,7 +35,7 @@ from revealed.labels import (
     require_ids,
     spell,
 )
-from revealed.naming import Labels, Names, are_row_numbers, index_keys, rows_of
+from revealed.naming import Labels, Names, are_row_numbers, index_keys, require_unmixed, rows_of
 from revealed.voices import shown
 
 AXES = ("state", "action")
@@ -44,21 +44,25 @@ AXES = ("state", "action")
 class LabelledArray(np.ndarray[Any, Any]):
     """An array that knows what its states and actions are called: `state_labels`, `action_labels`.
 
-    Copies know it too, and so do elementwise results: `2 * fit.reward`, `fit.reward - other.reward`. Combining two
-    whose labels differ is an error. Slices, sums and whatever else has another form are plain arrays.
+    Copies know it too, and so do elementwise results (`2 * fit.reward`, `fit.reward - other.reward`, `np.where`) and
+    sums over actions. Combining two whose labels differ is an error. What was combined with positions, although the
+    order of the labels was sorted, is `mixed`: no function takes it. Slices and whatever else has another form are
+    plain arrays.
     """
 
     state_labels: Labels
     action_labels: Labels
+    mixed: Names | None  # the labels whose order nobody declared, beside which numbers stood by position
 
     def __array_finalize__(self, made_from: Any) -> None:
-        self.state_labels = self.action_labels = None
+        self.state_labels = self.action_labels = self.mixed = None
 
     def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
         return array[()] if return_scalar else np.asarray(array)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, out: tuple[Any, ...] = (), **options: Any) -> Any:
-        names = _common_names((*inputs, *out)) if method == "__call__" and ufunc.signature is None else None
+        elementwise = method == "__call__" and ufunc.signature is None
+        names = _common_names((*inputs, *out)) if elementwise else None
         if any(map(_has_own_rules, (*inputs, *out))):
             return NotImplemented
         options = {name: _bare(value) for name, value in options.items()}
@@ -66,7 +70,16 @@ class LabelledArray(np.ndarray[Any, Any]):
             getattr(ufunc, method)(*map(_bare, inputs), out=tuple(map(_bare, out)), **options)
             return out[0] if len(out) == 1 else out
         made = getattr(ufunc, method)(*map(_bare, inputs), **options)
+        if method == "reduce":
+            return _reduced(made, inputs[0], options.get("axis", 0), bool(options.get("keepdims", False)))
         return made if names is None or np.shape(made) != names.shape else _named_as(made, names)
+
+    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        made = super().__array_function__(func, types, args, kwargs)
+        if func not in _IN_PLACE or not isinstance(made, np.ndarray):
+            return made
+        names = _common_names(args)
+        return made if names is None or made.shape != names.shape else _named_as(made, names)
 
     def __getitem__(self, key: Any) -> Any:
         found = super().__getitem__(key)
@@ -75,8 +88,19 @@ class LabelledArray(np.ndarray[Any, Any]):
     def copy(self, order: Any = "C") -> LabelledArray:
         return _named_as(super().copy(order), self)
 
+    def round(self, *arguments: Any, **options: Any) -> Any:
+        return _named_as(super().round(*arguments, **options), self)
+
     def astype(self, *arguments: Any, **options: Any) -> Any:
         return _named_as(super().astype(*arguments, **options), self)
+
+    def sort(self, *arguments: Any, **options: Any) -> None:
+        self.state_labels = self.action_labels = self.mixed = None  # also of the copy that np.sort makes
+        super().sort(*arguments, **options)
+
+    def partition(self, *arguments: Any, **options: Any) -> None:
+        self.state_labels = self.action_labels = self.mixed = None
+        super().partition(*arguments, **options)
 
     def __copy__(self) -> LabelledArray:
         return self.copy()
@@ -86,10 +110,10 @@ class LabelledArray(np.ndarray[Any, Any]):
 
     def __reduce__(self) -> Any:
         make, arguments, state = super().__reduce__()
-        return make, arguments, (state, self.state_labels, self.action_labels)
+        return make, arguments, (state, self.state_labels, self.action_labels, self.mixed)
 
     def __setstate__(self, state: Any) -> None:
-        own, self.state_labels, self.action_labels = state
+        own, self.state_labels, self.action_labels, self.mixed = state
         super().__setstate__(own)
 
     def __repr__(self) -> str:
@@ -106,8 +130,30 @@ def labelled(array: Any, named: Any) -> Any:
     return made
 
 
+_IN_PLACE = {np.where, np.copy, np.nan_to_num, np.round, np.around}  # functions that leave every number in its place
+
+
 def _named_as(array: Any, named: Any) -> Any:
-    return labelled(array, named) if isinstance(array, np.ndarray) else array
+    if not isinstance(array, np.ndarray):
+        return array
+    made = labelled(array, named)
+    if getattr(named, "mixed", None) is not None:
+        made = np.asarray(array).view(LabelledArray)
+        made.mixed = named.mixed
+    return made
+
+
+def _reduced(made: Any, array: Any, axis: Any, keepdims: bool) -> Any:
+    """A sum, maximum or so along some axes: it knows the labels of the others where these are still in their place."""
+    if not isinstance(array, LabelledArray) or not isinstance(made, np.ndarray):
+        return made
+    every = range(array.ndim)
+    gone = set(every) if axis is None else {every[k] for k in (axis if isinstance(axis, tuple) else (axis,))}
+    if array.mixed is not None:
+        return _named_as(made, array) if 0 not in gone else made
+    states = None if 0 in gone else array.state_labels
+    actions = None if 1 in gone or (0 in gone and not keepdims) else array.action_labels
+    return labelled(made, Names(states, actions))
 
 
 def _bare(value: Any) -> Any:
@@ -124,21 +170,26 @@ def _is_everything(key: Any) -> bool:
     return all(one is Ellipsis or (isinstance(one, slice) and one == slice(None)) for one in keys)
 
 
-def _common_names(values: Sequence[Any]) -> LabelledArray | None:
+def _common_names(values: Sequence[Any]) -> Any:
     """That of several values whose labels their result has; None if it has none. Labels that differ are an error.
-    Positions beside labels mean something where the order was declared."""
+    Positions beside labels mean something where the order was declared; elsewhere the result is mixed."""
     own = [value for value in values if isinstance(value, LabelledArray) and _roles(value)]
     if own and any(map(is_bare_table, values)):
         raise InvalidInput.conflict("table", "needs an index to be combined with an array of labels", None, INDEX)
+    unclear = next((value for value in values if getattr(value, "mixed", None) is not None), None)
     first = max(own, key=np.ndim, default=None)
-    if first is None:
-        return None
+    if first is None or unclear is not None:
+        return unclear
     for other in values:
         if other is not first and np.ndim(other) == first.ndim:
             _require_same_names(first, other)
     by_position = any(np.size(value) > 1 and not _roles(value) for value in values)
     derived = any(is_derived(getattr(first, f"{role}_labels")) for role in AXES[: first.ndim])
-    return None if by_position and derived else first
+    if not (by_position and derived):
+        return first
+    mixed = np.broadcast_to(np.False_, first.shape).view(LabelledArray)
+    mixed.mixed = Names(first.state_labels, first.action_labels)
+    return mixed
 
 
 def _roles(value: Any) -> tuple[str, ...]:
@@ -155,9 +206,10 @@ def _names_in(value: Any) -> list[Labels]:
     return [keys_of(side, None) for side in sides]
 
 
-def names_in(value: Any) -> tuple[Names, tuple[str, ...]]:
+def names_in(value: Any, argument: str = "array") -> tuple[Names, tuple[str, ...]]:
     """The labels of states and actions that a table knows; and the roles whose axis of a frame counts 0, 1, 2, …, which
     are the labels of a model that has such numbers."""
+    require_unmixed(argument, value)
     found = [*_names_in(value), None, None][:2]
     counted = [role for role, labels in zip(AXES, _names_in(value), strict=False) if labels is None]
     return Names(*found), tuple(counted) if rows_of(value) is not None else ()
@@ -293,8 +345,19 @@ def by_parameter(argument: str, given: Any, names: Sequence[str], error: type[In
         remedy = None if odd is None else near(odd, names)
         got = f"numbers for {listed(keys)}" if len(keys) <= SHOWN else _miscounted(keys, known, odd)
         raise error(argument, f"a number for each of {listed(names)}", got, remedy=remedy)
-    numbers = list(given.values()) if is_mapping(given) else given.to_numpy()
-    return np.asarray(numbers)[locate(names, keys)]
+    place = locate(names, keys)
+    if is_mapping(given):
+        numbers = list(given.values())
+        return [numbers[k] for k in place]
+    return given.to_numpy()[place]
+
+
+def require_by_name(argument: str, given: Any, names: Sequence[str], error: type[InvalidInput] = InvalidInput) -> None:
+    """Parameters without names need an order that somebody declared: those that are called as states are have none
+    where the states were sorted."""
+    if given is not None and not is_mapping(given) and not isinstance(given, str) and rows_of(given) is None:
+        instead = "pass a dict or Series from names to numbers"
+        require_declared(argument, "state", names, "numbers without names", error, instead=instead)
 
 
 def by_id(argument: str, given: Any, ids: Sequence[Any], error: type[InvalidInput] = InvalidInput) -> Any:
@@ -407,6 +470,7 @@ def _labels_in(
     named: Any, value: Any, argument: str, axes: Sequence[str], error: type[InvalidInput]
 ) -> list[Labels] | None:
     """The labels of each axis that has a role; None where the value has none at all."""
+    require_unmixed(argument, value, error)
     if isinstance(value, LabelledArray):
         own = {"state": value.state_labels, "action": value.action_labels}
         if all(labels is None for labels in own.values()):

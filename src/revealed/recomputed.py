@@ -25,6 +25,7 @@ from revealed.fit import AnyFit, Fit
 from revealed.goal_cases import MOST_KEPT
 from revealed.goal_estimation import GoalRun, run_for
 from revealed.goal_fit import GoalFit
+from revealed.loaded_transitions import is_same_table
 from revealed.loaded_updates import require_updates
 from revealed.loaded_words import STALLED, last_search, retold
 from revealed.logit_rows import weighted_log
@@ -60,11 +61,13 @@ def require_recomputed(fit: AnyFit) -> Status:
         _require_bellman(fit)  # also where a later solve failed: the point that was kept is one that was solved
     if not _is_quick(fit):
         return fit.status
+    if hasattr(fit.reward_model, "_again"):
+        _require_sizes(fit.reward_model)
     return (_require_failed if fit.status.code == "inner_solve_failed" else _require_end)(fit)
 
 
 def _require_method(fit: AnyFit) -> None:
-    """The method, its π̃ and its options are told twice, and the same."""
+    """The method, its π̃ and its options are stored twice and must agree."""
     estimator: Any = fit.estimator
     if fit.method not in METHODS or bool(fit.own_policy) is not (fit.method in METHODS[:2]):
         raise ValueError(f"the method is {fit.method!r}, but its π̃ is that of another method")
@@ -125,6 +128,22 @@ def _require_close(pairs: dict[str, tuple[Floats, Floats]], least: float = 0.0) 
 def _require_llf(told: float, found: float) -> None:
     if not np.isclose(found, told, rtol=SAME, atol=SAME, equal_nan=True):
         raise ValueError(f"the log likelihood is {told:.6g}, but these data under this policy give {found:.6g}")
+
+
+# link sizes: one factorisation where they are stated
+
+
+def _require_sizes(reward: Any) -> None:
+    """Sizes of links follow from network, demand and stated parameters; features of turns, from attributes."""
+    again = reward._again()
+    same = is_same_table(again.sizes.matrix, reward.sizes.matrix)
+    if not same or any((vars(again.sizes)[k] != vars(reward.sizes)[k]).any() for k in ("goal", "origin")):
+        raise ValueError("the link sizes are not those of its network, demand and stated parameters")
+    if reward.shared not in (None, again.shared):
+        raise ValueError("the features of turns are not the attributes of its network")
+    pairs = ((again._matrix, reward._matrix), (again._none.matrix, reward._none.matrix))
+    if again.names != reward.names or any(abs(one - two).max() != 0.0 for one, two in pairs):
+        raise ValueError("the features of trips are not those of turns")
 
 
 # the objective and its gradient: one linear solve

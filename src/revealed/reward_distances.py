@@ -151,36 +151,42 @@ def as_coverage(mdp: MDP, coverage: Any) -> Coverage:
     coverage = in_order(mdp, coverage, "coverage", ("state", "action", "state"), InvalidDistribution)
     moves = _as_moves(coverage, S, A, "coverage", InvalidDistribution)
     expected = f"weights of shape {(S, A)}, {(S, A, S)}, or sparse {(S * A, S)}"
+    weights = moves
     if moves is None:
         remedy = pass_instead(coverage, "counts")
-        pairs = require_floats("coverage", coverage, expected, InvalidDistribution, remedy)
-    else:
-        pairs = np.asarray(moves.sum(axis=1)).reshape(S, A)
-    if pairs.shape != (S, A):
-        raise InvalidDistribution("coverage", expected, f"shape {pairs.shape}")
-    largest = _check_weights(mdp, pairs if moves is None else moves, pairs)
-    pairs = pairs / largest if moves is None else np.asarray((moves / largest).sum(axis=1)).reshape(S, A)
+        weights = require_floats("coverage", coverage, expected, InvalidDistribution, remedy)
+        if weights.shape != (S, A):
+            raise InvalidDistribution("coverage", expected, f"shape {weights.shape}")
+    largest = _largest_weight(mdp, weights)
+    shares = weights / largest
+    pairs: Floats = np.asarray(shares if moves is None else shares.sum(axis=1)).reshape(S, A)
+    _require_feasible(mdp, pairs, largest)
     states, total = pairs.sum(axis=1), float(pairs.sum())
     actions = pairs / np.where(states > 0.0, states, 1.0)[:, None]
     actions = np.where(states[:, None] > 0.0, actions, mdp.uniform_policy())
-    return Coverage(states / total, actions, None if moves is None else sp.csr_array(moves / largest / total))
+    return Coverage(states / total, actions, None if moves is None else sp.csr_array(shares / total))
 
 
-def _check_weights(mdp: MDP, weights: Any, pairs: Floats) -> float:
+def _largest_weight(mdp: MDP, weights: Any) -> float:
     """The largest weight, by which all are divided before they are summed."""
     stored = _stored(weights)
     bad = ~(np.isfinite(stored) & (stored >= 0.0))
     if bad.any():
         row = int(_rows(weights)[bad][0]) if is_sparse(weights) else int(np.argwhere(bad)[0][0])
-        where = state_in_words(mdp, row if weights is pairs else row // mdp.n_actions)
+        where = state_in_words(mdp, row // (weights.shape[0] // mdp.n_states))
         raise InvalidDistribution("coverage", "finite weights >= 0", stored[bad][0], where)
     if not stored.any():
         raise InvalidDistribution("coverage", "some weight above 0", "all zero")
+    return float(stored.max())
+
+
+def _require_feasible(mdp: MDP, pairs: Floats, largest: float) -> None:
+    """No weight, as a share of the largest one, on what cannot be done."""
     outside = ~mdp.feasible & (pairs > 0.0)
     if outside.any():
         s, a = (int(i) for i in np.argwhere(outside)[0])
-        raise InvalidDistribution("coverage", "weight on feasible pairs alone", pairs[s, a], pair_in_words(mdp, s, a))
-    return float(stored.max())
+        got = float(pairs[s, a]) * largest
+        raise InvalidDistribution("coverage", "weight on feasible pairs alone", got, pair_in_words(mdp, s, a))
 
 
 def epic(mdp: MDP, reward_a: Any, reward_b: Any, coverage: Any = None) -> float:

@@ -29,7 +29,7 @@ from revealed.matching import name_alike
 from revealed.mdp import MDP, require_mdp
 from revealed.naming import label_array, pair_in_words, places
 from revealed.paths import NO_VALUE as OF_PATHS
-from revealed.positions import AXES, by_position, in_order, labelled, parameter_named, same_labels
+from revealed.positions import AXES, by_position, in_order, labelled, parameter_named, require_by_name, same_labels
 from revealed.reestimation import with_transitions
 from revealed.rewards.base import Reward, align_reward, in_parameter_order, lift_reward, require_reward
 from revealed.rewards.holes import filled
@@ -100,6 +100,7 @@ def as_setting(params: Any, names: tuple[str, ...]) -> Setting:
     """From name → number or function (a dict, a Series), or from all K numbers."""
     if params is None:
         return Setting(names, {})
+    require_by_name("params", params, names)
     pairs = params if hasattr(params, "items") else _all_of(params, names)
     changed: dict[int, float | Callable[[float], Any]] = {}
     for name, rule in pairs.items():
@@ -333,7 +334,8 @@ def _require_declared_orders(mdp: MDP, own: MDP) -> None:
 
 def estimated_side(fit: Any, initial: Any) -> Side:
     """The model of a fit as it was estimated: the full solution, whatever the method."""
-    setting = Setting(tuple(fit.reward_model.names), {})
+    names = fit.reward_model.names  # as a tuple, which knows whether its order was declared
+    setting = Setting(names if isinstance(names, tuple) else tuple(names), {})
     reward = lift_reward(fit.reward_model, fit.mdp)
     solver = fit.options.get("solver", "auto")
     start = starts_of(fit.mdp, initial, fit.demonstrations)

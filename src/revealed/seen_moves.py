@@ -25,6 +25,7 @@ from revealed.transitions import EstimatedTransitions, TransitionSlopes
 from revealed.voices import arg, either, marked
 
 TOGETHER = "all agents together"
+Counted = tuple[sp.csr_array, sp.csr_array]
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ class SeenMoves:
     `unknown` are the pairs that the estimate knows nothing of; with the rule "stay" they stay where they are.
     """
 
-    def __init__(self, demos: Demonstrations, moves: Moves, rule: str = "error") -> None:
+    def __init__(self, demos: Demonstrations | SeenMoves, moves: Moves, rule: str = "error") -> None:
         self.n_states, self.n_actions, self.rule = demos.n_states, demos.n_actions, rule
         self.state_labels, self.action_labels = demos.state_labels, demos.action_labels
         self.of_agents = moves.of_agents
@@ -121,9 +122,7 @@ class SeenMoves:
 
     def fit(self, demos: Demonstrations, moves: Moves) -> EstimatedTransitions:
         """With what inference wants to know: whose moves they were, and after which decision."""
-        C, kind = self.pair.size, self._kinds(moves)
-        joint = sparse_table(moves.often, moves.pair, kind, (self.shape[0], C))
-        by_agent = sparse_table(moves.often, moves.agent, kind, (len(moves.ids), C))
+        joint, by_agent = self.counted(moves)
         if self.rule == "infeasible":
             self._require_led_somewhere(demos)
         model: Any = self
@@ -139,6 +138,21 @@ class SeenMoves:
             unknown=self.unknown,
             rule=self.rule,
         )
+
+    def counted(self, moves: Moves) -> Counted:
+        """How often moves of each class came with each decision (S*A, C), and by each agent (N, C)."""
+        C, kind = self.pair.size, self._kinds(moves)
+        joint = sparse_table(moves.often, moves.pair, kind, (self.shape[0], C))
+        return joint, sparse_table(moves.often, moves.agent, kind, (len(moves.ids), C))
+
+    def explains(self, moves: Moves) -> bool:
+        """Whether all of these moves are of its classes."""
+        kind = np.minimum(self._kinds(moves), self.pair.size - 1)
+        return np.array_equal(self.pair[kind], moves.pair) and np.array_equal(self.to[kind], moves.to)
+
+    def is_of(self, moves: Moves) -> bool:
+        """Whether classes of these moves are numbered as its own are."""
+        return self.explains(moves)
 
     def _kinds(self, moves: Moves) -> Ints:
         """Of which class each move is."""

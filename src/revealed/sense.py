@@ -39,12 +39,12 @@ def chosen(options: Description) -> dict[str, Any]:
 
 
 def _asking(said: Mapping[str, Any]) -> dict[str, Any]:
-    """What was said, less what says that nothing is wanted (`--no-joint`, `--smoothing 0`): that is true anywhere."""
+    """The options given, without those that only switch something off (`--no-joint`, `--smoothing 0`)."""
     return {name: value for name, value in said.items() if value is not False and NO_CHOICE.get(name) != value}
 
 
 def require_effect(options: Description, said: Mapping[str, Any], method: str | None) -> None:
-    """Nobody says an option that would do nothing; a file may, since others go over it. Without a `method`, all run."""
+    """An option without effect is an error, but not in a file, which options override. Without a `method`, all run."""
     for name, rule in without_effect(options, method).items():
         if name in _asking(said):
             raise InvalidOption.conflict(name, rule)

@@ -38,15 +38,16 @@ def starts_of(mdp: MDP, initial: Any = None, demos: Any = None, own: MDP | None 
         return Starts(mdp.start(initial), AS_GIVEN)
     if mdp.initial is not None:
         return Starts(mdp.start(), OF_MODEL)
-    seen = None if demos is None else _observed(demos.starts, mdp if own is None else own, mdp)
+    seen = None if demos is None else _observed(demos, mdp if own is None else own, mdp)
     if seen is not None:
         return Starts(mdp.start(labelled(seen / seen.sum(), mdp)), OF_DATA)
     return Starts(mdp.start(), UNIFORM)
 
 
-def _observed(starts: Floats, own: MDP, mdp: MDP) -> Floats | None:
-    """How often the data started in each state of the model; on a horizon that is not the data's own, in its first
-    period. None where that is not known, or where some started in a state that the model does not have."""
+def _observed(demos: Any, own: MDP, mdp: MDP) -> Floats | None:
+    """How often the data started in each state of the model; on a horizon that is not the data's own, in the periods in
+    which ids entered. None where that is not known, or where some started in a state that the model does not have."""
+    starts = np.asarray(demos.starts, dtype=np.float64)
     if starts.sum() == 0.0:
         return None
     known, model = own, mdp
@@ -54,11 +55,15 @@ def _observed(starts: Floats, own: MDP, mdp: MDP) -> Floats | None:
         known, model = own.base or own, mdp.base or mdp
         if own.base is not None:
             starts = np.asarray(np.bincount(np.asarray(own.base_state), weights=starts), dtype=np.float64)
+        elif getattr(demos, "steps", None) is not None and demos.goals is None:
+            starts = demos.starts_by_period()
     places = align_models(model, known).states
     if places is None:
         return None
     met = places >= 0
-    if np.delete(starts, places[met]).any():
+    layers, n = np.atleast_2d(starts), mdp.n_states // met.size
+    if np.delete(layers, places[met], axis=1).any() or layers[max(n - 1, 1) :].any():  # the last layer is the end
         return None
-    seen = np.where(met, starts[places], 0.0)
-    return np.append(seen, np.zeros(mdp.n_states - seen.size))
+    seen = np.zeros((n, met.size))
+    seen[: len(layers)] = np.where(met, layers[:n, places], 0.0)
+    return seen.reshape(-1)

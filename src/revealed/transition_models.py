@@ -18,11 +18,11 @@ import scipy.sparse as sp
 from revealed.checks import Bools, Floats, Ints, require_floats, require_option, require_positive
 from revealed.demonstrations import Demonstrations, require_demonstrations
 from revealed.errors import InvalidDemonstrations, InvalidInput, InvalidOption
-from revealed.gates import within_memory
+from revealed.gates import require_text, within_memory
 from revealed.labels import spell
 from revealed.naming import in_words, pair_in_words
 from revealed.positions import in_order
-from revealed.seen_moves import Moves, SeenMoves, moves_of
+from revealed.seen_moves import Counted, Moves, SeenMoves, moves_of
 from revealed.smooth_transitions import KernelAverages, SmoothedFrequencies, as_bandwidths, as_coordinates
 from revealed.tables import sparse_table
 from revealed.transitions import EstimatedTransitions, TransitionSlopes
@@ -122,6 +122,8 @@ class SharedOutcomes:
         self._names = tuple(names) if names is not None else tuple(f"outcome {o}" for o in range(O))
         if len(self._names) != O:
             raise InvalidInput("names", f"{O} names, one per outcome", f"{len(self._names)}")
+        for name in self._names:
+            require_text("names", name, "texts, one per outcome")
         self.groups = np.eye(O, dtype=bool)
 
     @property
@@ -165,19 +167,41 @@ class SharedOutcomes:
         """From the moves in demonstrations: which outcomes may have led to each is seen from `landing`."""
         if demos.n_actions != self.n_actions:
             raise InvalidInput("landing", f"{demos.n_actions} actions", f"{self.n_actions}")
-        possible = self.landing.reshape(-1, self.landing.shape[2])[moves.pair] == moves.to[:, None]
-        lost = np.flatnonzero(~possible.any(axis=1))
+        lost = np.flatnonzero(~self._possible(moves).any(axis=1))
         if lost.size:
             pair, to = int(moves.pair[lost[0]]), int(moves.to[lost[0]])
             where = pair_in_words(demos, *divmod(pair, self.n_actions))
             what = f"no outcome leads from {where} to {in_words('state', demos.state_labels, to)}, which was observed"
             raise InvalidDemonstrations.impossible(what, argument="landing")
-        groups, kind = np.unique(possible, axis=0, return_inverse=True)
-        kind = kind.reshape(-1)
-        joint = sparse_table(moves.often, moves.pair, kind, (self.n_states * self.n_actions, len(groups)))
-        by_agent = sparse_table(moves.often, moves.agent, kind, (len(moves.ids), len(groups)))
-        found = self._estimated(groups, joint, by_agent, moves.ids)
+        groups, kind = self._classes(moves)
+        found = self._estimated(groups, *self._counted(moves, kind, len(groups)), moves.ids)
         return replace(found, state_labels=demos.state_labels, action_labels=demos.action_labels)
+
+    def _possible(self, moves: Moves) -> Bools:
+        """(moves, O): the outcomes that lead where each move led."""
+        return self.landing.reshape(-1, self.landing.shape[2])[moves.pair] == moves.to[:, None]
+
+    def _classes(self, moves: Moves) -> tuple[Bools, Ints]:
+        """(C, O) the sets of outcomes that moves may stand for, and of which each move is."""
+        groups, kind = np.unique(self._possible(moves), axis=0, return_inverse=True)
+        return groups, kind.reshape(-1)
+
+    def _counted(self, moves: Moves, kind: Ints, C: int) -> Counted:
+        joint = sparse_table(moves.often, moves.pair, kind, (self.n_states * self.n_actions, C))
+        return joint, sparse_table(moves.often, moves.agent, kind, (len(moves.ids), C))
+
+    def counted(self, moves: Moves) -> Counted:
+        """How often each class came with each decision (S*A, C), and by each agent (N, C)."""
+        groups, kind = self._classes(moves)
+        return self._counted(moves, kind, len(groups))
+
+    def explains(self, moves: Moves) -> bool:
+        """Whether an outcome leads where each of these moves led."""
+        return bool(self._possible(moves).any(axis=1).all())
+
+    def is_of(self, moves: Moves) -> bool:
+        """Whether classes of these moves are numbered as its own are."""
+        return np.array_equal(self._classes(moves)[0], self.groups)
 
     def _estimated(
         self, groups: Bools, joint: sp.csr_array, by_agent: sp.csr_array, ids: tuple[Any, ...] | None
@@ -249,7 +273,7 @@ class SharedOutcomes:
 class Frequencies(SeenMoves):
     """T(s'|s,a) = n(s,a,s')/n(s,a). A class is a move that was seen; ψ are all moves of a pair but its last."""
 
-    def __init__(self, demos: Demonstrations, moves: Moves, rule: str = "error") -> None:
+    def __init__(self, demos: Demonstrations | SeenMoves, moves: Moves, rule: str = "error") -> None:
         super().__init__(demos, moves, rule)
         last = np.append(self.pair[1:] != self.pair[:-1], True)
         self.free, self._last = np.flatnonzero(~last), np.flatnonzero(last)

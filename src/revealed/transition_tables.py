@@ -28,6 +28,7 @@ from revealed.labels import (
     listed,
     locate,
     near,
+    parts_for,
     plain,
     sorted_labels,
 )
@@ -294,5 +295,5 @@ def _written(role: str, names: Columns, labels: Labels, index: Ints) -> list[tup
         raise InvalidInput(role, f"one name per part of a label ({', '.join(map(str, sorted(width)))})", shown(names))
     if len(listed) == 1:
         return _written(role, listed[0], labels, index)
-    parts = zip(*(labels or ()), strict=True)
-    return [_written(role, name, tuple(part), index)[0] for name, part in zip(listed, parts, strict=True)]
+    parts = parts_for(role, labels, listed)
+    return [_written(role, name, part, index)[0] for name, part in zip(listed, parts, strict=True)]

@@ -8,7 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from revealed.checks import Bools, Floats, Ints, as_number, is_mapping, is_number, remedy_for, require_flag
+from revealed.checks import (
+    Bools,
+    Floats,
+    Ints,
+    as_number,
+    is_mapping,
+    is_number,
+    remedy_for,
+    require_count,
+    require_flag,
+    require_vector,
+)
 from revealed.demonstrations import Demonstrations
 from revealed.errors import InvalidDemonstrations, InvalidInput
 from revealed.frames import read_table, require_column
@@ -40,6 +51,18 @@ class Demand:
     origin: Ints
     destination: Ints
     trips: Floats
+
+    def __post_init__(self) -> None:
+        require_count("n_states", self.n_states)
+        for name in ("origin", "destination"):
+            object.__setattr__(self, name, require_places(name, getattr(self, name), self.n_states))
+        n = self.origin.size
+        if self.destination.size != n:
+            raise InvalidInput("destination", f"as many states as origins ({n})", f"{self.destination.size}")
+        trips = require_vector("trips", self.trips, n, f"{n} numbers >= 0, one per pair", least=0.0)
+        object.__setattr__(self, "trips", trips)
+        if self.labels is not None and len(self.labels) != self.n_states:
+            raise InvalidInput("labels", f"as many labels as states ({self.n_states})", f"{len(self.labels)}")
 
     def __len__(self) -> int:
         return int(self.trips.size)

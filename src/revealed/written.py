@@ -81,7 +81,14 @@ def typed_reading(relation: Any, name: str, kind: Any) -> Reading:
         large = rows_in(relation.aggregate(f"max({x}) > {LARGEST} OR min({x}) < {-LARGEST}"))[0][0]
         whole = f"CAST({x} AS BIGINT)"
         return Reading(f"CAST({x} AS DOUBLE)", text) if large else Reading(whole, whole)
-    return Reading(*[f"CAST({x} AS DOUBLE)" if kind.id in ("decimal", "float") else x] * 2)
+    x = f"CAST({x} AS DOUBLE)" if kind.id in ("decimal", "float") else x
+    return Reading(*[without_nan(x) if kind.id in ("double", "float") else x] * 2)
+
+
+def without_nan(x: str) -> str:
+    """NaN as missing. DuckDB takes the smallest and largest number that a Parquet file notes for bounds of NaN as well,
+    and so finds none where it is asked for them (`isnan`) or for what is beyond; `isfinite` it asks of every row."""
+    return f"CASE WHEN isfinite({x}) OR isinf({x}) THEN {x} END"
 
 
 @contextmanager
@@ -184,12 +191,15 @@ def _of_tests(name: str, cells: _Cells, tests: tuple[Any, ...] | None) -> Readin
     if tests is None:
         return Reading(x, x)
     numbers, counts, reals, truths, days, lengths = (int(n) + cells.holes * (k < 5) for k, n in enumerate(tests))
-    there = f"CASE WHEN NOT {_HOLE.format(b=b)} THEN {x} END" if cells.holes else x
-    label = f"TRY_CAST({b} AS DOUBLE)" if reals == cells.n else there
+    there, number = (
+        f"CASE WHEN NOT {_HOLE.format(b=b)} THEN {cell} END" if cells.holes else cell
+        for cell in (x, f"TRY_CAST({b} AS DOUBLE)")
+    )
+    label = number if reals == cells.n else there
     if counts == cells.n:
         return Reading(f"TRY_CAST({b} AS BIGINT)", label)
     if numbers == cells.n:
-        return Reading(f"TRY_CAST({b} AS DOUBLE)", label)
+        return Reading(number, label)
     if truths == cells.n:
         return Reading(f"CASE lower({b}) WHEN 'true' THEN true WHEN 'false' THEN false END", there)
     if days == cells.n and lengths == 1:

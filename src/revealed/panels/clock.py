@@ -14,8 +14,8 @@ import numpy as np
 
 from revealed.checks import Ints, is_index
 from revealed.errors import InvalidDemonstrations, InvalidInput
-from revealed.frames import Column
-from revealed.panels.columns import ISO, in_periods, in_words
+from revealed.frames import Column, in_utc
+from revealed.panels.columns import ISO, date_in, in_periods, in_words
 from revealed.voices import arg, either, shown
 
 FARTHEST = 2**62  # times beyond do not differ by whole numbers of int64
@@ -78,10 +78,10 @@ def as_date(given: Any) -> np.datetime64 | None:
     if is_index(given):
         text = f"{given}"
         given = text if len(text) == 4 else f"{text[:4]}-{text[4:]}" if len(text) == 6 else ""
-    if isinstance(given, str) and not re.fullmatch(rf"\d{{4}}|{ISO}", given):
-        return None
+    if isinstance(given, str):
+        return date_in(given) if re.fullmatch(rf"\d{{4}}|{ISO}", given) else None
     try:
-        date = np.datetime64(given)
+        date = np.datetime64(in_utc(given))
     except (TypeError, ValueError):
         return None
     return None if np.isnat(date) else date

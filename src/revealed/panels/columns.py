@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from revealed.checks import Ints, as_list, require_count, require_option
 from revealed.errors import InvalidDemonstrations, InvalidInput
-from revealed.frames import Column, dates_as_text, kind_of, require_column, require_exact
+from revealed.frames import At, Column, dates_as_text, in_row, kind_of, require_column, require_exact
 from revealed.gates import require_memory
 from revealed.labels import (
     MOST_INDEX,
@@ -90,15 +90,16 @@ class Roles:
         return cls(state=where, action=_names("action", action), bins=bins, keep=kept, **alike, **others)
 
     @property
-    def of_states(self) -> tuple[str, ...]:
-        """The columns whose values are labels of states, or indices; none where bins make states of numbers."""
-        return () if self.bins is not None else (*self.state, *self.next_state, *self.goal)
-
-    @property
     def of_numbers(self) -> list[tuple[str, str]]:
         """(role, column) of weights and of what bins are made of, which must be numbers."""
         weight = [] if self.weight is None else [("weight", self.weight)]
         return weight + ([] if self.bins is None else [("state", name) for name in (*self.state, *self.next_state)])
+
+    @property
+    def of_labels(self) -> list[tuple[str, str]]:
+        """(role, column) of what is read as labels, or indices; states are not where bins make them of numbers."""
+        others = {"time", "weight"} | (set() if self.bins is None else {"state", "next_state", "goal"})
+        return [(role, name) for role, name in self.each() if role not in others]
 
     @property
     def unit(self) -> str:
@@ -168,13 +169,13 @@ def as_times(argument: str, clock: Column) -> Column:
     return clock
 
 
-def as_agent_ids(ids: Column) -> Column:
-    """Ids are whole numbers or text; whole numbers that came as floats are whole again."""
+def as_agent_ids(ids: Column, argument: str = "id", at: At = in_row) -> Column:
+    """Ids, and episodes of them, are whole numbers or text; whole numbers that came as floats are whole again."""
     if ids.dtype.kind != "f":
         return ids
     bad = np.flatnonzero(~np.isfinite(ids) | (ids != np.round(ids)))
     if bad.size:
-        raise no_id(float(ids[bad[0]]), int(bad[0]))
+        raise no_id(float(ids[bad[0]]), at(int(bad[0])), argument)
     return ids.astype(np.int64)
 
 
@@ -200,9 +201,9 @@ def require_no_slips(clock: Column) -> None:
         raise slipped(odd.size, clock.size, f"{float(clock[odd[0]])!r}", f"row {odd[0]}")
 
 
-def no_id(value: Any, row: int) -> InvalidDemonstrations:
-    remedy = "Round them, or convert them to text that identifies agents."
-    return InvalidDemonstrations("id", "whole numbers or text", f"{value}", f"row {row}", remedy)
+def no_id(value: Any, where: str | None, argument: str = "id") -> InvalidDemonstrations:
+    remedy = f"Round them, or convert them to text that identifies {'agents' if argument == 'id' else 'episodes'}."
+    return InvalidDemonstrations(argument, "whole numbers or text", f"{value}", where, remedy)
 
 
 def numbered_periods(clock: Column, period: str) -> Column:
@@ -297,7 +298,7 @@ def _dates_of(argument: str, clock: Column) -> Column:
     """Dates written as text, which must be such that they sort as time does."""
     texts, place = np.unique(clock, return_inverse=True)
     odd = [text for text in texts.tolist() if not re.fullmatch(ISO, text) or len(text) != len(texts[0])]
-    dates = [None if text in odd else _date(text) for text in texts.tolist()]
+    dates = [None if text in odd else date_in(text) for text in texts.tolist()]
     if None in dates:
         wrong = [text for text, date in zip(texts.tolist(), dates, strict=True) if date is None]
         wrong = [text for text in wrong if not re.fullmatch(NUMERAL, text)] or wrong  # one cell made text of numbers
@@ -306,7 +307,8 @@ def _dates_of(argument: str, clock: Column) -> Column:
     return np.array(dates, dtype="datetime64[us]")[place]
 
 
-def _date(text: str) -> np.datetime64 | None:
+def date_in(text: str) -> np.datetime64 | None:
+    """The date that a text is, in UTC; None where there is no such date."""
     try:
         if not re.search(f":.*{ZONE}$", text):
             return np.datetime64(text)
@@ -319,7 +321,7 @@ def no_order(text: str, row: int, argument: str = "time") -> InvalidDemonstratio
     expected = "numbers, or dates such as 2024-07-31, all in the same format"
     remedy = "Other text would be sorted alphabetically: 't10' before 't2', April before March."
     readings = _readings(text)
-    if re.fullmatch(ISO, text) and _date(text) is None:
+    if re.fullmatch(ISO, text) and date_in(text) is None:
         return InvalidDemonstrations(argument, expected, shown(text), f"row {row}", "There is no such date.")
     if re.match(r"\d{4}", text.strip()) and readings:
         remedy = f"Write dates as {readings[0]:%Y-%m-%d}, in every row and file."
@@ -349,7 +351,8 @@ def _readings(text: str) -> list[dt.date]:
 
 
 def no_values(role: str, n: int, where: str | None) -> InvalidDemonstrations:
-    return InvalidDemonstrations(role, "no missing values", f"{n} missing", where, MISSING_REMEDY)
+    remedy = KEEP_REMEDY if role == "keep" else MISSING_REMEDY
+    return InvalidDemonstrations(role, "no missing values", f"{n} missing", where, remedy)
 
 
 def not_finite(text: str, row: int, argument: str = "time") -> InvalidDemonstrations:

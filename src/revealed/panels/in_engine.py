@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from revealed.errors import InvalidDemonstrations, InvalidInput, RevealedError
-from revealed.frames import EXACT, Column, as_label_values, as_plain, require_exact, to_numpy
+from revealed.frames import EXACT, At, Column, as_label_values, as_plain, missing_in, require_exact, to_numpy
 from revealed.panels.columns import (
     GAPS_REMEDY,
     MONTHS,
@@ -83,22 +83,25 @@ def _count(frame: Any, roles: Roles, states: Any, actions: Any) -> Counted:
 def collect(frame: Any) -> dict[str, Column]:
     """A small result in memory."""
     table = frame.collect()
-    columns = {name: to_numpy(table.get_column(name), name) for name in table.columns}
-    zoned = {name for name in table.columns if getattr(table.schema[name], "time_zone", None)}
-    return {name: _settled(name, values, name in zoned) for name, values in columns.items()}
+    return {name: _settled(table.get_column(name), name) for name in table.columns}
 
 
-def _settled(name: str, values: Column, zoned: bool) -> Column:
-    """Labels as everywhere, in the columns of ids, states, actions and what is kept."""
-    role = ROLES.get(name[0]) or name
-    if not values.size or name[:1] not in _LABELS or name[1:].strip("0123456789"):
-        return as_plain(role, values, InvalidDemonstrations) if values.size and values.dtype == object else values
-    labels = as_plain(role, as_label_values(role, values, zoned, InvalidDemonstrations), InvalidDemonstrations)
-    require_exact(role, labels, InvalidDemonstrations)
-    return as_agent_ids(labels) if name == "i" else labels
+def _settled(column: Any, name: str, at: At = lambda _: None) -> Column:
+    """Labels as everywhere, in the columns of ids, episodes, states, actions and what is kept. Rows of results are none
+    of the panel."""
+    values, role = to_numpy(column, name), ROLES.get(name[0]) or name
+    if not values.size:
+        return values
+    if name[:1] not in _LABELS or name[1:].strip("0123456789"):
+        return as_plain(role, values, InvalidDemonstrations, at=at) if values.dtype == object else values
+    zoned = bool(getattr(column.dtype, "time_zone", None))
+    labels = as_label_values(role, values, zoned, InvalidDemonstrations, at)
+    labels = as_plain(role, labels, InvalidDemonstrations, at=at)
+    require_exact(role, labels, InvalidDemonstrations, at)
+    return as_agent_ids(labels, role, at) if name in ("i", "e") else labels
 
 
-_LABELS = "isanzfk"  # how the short names of columns of labels begin
+_LABELS = "iesanzfk"  # how the short names of columns of labels begin
 
 
 def _floats(table: dict[str, Column]) -> Any:
@@ -136,6 +139,8 @@ class _Count:
 
         self.roles, self.schema = roles, frame.collect_schema()
         self._require_numbers(frame)
+        frame = self._without_nan(frame)
+        self._require_labels(frame)
         width = 1 if roles.bins is not None else len(roles.state)
         self.state = [f"s{j}" for j in range(width)]
         self.action = [f"a{j}" for j in range(len(roles.action))]
@@ -158,21 +163,43 @@ class _Count:
             kind, expected = self.schema[name], f"numbers in column {name!r}"
             if kind == nw.String:
                 numbers = nw.col(name).str.contains(rf"^\s*({NUMBER})\s*$")
-                value, where = self._offender(frame, ~numbers, name)
-                if value is not None:
-                    raise InvalidDemonstrations(role, expected, f"text such as {value}", where)
+                table, where = self._offender(frame, ~numbers, name)
+                if table is not None:
+                    raise InvalidDemonstrations(role, expected, f"text such as {table['value'][0]}", where)
             if not kind.is_numeric() and kind != nw.Boolean:
-                raise InvalidDemonstrations(role, expected, f"a column of {kind}")
+                raise InvalidDemonstrations(role, expected, _of_kind(kind))
 
-    def _offender(self, frame: Any, test: Any, name: str) -> tuple[Any, str | None]:
-        """The value of a column in some row of the frame for which a test holds, and where that is."""
+    def _without_nan(self, frame: Any) -> Any:
+        """NaN as missing, as which some engines know it, and some do not."""
         import narwhals as nw
 
-        columns = {"i": self.roles.id, "t": self.roles.time, "value": name}
-        rows = frame.filter(test).select(*(nw.col(column).alias(short) for short, column in columns.items()))
-        found = collect(rows.head(1))
-        one, when, value = (found[short].tolist() for short in columns)
-        return (value[0], f"id {one[0]!r}, time {when[0]}") if value else (None, None)
+        floats = {name for _, name in self.roles.each() if self.schema[name].is_float()}
+        known = [nw.when(~nw.col(name).is_nan()).then(nw.col(name)).alias(name) for name in floats]
+        return frame.with_columns(*known) if known else frame
+
+    def _require_labels(self, frame: Any) -> None:
+        """Values that may be no labels are looked at before an engine is asked to group by them, and those of episodes,
+        which are never fetched, in every row."""
+        import narwhals as nw
+
+        shorts = {role: short for short, role in ROLES.items() if short != "z"}
+        for role, name in self.roles.of_labels:
+            odd, short = _odd_label(name, self.schema[name], role == "episode"), shorts[role]
+            if odd is None:
+                continue
+            table, where = self._offender(frame, odd & ~nw.col(name).is_null(), name, short)
+            if table is not None:
+                _settled(table.get_column(short), short, lambda _, where=where: where)
+
+    def _offender(self, frame: Any, test: Any, name: str, short: str = "value") -> tuple[Any, str | None]:
+        """One row of the frame for which a test holds, with the value of a column under a short name, and where that
+        is."""
+        import narwhals as nw
+
+        columns = {"i": self.roles.id, "t": self.roles.time, short: name}
+        found = frame.filter(test).select(*(nw.col(column).alias(own) for own, column in columns.items()))
+        table = found.head(1).collect()
+        return (table, _place(table)) if len(table) else (None, None)
 
     def _states(self, names: Any, shorts: list[str]) -> list[Any]:
         import narwhals as nw
@@ -187,24 +214,25 @@ class _Count:
 
         name, period = self.roles.time, self.roles.period
         t, kind = nw.col(name), self.schema[name]
-        absent = collect(frame.select(_missing(t, kind).sum().alias("n")))["n"][0]
-        if absent:
-            raise no_values("time", int(absent), None)
-        if kind.is_float() and self._all(frame, t.is_null() | t.is_nan() | (t.abs() <= EXACT) & (t == t.round())):
-            t, kind = nw.when(~t.is_nan()).then(t).cast(nw.Int64), nw.Int64()
+        absent = _missing(t, kind)
+        n = int(collect(frame.select(absent.sum().alias("n")))["n"][0])
+        if n:
+            raise no_values("time", n, self._offender(frame, absent, name)[1])
+        if kind.is_float() and self._all(frame, (t.abs() <= EXACT) & (t == t.round())):
+            t, kind = t.cast(nw.Int64), nw.Int64()
         if kind.is_float() and period is None:
             odd = t != t.round()
             counts = collect(frame.select(odd.sum().alias("n"), nw.len().alias("total")))
             n, total = (int(counts[name][0]) for name in ("n", "total"))
             if are_slips(n, total):
-                value, where = self._offender(frame, odd, name)
-                raise slipped(n, total, f"{value!r}", where)
+                table, where = self._offender(frame, odd, name)
+                raise slipped(n, total, f"{table['value'][0]!r}", where)
         if kind.is_integer():
             t = t.cast(nw.Int64)
             return self._counters(frame, t) if period is None else self._numbered_periods(frame, t, period)
         if not kind.is_temporal() or period is None:
             expected = f"whole numbers of periods, or dates with {arg('period')}"
-            raise InvalidDemonstrations("time", expected, f"a column of {kind}", remedy=IN_MEMORY)
+            raise InvalidDemonstrations("time", expected, _of_kind(kind), remedy=IN_MEMORY)
         if getattr(kind, "time_zone", None):
             t = t.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
         if period in MONTHS:
@@ -292,8 +320,7 @@ class _Count:
                 raise out_of_bins(self.roles.state, where)
 
     def _first(self, test: Any) -> str | None:
-        found = collect(self.base.filter(test).select("i", "t").head(1))
-        return f"id {found['i'].tolist()[0]!r}, time {found['t'].tolist()[0]}" if found["i"].size else None
+        return _place(self.base.filter(test).select("i", "t").head(1).collect())
 
     def first_of(self, role: str, values: list[Any]) -> str | None:
         """Where a value of the states or actions is met; None where it is only a next state."""
@@ -395,26 +422,57 @@ class _Count:
         return int(found["rows"].sum()), np.sort(found["i"])[0].item() if found["i"].size else None
 
 
-def _missing(column: Any, kind: Any) -> Any:
-    """Missing values: also NaN, and empty text."""
+def _place(table: Any) -> str | None:
+    """Where the first row of a small table is, as far as its id and time are known; None where it has no rows."""
+    said = []
+    for name, words in (("i", "id {!r}"), ("t", "time {}")) if len(table) else ():
+        column = table.get_column(name).head(1)
+        if not missing_in(to_numpy(column, name))[0]:
+            said.append(words.format(_settled(column, name).tolist()[0]))
+    return ", ".join(said) or None
+
+
+def _odd_label(name: str, kind: Any, in_full: bool) -> Any:
+    """A test of which values of a column may be no labels; None where all are, or where they are seen later on."""
     import narwhals as nw
 
-    if kind.is_float():
-        return column.is_null() | column.is_nan()
+    x = nw.col(name)
+    if kind.is_integer() or kind == nw.Boolean or (kind.is_temporal() and kind != nw.Duration):
+        return None
+    if kind in (nw.String, nw.Categorical, nw.Enum):
+        return x.cast(nw.String).str.contains("\0", literal=True) if in_full else None
+    if kind.is_numeric():
+        return ~((x.abs() <= EXACT) & (x == x.round())) if in_full else None
+    return nw.lit(True)
+
+
+def _of_kind(kind: Any) -> str:
+    import narwhals as nw
+
+    return "a column of another kind" if kind == nw.Unknown else f"a column of {kind}"
+
+
+def _missing(column: Any, kind: Any) -> Any:
+    """Missing values: also empty text."""
+    import narwhals as nw
+
     return column.is_null() | (column == "") if kind == nw.String else column.is_null()
 
 
 def _as(values: Column, like: Column) -> Column:
     """Whole numbers again, where missing ones had made them floats."""
-    return values.astype(like.dtype) if values.dtype.kind == "f" and like.dtype.kind in "iu" else values
+    were = values.dtype.kind == "f" and like.dtype.kind in "iu"
+    return values.astype(like.dtype) if were and np.all(np.isfinite(values) & (values == np.round(values))) else values
 
 
 def _binned(bins: Any, names: Any) -> Any:
-    """The state of continuous columns: how many inner edges each value has reached; −1 outside the outer ones."""
+    """The state of continuous columns: how many inner edges each value has reached; −1 outside the outer ones, and
+    missing where a value is."""
     import narwhals as nw
 
     state: Any = 0
     inside: Any = 1
+    missing = nw.any_horizontal(*(nw.col(name).is_null() for name in names), ignore_nulls=False)
     for name, edges in zip(names, bins.edges, strict=True):
         value = nw.col(name).cast(nw.Float64)
         reached: Any = 0
@@ -423,4 +481,4 @@ def _binned(bins: Any, names: Any) -> Any:
         state = state * (len(edges) - 1) + reached
         within = (value >= float(edges[0])) & (value <= float(edges[-1]))
         inside = within.cast(nw.Int64) * inside
-    return (state + 1) * inside - 1
+    return nw.when(~missing).then((state + 1) * inside - 1)

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from revealed.checks import Floats, Ints
 from revealed.errors import InvalidDemonstrations, InvalidInput
 from revealed.frames import At, Column, Table, as_label_values, as_plain, in_row, missing_in, require_exact
-from revealed.labels import plain
+from revealed.labels import parts_for, plain
 from revealed.panels.clock import is_own, periods_late
 from revealed.panels.columns import (
     GAPS_REMEDY,
@@ -93,7 +93,7 @@ class Panel:
 
 def read_panel(table: Table, roles: Roles, states: Any, actions: Any, first_time: Any) -> Panel:
     """Sort, check and code the columns of a table in memory."""
-    episode = None if roles.episode is None else _values(table, "episode", roles.episode)
+    episode = None if roles.episode is None else as_agent_ids(_values(table, "episode", roles.episode), "episode")
     time = as_plain("time", table.raw("time", roles.time), table.error, MISSING_REMEDY)
     rows = _Rows.of(as_agent_ids(_values(table, "id", roles.id)), time, episode, roles)
     followed = rows.followed()
@@ -460,7 +460,8 @@ def _spread(field: str, names: Sequence[str], labels: Any, index: Ints) -> list[
     """A column per part of the labels."""
     if labels is None or not all(isinstance(label, tuple) and len(label) == len(names) for label in labels):
         raise InvalidInput(field, "one name, since labels do not have that many parts", shown(list(names)))
-    return [(name, _labelled(tuple(label[j] for label in labels), index)) for j, name in enumerate(names)]
+    parts = parts_for(field, labels, names)
+    return [(name, _labelled(part, index)) for name, part in zip(names, parts, strict=True)]
 
 
 def _labelled(labels: tuple[Any, ...] | None, index: Ints) -> Any:

@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from revealed.errors import InvalidDemonstrations
-from revealed.frames import Column, Stored, as_plain, fetch, in_row, labelled, no_number
+from revealed.frames import WITHOUT_NUL, Column, Stored, as_plain, in_row, labelled, no_number
 from revealed.panels.columns import (
     MONTHS,
     NUMERAL,
@@ -29,6 +29,7 @@ from revealed.panels.columns import (
     too_large,
 )
 from revealed.panels.groups import ROLES
+from revealed.voices import shown
 from revealed.written import EXACT, ISO, ZONE, number_last, quoted, sql_text, unmarked
 
 if TYPE_CHECKING:
@@ -46,9 +47,8 @@ class Source:
     def __init__(self, stored: Stored, roles: Roles) -> None:
         states, weights = (*roles.state, *roles.next_state), () if roles.weight is None else (roles.weight,)
         values = (roles.time, *weights, *(states if roles.bins is not None else ()))
-        episode = () if roles.episode is None else (roles.episode,)
-        labels = (roles.id, *episode, *roles.action, *roles.keep, *(() if roles.bins is not None else states))
-        self.relation, self.roles = stored.read(values, labels, apart=True, keep=True), roles
+        labels = [name for _, name in roles.of_labels]
+        self.relation, self.roles, self._stored = stored.read(values, labels, apart=True, keep=True), roles, stored
         self.types = dict(
             zip(map(unmarked, self.relation.columns), (kind.id for kind in self.relation.types), strict=True)
         )
@@ -64,7 +64,7 @@ class Source:
         self.whole_times = self.kind("t") in "iu"
 
     def fetch(self, sql: str) -> dict[str, Column]:
-        return fetch(self.relation.query(VIEW, sql))
+        return self._stored.fetch(self.relation.query(VIEW, sql))
 
     def holds(self, test: str, x: str) -> bool:
         """Whether a test holds of every value of a column that is not missing."""
@@ -97,8 +97,9 @@ class Source:
     def _columns(self) -> list[str]:
         roles = self.roles
         self._require_numbers()
-        found = [f"{self._ids()} AS i", f"{self._time()} AS t", f"{quoted(roles.time)} AS u"]
-        found += [] if roles.episode is None else [f"{label(roles.episode)} AS e"]
+        self._require_exact()
+        found = [f"{self._whole_or_text('id', roles.id)} AS i", f"{self._time()} AS t", f"{quoted(roles.time)} AS u"]
+        found += [] if roles.episode is None else [f"{self._whole_or_text('episode', roles.episode)} AS e"]
         if roles.bins is not None:
             found += [f"{self._binned(roles.bins, roles.state)} AS s0"]
             found += [f"{self._binned(roles.bins, roles.next_state)} AS n0"] if roles.next_state else []
@@ -121,8 +122,8 @@ class Source:
         there = " AND ".join(f"{label(name)} IS NOT NULL" for name in names)
         for name, own in zip(names, self.roles.state, strict=False):
             x, kind, kind_of_state = label(name), self.types[labelled(name)], self.types[labelled(own)]
-            whole = kind in REAL and kind_of_state in WHOLE and self.holds(f"isnan({x}) OR {x} = round({x})", x)
-            x = f"CAST(CASE WHEN NOT isnan({x}) THEN {x} END AS BIGINT)" if whole else x
+            whole = kind in REAL and kind_of_state in WHOLE and self.holds(f"isfinite({x}) AND {x} = round({x})", x)
+            x = f"CAST({x} AS BIGINT)" if whole else x
             found.append(f"CASE WHEN {there} THEN {x} END" if len(names) > 1 else x)
         return found
 
@@ -130,15 +131,15 @@ class Source:
         """Times as `in_periods` makes them."""
         name, period = self.roles.time, self.roles.period
         t, kind = quoted(name), self.types[name]
-        self._require_present(f"{t} IS NULL" + (f" OR isnan({t})" if kind in REAL else ""))
+        self._require_present(f"{t} IS NULL")
         if kind == "varchar":
             t, kind = self._dates(name), "timestamp"
         elif kind in REAL or kind == "timestamp":
             self._require_times(t, kind in REAL)
         elif kind not in WHOLE:
             self._refuse_first(t, "true", no_order)
-        if kind in REAL and self.holds(f"isnan({t}) OR {t} = round({t})", t):
-            t, kind = f"CASE WHEN NOT isnan({t}) THEN {t} END", "bigint"
+        if kind in REAL and self.holds(f"{t} = round({t})", t):
+            kind = "bigint"
         elif kind in REAL and period is None:
             self._require_no_slips(t)
         if kind in WHOLE:
@@ -201,8 +202,7 @@ class Source:
 
     def _require_times(self, t: str, real: bool) -> None:
         """Times are finite, and floats among them small enough to be whole numbers where they are."""
-        infinite = f"NOT isfinite({t})" + (f" AND NOT isnan({t})" if real else "")
-        tests = [(infinite, not_finite), *([(f"abs({t}) > {EXACT}", too_large)] if real else [])]
+        tests = [(f"NOT isfinite({t})", not_finite), *([(f"abs({t}) > {EXACT}", too_large)] if real else [])]
         for bad, complaint in tests:
             self._refuse_first(t, bad, complaint)
 
@@ -219,17 +219,20 @@ class Source:
         if found["r"].size:
             raise complaint(str(found["x"][0]), int(found["r"][0]))
 
-    def _ids(self) -> str:
-        """Ids as `as_agent_ids` makes them; and no label is a whole number that floats have rounded."""
+    def _require_exact(self) -> None:
+        """No label is a whole number that floats have rounded."""
         for role, name in self.roles.each():
             if self.types.get(labelled(name)) in REAL:
                 large = f"abs({label(name)}) > {EXACT} AND isfinite({label(name)})"
                 self._refuse_first(label(name), large, partial(too_large, argument=role))
-        i = label(self.roles.id)
-        if self.types[labelled(self.roles.id)] not in REAL:
-            return i
-        self._refuse_first(i, f"NOT isnan({i}) AND ({i} <> round({i}) OR NOT isfinite({i}))", no_id)
-        return f"CAST(CASE WHEN NOT isnan({i}) THEN {i} END AS BIGINT)"
+
+    def _whole_or_text(self, role: str, name: str) -> str:
+        """Ids and episodes as `as_agent_ids` makes them."""
+        x, odd = label(name), partial(no_id, argument=role)
+        if self.types[labelled(name)] not in REAL:
+            return x
+        self._refuse_first(x, f"{x} <> round({x}) OR NOT isfinite({x})", lambda text, row: odd(text, in_row(row)))
+        return f"CAST({x} AS BIGINT)"
 
     def _require_numbers(self) -> None:
         """Weights and what bins are made of are numbers."""
@@ -257,17 +260,22 @@ class Source:
             *self.kept,
             *(["w"] if self.roles.weight else []),
         ]
-        absent = {short: self._absent(short) for short in shorts}
+        absent = {short: f"{short} IS NULL" for short in shorts}
         counts = ", ".join(f"count(*) FILTER (WHERE {test}) AS {short}" for short, test in absent.items())
         found = self.fetch(f"SELECT {counts} FROM {self.base}")
         for short, test in absent.items():
             if found[short][0]:
                 raise no_values(self.role_of(short), int(found[short][0]), f"row {self.first_row(test)}")
+        if self.roles.episode is not None:
+            self._require_episodes(label(self.roles.episode))
         if self.roles.weight is not None:
             self._require_weights()
 
-    def _absent(self, short: str) -> str:
-        return f"{short} IS NULL OR isnan({short})" if self.kind(short) == "f" else f"{short} IS NULL"
+    def _require_episodes(self, e: str) -> None:
+        """Episodes are labels, as ids are, although they are never fetched."""
+        if self.kind("e") in "UT":
+            nul = partial(InvalidDemonstrations, "episode", WITHOUT_NUL)
+            self._refuse_first(e, f"contains({e}, chr(0))", lambda text, row: nul(shown(text), in_row(row)))
 
     def _require_weights(self) -> None:
         bad = "w < 0 OR NOT isfinite(w)"

@@ -38,7 +38,7 @@ def read_frame(
     found = _count_where_it_lives(frame, roles, states, actions, first_time, keep_steps)
     if found is not None:
         return found
-    labels = (roles.id, *roles.of_states, *roles.action, *roles.keep)
+    labels = [name for _, name in roles.of_labels]
     table = read_table(frame, "frame", InvalidDemonstrations, roles.require, labels)
     return read_panel(table, roles, states, actions, first_time)
 

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from revealed.checks import require_count
 from revealed.errors import InvalidReward
 from revealed.gates import require_memory
-from revealed.labels import Order, sequence_of, spell
+from revealed.labels import Order, is_derived, sequence_of, spell
 from revealed.mdp import Floats
 from revealed.naming import Names
 from revealed.positions import labelled
@@ -60,6 +60,7 @@ class TabularReward:
         if not fits:
             return self
         other = TabularReward(self.n_states, texts)
+        other._names = Order(other.names, is_derived(state_labels))
         other._of_labels = True
         other._labels = state_labels if isinstance(state_labels, Order) else tuple(labels)
         return other

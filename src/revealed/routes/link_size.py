@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
-from revealed.checks import Floats, Ints, require_flag, require_option
+from revealed.checks import Floats, Ints, require_flag, require_option, require_whole
 from revealed.errors import InvalidInput, InvalidReward
 from revealed.gates import require_instance, require_place
 from revealed.labels import listed, plain
@@ -26,6 +26,7 @@ from revealed.paths import BLOCK
 from revealed.positions import same_labels
 from revealed.progress import Progress
 from revealed.rewards.base import align_reward, is_linear, require_reward
+from revealed.rewards.feature_table import column_of
 from revealed.rewards.holes import require_defined, undefined
 from revealed.rewards.linear import LinearReward
 from revealed.routes.demand import as_demand
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
 LEAST = 1e-10  # visits of a trip below which a link is not stored
 NAME = "link_size"
+_MADE_BY = "Use rv.link_size(...)."
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -57,6 +59,18 @@ class LinkSizes:
     matrix: sp.csr_array
     at: Any = field(repr=False)
     demand: Demand = field(repr=False)
+
+    def __post_init__(self) -> None:
+        require_instance("network", self.network, RoadNetwork, "an rv.RoadNetwork")
+        require_instance("demand", self.demand, Demand, "the demand that rv.demand_of returns")
+        require_instance("matrix", self.matrix, sp.csr_array, "a sparse array (cases, links)", _MADE_BY)
+        require_option("by", self.by, ("goal", "pair"))
+        least = 0 if self.by == "pair" else -1
+        for name, first in (("goal", 0), ("origin", least)):
+            index = require_whole(name, getattr(self, name), "whole numbers")
+            shape, n = (index.size, self.network.n_links), self.network.n_links
+            if index.ndim != 1 or self.matrix.shape != shape or ((index < first) | (index >= n)).any():
+                raise InvalidInput(name, f"indices of {n} links, one per row of the matrix", "others", remedy=_MADE_BY)
 
     @cached_property
     def _row(self) -> dict[tuple[int, int], int]:
@@ -187,6 +201,8 @@ class LinkSizeReward:
     """
 
     linear = True
+    shared: tuple[tuple[str, ...], tuple[str, ...]] | None = None  # features that are the network's attributes, here
+    # and where sizes are stated; older files do not tell
 
     def __init__(self, reward: LinearReward, sizes: LinkSizes) -> None:
         if not isinstance(sizes, LinkSizes):
@@ -200,6 +216,8 @@ class LinkSizeReward:
         self.base, self.sizes = reward, sizes
         self._matrix = _per_pair(reward, sizes.network)
         require_defined(reward, sizes.network.mdp)
+        at = sizes.at
+        self.shared = _shared(reward, sizes.network), _shared(at.reward_model, at.network)
         self._none = self._with(np.zeros(0), np.zeros(0, dtype=np.intp))
 
     @property
@@ -236,6 +254,13 @@ class LinkSizeReward:
     @property
     def undefined(self) -> Any:
         return undefined(self.base)
+
+    def _again(self) -> LinkSizeReward:
+        """The same with its sizes computed again."""
+        from revealed.routes.choice import RouteChoice
+
+        at = RouteChoice(self.sizes.at.network, self.sizes.at.reward_model, self.sizes.at.theta)
+        return LinkSizeReward(self.base, self.sizes.again(self.sizes.network, at))
 
     def _with_order(self, order: Ints) -> LinkSizeReward:
         """The same with the attributes in another order; the link size stays last."""
@@ -286,6 +311,16 @@ def _per_pair(reward: Any, network: RoadNetwork) -> Any:
     if rows == S * A and A > 1:
         return matrix
     return matrix[np.repeat(np.arange(S), A)]
+
+
+def _shared(reward: Any, network: RoadNetwork) -> tuple[str, ...]:
+    """The features that are the network's attributes of their names."""
+    names = [str(name) for name in reward.names] if is_linear(reward) else []
+    matrix = _per_pair(reward, network) if names else None
+    known = [(k, name) for k, name in enumerate(names) if name in network.attributes]
+    return tuple(
+        name for k, name in known if np.array_equal(column_of(matrix, k)[network.pair], network.attribute(name))
+    )
 
 
 def _beside(matrix: Any, values: Floats, rows: Ints) -> Any:

@@ -18,11 +18,12 @@ import scipy.sparse as sp
 from revealed.checks import Floats, Ints, as_list, frozen, require_flag
 from revealed.demonstrations import Demonstrations
 from revealed.errors import InvalidInput
-from revealed.gates import require_instance, require_place, require_places
+from revealed.gates import require_place, require_places
 from revealed.labels import find, how_many, listed, near, places_by_text, plain, spell
 from revealed.mdp import MDP
 from revealed.rewards.linear import LinearReward
 from revealed.routes.link_tables import Columns, Links, Nodes, as_names, notes_on, read_links, read_places
+from revealed.routes.network_checks import require_network
 from revealed.routes.turn_features import BUILT_IN, make_features, make_reward
 from revealed.routes.turns import Turns, join_links, read_turns, with_built_ins
 from revealed.voices import either, shown
@@ -66,14 +67,7 @@ class RoadNetwork:
     words: str = field(default="")
 
     def __post_init__(self) -> None:
-        for name in ("link_values", "turn_values"):
-            require_instance(name, getattr(self, name), dict, "a dict of arrays")
-        named = {name: getattr(self, name) for name in ("source", "target", "slot", "n_slots", "arrival")}
-        if self.coordinates is not None:
-            named["coordinates"] = self.coordinates
-        for name, array in (*named.items(), *self.link_values.items(), *self.turn_values.items()):
-            require_instance(str(name), array, np.ndarray, "an array", "Use from_frame, from_turns or from_networkx.")
-            frozen(array)
+        require_network(self)
 
     @classmethod
     def from_frame(

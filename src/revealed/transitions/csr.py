@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from revealed.checks import Floats, require_floats
 from revealed.errors import InvalidInput, InvalidTransitions
 from revealed.naming import Labels, rows_of
-from revealed.positions import LabelledArray, in_order
+from revealed.positions import LabelledArray, in_order, same_labels
 from revealed.sparse_input import as_float_csr, is_sparse
 
 BLOCK = 40_000  # pairs of a block: their numbers stay in the cache
@@ -68,7 +68,10 @@ class CsrTransitions:
 
     def _in_order(self, name: str, values: Any, axes: Sequence[str], axis: int | None, n: int) -> Any:
         """An array in the order of T. What knows its labels is matched by them."""
-        if rows_of(values) is not None or isinstance(values, LabelledArray):
+        mixed = getattr(values, "mixed", None)
+        if mixed is not None and same_labels(mixed.state_labels, self.state_labels):
+            values = np.asarray(values)  # the order is T's own, as that of plain arrays is
+        elif rows_of(values) is not None or isinstance(values, LabelledArray):
             values = in_order(self, values, name, axes)
         plain = isinstance(values, np.ndarray) and values.dtype.kind in "fiub"
         array = values if plain else require_floats(name, values, "an array of numbers")
