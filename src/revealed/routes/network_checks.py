@@ -25,7 +25,8 @@ def require_network(network: RoadNetwork) -> None:
     require_instance("links", network.links, tuple, "a tuple of labels", MADE_BY)
     for name in ("link_values", "turn_values"):
         require_instance(name, getattr(network, name), dict, "a dict of arrays")
-    S, E = len(network.links), np.size(network.source)
+    require_instance("source", network.source, np.ndarray, "an array", MADE_BY)
+    S, E = len(network.links), network.source.size
     for name in INDICES:
         wanted = _as_array(name, getattr(network, name), (S if name in ("n_slots", "arrival") else E,), "iu")
         object.__setattr__(network, name, frozen(wanted.astype(np.intp, copy=False)))
