@@ -160,11 +160,20 @@ def test_sizes_beyond_memory_are_refused_before_anything_is_made(case):
         *("rv.likelihood_ratio_test(df=int.1e400)", "rv.Demonstrations.from_episodes(episodes=sparse.dok)"),
         *("rv.RoadNetwork.from_frame(attributes=pd.na)", "rv.RoadNetwork.from_frame(end=pd.na)"),
         *("rv.Recipe(first_time=text.digits)", "rv.Recipe(first_time=int.1e5000)"),
-        "reward.roads:aligned(state_labels=list.digits)",
+        *("reward.roads:aligned(state_labels=list.digits)", "fit:wald_test(hypothesis=tuple.empty)"),
+        *("rv.Demonstrations(by_agent=malformed.range)", "rv.Demonstrations(starts_by_agent=malformed.floats)"),
+        "difference:text(spare=list.deep, width=int.7)",
     ],
 )
 def test_what_was_accepted_or_could_not_be_written_in_a_message_is_refused(case):
     assert play(Case.parse(case)).how == REFUSED
+
+
+@pytest.mark.parametrize("argument", ["policy", "value", "reward", "units"])
+@pytest.mark.parametrize("value", ["malformed.falling", "malformed.floats", "malformed.range"])
+def test_a_fit_made_by_hand_does_not_touch_what_is_no_array(argument, value):
+    """SciPy would sort the inner arrays of a malformed matrix in place, and write beyond them."""
+    assert play(Case.parse(f"rv.Fit({argument}={value})")).how in (FINE, REFUSED)
 
 
 @pytest.mark.parametrize("path", ["text.long", "text.nul", "text.surrogate", "bytes", "text.empty", "none", "int.3"])

@@ -34,6 +34,7 @@ from revealed.mdp import MDP, Floats, require_mdp
 from revealed.model_checks import as_labels
 from revealed.naming import from_one, rows_of, unrolled_labels, weights_by_name
 from revealed.positions import LabelledArray, by_id, labelled, names_in
+from revealed.sparse_input import require_structure
 from revealed.tables import as_counts, require_countable, sparse_table, sum_rows
 from revealed.trajectories import (
     Coded,
@@ -101,7 +102,10 @@ class Demonstrations(Trips):
         require_countable("counts", self.by_agent.data)
         require_countable("starts", self.starts)
         object.__setattr__(self, "starts", frozen(labelled(np.asarray(self.starts).view(), self)))
-        for table in (self.by_agent, self.transition_counts, self.starts_by_agent):
+        for name in ("by_agent", "transition_counts", "starts_by_agent"):
+            table = getattr(self, name)
+            if isinstance(table, sp.csr_array):
+                require_structure(name, table, InvalidDemonstrations)
             frozen(table)
 
     @cached_property

@@ -96,7 +96,8 @@ class AnyFit(Uncertain):
     def __post_init__(self) -> None:
         label_tables(self, self.mdp, ("reward",))
         for name in ("theta", "units"):
-            object.__setattr__(self, name, frozen(getattr(self, name)))
+            if isinstance(getattr(self, name), np.ndarray):
+                frozen(getattr(self, name))
 
     @property
     def params(self) -> pd.Series:

@@ -245,7 +245,7 @@ def wald_test(fit: Any, hypothesis: Any) -> TestResult:
     `hypothesis` is a dict or Series from names to numbers, or to another name that it should equal
     (`{"a": 0, "b": "c"}`), or (R, q) for Rθ = q, with columns by name where R is a DataFrame or Series.
     """
-    if isinstance(hypothesis, tuple):
+    if isinstance(hypothesis, tuple) and hypothesis:
         require_by_name("hypothesis", hypothesis[0], fit.reward_model.names)
     R, q = _restrictions(list(fit.reward_model.names), hypothesis)
     gap = R @ fit.theta - q

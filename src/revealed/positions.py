@@ -231,8 +231,8 @@ def label_tables(holder: Any, named: Any, tables: Sequence[str]) -> Any:
     """The same object, frozen or not, whose tables know the labels of `named` and cannot be written to."""
     for name in tables:
         table = getattr(holder, name)
-        view = table[...] if isinstance(table, np.ndarray) else table
-        object.__setattr__(holder, name, None if view is None else frozen(labelled(view, named)))
+        if isinstance(table, np.ndarray):
+            object.__setattr__(holder, name, frozen(labelled(table[...], named)))
     return holder
 
 

@@ -17,7 +17,7 @@ from unicodedata import combining, east_asian_width
 
 from revealed.checks import require_count
 from revealed.errors import InvalidInput
-from revealed.gates import require_function, require_list
+from revealed.gates import require_function, require_list, require_text
 from revealed.labels import text_of
 from revealed.latex import tabular
 from revealed.voices import shown, words
@@ -127,6 +127,8 @@ class Printed(ABC):
         if reword is not None:
             require_function("reword", reword, "None or a function from string to string")
         spare = require_list("spare", spare, "names of columns")
+        for name in spare:
+            require_text("spare", name, "names of columns")
         sheet = self._sheet()
         notes = sheet.notes if reword is None else tuple(reword(note) for note in sheet.notes)
         too_wide = sum(_column_widths([sheet.head, *sheet.rows], width)) > width

@@ -76,6 +76,14 @@ def csr_from_parts(data: Any, indices: Any, indptr: Any, shape: tuple[int, int])
     return sp.csr_array((values, columns, ends), shape=shape)
 
 
+def require_structure(name: str, matrix: sp.csr_array, error: type[InvalidInput] = InvalidInput) -> None:
+    """The inner arrays of a CSR array fit together: SciPy would read beyond them, or write there."""
+    try:
+        _compressed(matrix, *matrix.shape)
+    except Fault as fault:
+        raise _refusal(name, fault, error) from fault
+
+
 def as_dense(matrix: Any) -> npt.NDArray[np.float64]:
     """A sparse array as a dense one of float64; a `Fault` where its inner arrays do not fit together."""
     data, coords, shape = entries_of(matrix)
