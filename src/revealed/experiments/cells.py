@@ -93,11 +93,13 @@ class Experiment(Protocol):
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure with its caption, and a description for those who cannot see it."""
+    """A figure with its caption, a description for those who cannot see it, and the paper's number of it, if it has
+    one there: "Figure 1"."""
 
     figure: Figure
     caption: str
     alt: str
+    paper: str = ""
 
 
 @dataclass(frozen=True)

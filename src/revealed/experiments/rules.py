@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,20 +11,50 @@ import numpy as np
 from revealed.experiments.numbers import half_width, short
 
 HOLDS, FAILS, UNDECIDED = "holds", "does not hold", "undecided"
+UNTESTED = "not tested at this scale"  # the run lacks seeds, sizes or settings that the claim speaks of
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came out for a claim in one reading: the `verdict`, the `statistic` in words, the verdict of each of its
+    `parts`, and a `reason` computed from the same table where the claim does not come out and one can be computed."""
+
+    verdict: str
+    statistic: str
+    parts: dict[str, str] = field(default_factory=dict)
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Share:
+    """Over a grid of choices that the paper leaves open: in how many specifications a claim holds, fails or is
+    undecided, and which choices `flips` it."""
+
+    holds: int
+    fails: int
+    undecided: int
+    flips: str = ""
+
+    @property
+    def of(self) -> int:
+        return self.holds + self.fails + self.undecided
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """A claim (`claim`, `paper`: where it is made), what came out (`statistic`), the `rule` by which `verdict` is
-    "holds", "does not hold" or "undecided", and, where it does not hold, the likely `reason`."""
+    """A sentence of the paper, judged. `claim` says it in a few words, `quote` is the sentence and `place` where it
+    stands; `rule` decides. `section5` is the reading of its section 5, `algorithm1` its Algorithm 1 taken literally
+    (None where the two do not differ), `share` how it fares over the specifications (None where none were run)."""
 
+    key: str
     experiment: str
     claim: str
-    paper: str
-    statistic: str
+    quote: str
+    place: str
     rule: str
-    verdict: str
-    reason: str = ""
+    section5: Outcome
+    algorithm1: Outcome | None = None
+    share: Share | None = None
 
 
 @dataclass(frozen=True)
