@@ -130,8 +130,8 @@ class Drives:
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class MountainCar(World):
-    """`exact` is the exact model, whatever `mdp` is; `unsupported` counts the pairs of a kernel estimate without data
-    nearby (None for the exact model)."""
+    """`exact` is the model of reality, on which metrics are taken, whatever `mdp` is; `unsupported` counts the pairs of
+    a kernel estimate without data nearby (None for the exact model)."""
 
     nodes: Nodes
     exact: MDP
@@ -184,11 +184,20 @@ class MountainCar(World):
         return Demonstrations.from_trajectories(paths, self.mdp.n_states, self.mdp.n_actions)
 
     def demonstrate(self, n: int = 100, length: int | None = None, seed: int | None = None) -> Demonstrations:
-        """`n` drives of the expert in the continuous dynamics, as states of the grid."""
+        """`n` drives of the expert in the continuous dynamics, as states of the grid; walks on the model itself where
+        an estimate is taken for the world."""
+        if self.unsupported is not None and self.exact is self.mdp:
+            return super().demonstrate(n, length, seed)
         return self.discretise(self.drive(n, length, seed))
 
-    def with_kernel_transitions(self, drives: Drives, bandwidth: tuple[float, float] = BANDWIDTH) -> MountainCar:
-        """The same car with transitions estimated from drives (see `kernel_transitions`); the expert stays."""
+    def with_kernel_transitions(
+        self, drives: Drives, bandwidth: tuple[float, float] = BANDWIDTH, known: bool = False
+    ) -> MountainCar:
+        """The same car with transitions estimated from drives (see `kernel_transitions`); the expert stays.
+
+        With `known` the estimate is taken for the world itself: an expert who is optimal on it in the soft sense, walks
+        drawn on it, metrics taken on it.
+        """
         _require_drives(drives)
         went = np.nonzero(drives.action >= 0)
         after = (went[0], went[1] + 1)
@@ -199,7 +208,10 @@ class MountainCar(World):
         T, unsupported = kernel_transitions(
             origin, outcome, drives.action[went], self.nodes.bins, self.nodes.ended, len(ACTIONS), bandwidth
         )
-        return replace(self, mdp=self.mdp.replace(transitions=T), unsupported=unsupported)
+        mdp = self.mdp.replace(transitions=T)
+        if not known:
+            return replace(self, mdp=mdp, unsupported=unsupported)
+        return replace(self, mdp=mdp, exact=mdp, unsupported=unsupported).with_expert("soft")
 
     @property
     def _figsize(self) -> tuple[float, float]:

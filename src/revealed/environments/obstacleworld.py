@@ -10,19 +10,22 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
-from revealed.checks import require_count, require_probability
+from revealed.checks import Ints, require_count, require_option, require_probability
 from revealed.environments.grid import ACTIONS, grid_transitions
 from revealed.environments.world import GridWorld, check_scale, make_expert
 from revealed.errors import InvalidInput
 from revealed.gates import require_memory, within_memory
-from revealed.mdp import MDP
+from revealed.mdp import MDP, Floats
 from revealed.simulation import make_rng
 from revealed.voices import shown
 
 MARKS = ".#G"  # path, obstacle, goal: the order of the features
 NAMES = ("path", "obstacle", "goal")
 WEIGHTS = (0.2, 0.0, 1.0)
+GOALS = ("ordinary", "absorbing")
+STARTS = ("uniform", "corner")
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -42,21 +45,29 @@ def obstacleworld(
     layout: str | None = None,
     expert: str = "soft",
     noise: float = 0.3,
+    goal: str = "ordinary",
+    start: str = "uniform",
+    width: int = 3,
 ) -> Obstacleworld:
     """A grid with obstacles that can be entered but are worth nothing, and a goal in a corner.
 
-    Moves up, down, left and right are deterministic; a move off the grid stays put. The goal is an ordinary state, not
-    a terminal one; starts are uniform. True weights are `scale` × (0.2, 0, 1) for path, obstacle and goal.
+    Moves up, down, left and right are deterministic; a move off the grid stays put. True weights are `scale` ×
+    (0.2, 0, 1) for path, obstacle and goal. An "ordinary" `goal` can be left again; in an "absorbing" one, who has
+    arrived stays, and is paid for every step. Walks `start` anywhere ("uniform") or in the upper left "corner".
 
-    Each cell off the diagonal corridor is an obstacle with probability `density`, drawn from `seed`; or `layout` is
-    the map itself, one line per row, as in `".#.\\n..G"`; it may be any rectangle, and `size`, `density` and `seed` are
-    then ignored.
+    Each cell off the diagonal corridor, which is `width` cells wide, is an obstacle with probability `density`, drawn
+    from `seed`; or `layout` is the map itself, one line per row, as in `".#.\\n..G"`; it may be any rectangle, and
+    `size`, `density`, `seed` and `width` are then ignored.
     """
-    cells = _random_cells(size, density, seed) if layout is None else _read(layout)
+    require_option("goal", goal, GOALS)
+    require_option("start", start, STARTS)
+    cells = _random_cells(size, density, seed, width) if layout is None else _read(layout)
     weights = check_scale(scale) * np.array(WEIGHTS)
     rows, columns = cells.shape
-    uniform = np.full(cells.size, 1.0 / cells.size)
-    mdp = MDP(grid_transitions(rows, columns), discount, uniform, action_labels=ACTIONS[:4])
+    T = grid_transitions(rows, columns)
+    if goal == "absorbing":
+        T = _absorbing(T, np.flatnonzero(cells.reshape(-1) == "G"))
+    mdp = MDP(T, discount, _starts(cells.size, start), action_labels=ACTIONS[:4])
     features = np.stack([cells.reshape(-1) == mark for mark in MARKS], axis=1).astype(np.float64)
     true_reward = np.repeat((features @ weights)[:, None], 4, axis=1)
     return Obstacleworld(
@@ -73,17 +84,36 @@ def obstacleworld(
     )
 
 
-def corridor(size: int) -> Any:
-    """(size, size) bool: the diagonal and the cells beside it, from the upper left corner to the goal."""
+def corridor(size: int, width: int = 3) -> Any:
+    """(size, size) bool: the diagonal from the upper left corner to the goal, and the cells beside it up to `width`
+    cells in all."""
     row, column = np.indices((size, size))
-    return np.abs(row - column) <= 1
+    return np.abs(row - column) <= width // 2
 
 
-def _random_cells(size: Any, density: Any, seed: Any) -> Any:
+def _starts(cells: int, start: str) -> Floats:
+    if start == "uniform":
+        return np.full(cells, 1.0 / cells)
+    return np.eye(1, cells)[0]
+
+
+def _absorbing(T: sp.csr_array, goals: Ints) -> sp.csr_array:
+    """The same moves, but whoever is at a goal stays there."""
+    rows = (goals[:, None] * 4 + np.arange(4)).reshape(-1)
+    keep = np.ones(T.shape[0])
+    keep[rows] = 0.0
+    stay = sp.csr_array((np.ones(rows.size), (rows, np.repeat(goals, 4))), shape=T.shape)
+    return sp.csr_array(sp.diags_array(keep) @ T + stay)
+
+
+def _random_cells(size: Any, density: Any, seed: Any, width: Any) -> Any:
     require_count("size", size, least=2)
     require_memory("size", size, 100 * int(size) ** 2)
     require_probability("density", density)
-    blocked = (make_rng(seed).random((size, size)) < density) & ~corridor(size)
+    require_count("width", width)
+    if width % 2 == 0:
+        raise InvalidInput("width", "an odd number of cells: the diagonal, and as many on either side", shown(width))
+    blocked = (make_rng(seed).random((size, size)) < density) & ~corridor(size, width)
     cells = np.where(blocked, "#", ".")
     cells[-1, -1] = "G"
     return cells

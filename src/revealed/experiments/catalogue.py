@@ -11,6 +11,7 @@ from revealed.experiments import (
     objectworld,
     obstacleworld,
     partial_expert,
+    specifications,
     timing,
     updates,
 )
@@ -24,6 +25,7 @@ EXPERIMENTS: dict[str, Experiment] = {
     updates.NAME: updates,
     timing.NAME: timing,
     breakdown.NAME: breakdown,
+    specifications.NAME: specifications,
 }
 SCALES = ("quick", "paper")
 

@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -125,6 +125,10 @@ class Results:
         for name, value in place.items():
             frame = frame[frame[name] == value]
         return frame
+
+    def only(self, **place: Any) -> Results:
+        """The same with the rows at a place alone."""
+        return replace(self, frame=self.where(**place))
 
     def arrays(self, **place: Any) -> Iterator[tuple[Any, Mapping[str, Floats]]]:
         """The rows at a place that come with arrays, each with its own, in the order of seeds."""

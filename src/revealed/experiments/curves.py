@@ -9,13 +9,15 @@ import numpy as np
 
 from revealed.environments.world import World
 from revealed.experiments.cells import METHODS, Measured, Picture, Results, Table, fit_row, per_state
-from revealed.experiments.numbers import half_width, mean_and_half, short
+from revealed.experiments.numbers import half_width, mean_and_half, percent, short
+from revealed.experiments.protocol import ALGORITHM_1, READINGS, SECTION_5
+from revealed.experiments.readings import rows_of
 from revealed.fit import Fit
 from revealed.mdp import Floats
-from revealed.metrics import Truth
 from revealed.plots import label_axes
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -34,60 +36,63 @@ STYLE = {
     "NPL": {"color": "#d55e00", "marker": "s", "linestyle": "--", "linewidth": 1.5, "markersize": 3.5},
     "CCP": {"color": "#009e73", "marker": "^", "linestyle": "-.", "linewidth": 1.6, "markersize": 4.5},
 }
-WEIGHTINGS = {
-    "occupancy": "with occupancy weights, as in the paper's algorithms",
-    "sample": "with sample weights (maximum likelihood)",
+# every method with every kind of weights that a reading gives it
+FITS = tuple(dict.fromkeys((method, used) for reading in READINGS.values() for method, used in reading.weights.items()))
+WORDS = {
+    SECTION_5: "as section 5 reads (MCE-IRL's weights from the demonstrations, the others' from the estimated policy)",
+    ALGORITHM_1: "Algorithm 1 taken literally (all weights from the estimated policy)",
 }
+LIMIT = "iteration_limit"
+KEYS = {SECTION_5: "section5", ALGORITHM_1: "algorithm1"}  # of pictures, tables and files
 FLOOR = {"color": "0.45", "linewidth": 1.1, "linestyle": (0, (1, 1.5))}
 
 
-def measure_fit(world: World, fit: Fit, keep: bool, floor: float) -> Measured:
+def measure_fit(world: World, fit: Fit, keep: bool, yard: dict[str, float]) -> Measured:
     """The row of a fit judged against its world; with `keep` also the reward and policy for pictures."""
-    scores = world.evaluate(fit)
-    row = fit_row(fit, scores) | {"floor": floor}
+    row = fit_row(fit, world.evaluate(fit)) | yard
     return Measured(row, {"reward": per_state(fit.reward), "policy": fit.policy} if keep else {})
 
 
-def expert_floor(truth: Truth) -> float:
-    """The stochastic EVD of the expert itself: soft and noisy experts do not earn the optimum either."""
-    return truth.stochastic_evd(truth.expert)
-
-
-def draw_curves(results: Results, world: World, variant: str, setting: str) -> Figure:
+def draw_curves(rows: pd.DataFrame, world: World) -> Figure:
     """The paper's arrangement: the true reward, then the metrics against trajectories with bands over seeds."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(10.5, 6.4), layout="constrained")
     (truth, evd, epic), (nll, stochastic, starc) = figure.subplots(2, 3)
-    world.plot(ax=truth, title="true reward, and the expert", colorbar=False, label="")
+    world.plot(ax=truth, title="true reward, and the expert", label="")
     panels = {"evd": evd, "epic": epic, "excess_nll": nll, "stochastic_evd": stochastic, "starc": starc}
     for metric, ax in panels.items():
-        draw_metric(ax, results, metric, variant=variant, setting=setting)
+        draw_metric(ax, rows, metric)
     evd.legend(fontsize=10, frameon=False)
     return figure
 
 
-def draw_metric(ax: Axes, results: Results, metric: str, **place: Any) -> None:
-    """One metric against size: the mean over seeds and its 95 % band, a line per method."""
-    rows = results.where(**place)
+def draw_metric(ax: Axes, rows: pd.DataFrame, metric: str) -> None:
+    """One metric against size: the mean over seeds and its 95 % band, a line per method; open marks where searches
+    ended at the iteration limit."""
     for method in METHODS:
-        groups = rows[rows["method"] == method].groupby("size")[metric]
-        if groups.ngroups == 0:
-            continue
-        x = np.array(list(groups.groups), dtype=np.float64)
-        mean, half = groups.mean().to_numpy(), groups.apply(half_width).to_numpy()
-        style = STYLE[method]
-        ax.plot(x, mean, label=method, **style)
-        ax.fill_between(x, mean - half, mean + half, color=style["color"], alpha=0.15, linewidth=0)
+        groups = rows[rows["method"] == method].groupby("size")
+        if groups.ngroups:
+            _draw_method(ax, groups, metric, method)
     if metric == "stochastic_evd" and len(rows):
         floor = float(rows["floor"].mean())
         ax.axhline(floor, **FLOOR)
-        ax.annotate("the expert itself", (0.02, floor), xycoords=("axes fraction", "data"), xytext=(0, 3),
-                    textcoords="offset points", ha="left", fontsize=9, color="0.35")  # fmt: skip
+        ax.annotate("expert", (1.01, floor), xycoords=("axes fraction", "data"), va="center", fontsize=9, color="0.35")
     label_axes(ax, METRICS[metric], 11.0, ("trajectories", ""))
     _size_axis(ax, sorted(set(rows["size"])))
     ax.set_ylim(0.0, 1.06 * ax.get_ylim()[1])
     ax.grid(alpha=0.25, linewidth=0.6)
+
+
+def _draw_method(ax: Axes, groups: Any, metric: str, method: str) -> None:
+    x = np.array(list(groups.groups), dtype=np.float64)
+    mean, half = groups[metric].mean().to_numpy(), groups[metric].apply(half_width).to_numpy()
+    style = STYLE[method]
+    ax.plot(x, mean, label=method, **style)
+    ax.fill_between(x, mean - half, mean + half, color=style["color"], alpha=0.15, linewidth=0)
+    cut = groups["status"].apply(lambda codes: bool((codes == LIMIT).any())).to_numpy()
+    hollow = {key: style[key] for key in ("color", "marker", "markersize")}
+    ax.plot(x[cut], mean[cut], linestyle="none", markerfacecolor="white", zorder=3, **hollow)
 
 
 def _size_axis(ax: Axes, sizes: Sequence[int]) -> None:
@@ -104,47 +109,51 @@ def _size_axis(ax: Axes, sizes: Sequence[int]) -> None:
     ax.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
 
 
-def draw_recovered(results: Results, world: World, seed: int, **place: Any) -> Figure:
-    """The true reward, then what each method recovered, each in its own grey scale: choices do not see its size."""
+def draw_recovered(results: Results, world: World, rows: pd.DataFrame) -> Figure:
+    """The true reward, then what each method recovered, each on its own scale: choices do not see its size."""
     from matplotlib.figure import Figure
 
-    found = {row.method: arrays for row, arrays in results.arrays(seed=seed, **place)}
-    figure = Figure(figsize=(10.5, 3.4), layout="constrained")
+    found = {row.method: results.load(str(row.key)) for row in rows.itertuples()}
+    figure = Figure(figsize=(11.5, 3.4), layout="constrained")
     axes = figure.subplots(1, 1 + len(METHODS), sharex=True, sharey=True)
-    world.plot(ax=axes[0], title="true reward", colorbar=False, label="")
+    world.plot(ax=axes[0], title="true reward", label="")
     for ax, method in zip(axes[1:], METHODS):
         if method not in found:
             ax.set_axis_off()
             ax.set_title(f"{method}: no result")
             continue
-        world.plot(found[method]["reward"], found[method]["policy"], ax=ax, title=method, colorbar=False, label="")
+        world.plot(found[method]["reward"], found[method]["policy"], ax=ax, title=method, label="")
     for ax in axes:
         ax.label_outer()
     return figure
 
 
-def recovered_picture(results: Results, world: World, sample: str, **place: Any) -> Picture:
-    """What was recovered from a `sample` (in words), seed 0."""
-    caption = f"Rewards recovered from {sample} (seed 0), with the policies that go with them; lighter is higher."
+def recovered_picture(results: Results, world: World, sample: str, paper: str = "", prefix: str = "") -> Picture:
+    """What was recovered from the largest `sample` (in words), seed 0, in the reading of section 5."""
+    rows = rows_of(results, SECTION_5, prefix)
+    rows = rows[(rows["arrays"] == True) & (rows["seed"] == 0)]  # noqa: E712
+    caption = (
+        f"Rewards recovered from {sample} (seed 0), with the policies that go with them, each on its own scale: "
+        "choices do not tell a reward's size."
+    )
     alt = "Four maps: the true reward and those of MCE-IRL, NPL and CCP, with red arrows for policies."
-    return Picture(draw_recovered(results, world, seed=0, **place), caption, alt)
+    return Picture(draw_recovered(results, world, rows), caption, alt, paper)
 
 
-def variant_tables(results: Results, name: str, variants: dict[str, str], **place: Any) -> dict[str, Table]:
-    """`means_table` of every variant; `variants` says in words what each is."""
+def reading_tables(results: Results, name: str) -> dict[str, Table]:
+    """`means_table` of either reading."""
     return {
-        variant.replace(" ", "-"): means_table(
-            results, f"{name}, {words}: mean over seeds ± half the 95 % interval.", variant=variant, **place
+        KEYS[reading]: means_table(
+            rows_of(results, reading), f"{name}, {WORDS[reading]}: mean over seeds ± half the 95 % interval."
         )
-        for variant, words in variants.items()
+        for reading in READINGS
     }
 
 
-def means_table(results: Results, caption: str, **place: Any) -> Table:
+def means_table(rows: pd.DataFrame, caption: str) -> Table:
     """Every metric at every size: the mean over seeds ± half the 95 % interval."""
     import pandas as pd
 
-    rows = results.where(**place)
     lines = []
     for (size, method), group in rows.groupby(["size", "method"]):
         cells = {name: mean_and_half(group[metric]) for metric, name in METRICS.items()}
@@ -155,25 +164,31 @@ def means_table(results: Results, caption: str, **place: Any) -> Table:
     return Table(pd.DataFrame(lines), caption)
 
 
-def curve_pictures(
-    results: Results, world: World, setting: str, notes: dict[str, str], where: str
-) -> dict[str, Picture]:
-    """A figure of curves for each variant that has results; `notes` says in words what each variant is."""
-    pictures = {}
-    for variant, words in notes.items():
-        rows = results.where(variant=variant, setting=setting)
-        if len(rows) == 0:
-            continue
-        seeds = rows["seed"].nunique()
-        caption = (
-            f"{where}, {words}. Mean over {seeds} seeds with its 95 % band (Student's t); lower is better. "
-            "NLL is the expected one under the true expert less its entropy, per decision."
+def reading_pictures(results: Results, world: World, name: str, paper: str) -> dict[str, Picture]:
+    """The paper's figure in either reading; the first has its number."""
+    made = {
+        KEYS[reading]: curve_picture(
+            rows_of(results, reading), world, f"{name}, {WORDS[reading]}", paper if reading == SECTION_5 else ""
         )
-        alt = f"Six panels for {where}: the true reward as a picture, and curves over trajectories of " + ", ".join(
-            _in_words(rows, metric) for metric in METRICS
-        )
-        pictures[variant.replace(" ", "-")] = Picture(draw_curves(results, world, variant, setting), caption, alt + ".")
-    return pictures
+        for reading in READINGS
+    }
+    return {key: picture for key, picture in made.items() if picture}
+
+
+def curve_picture(rows: pd.DataFrame, world: World, what: str, paper: str = "") -> Picture | None:
+    """Curves of rows that belong together; None without any."""
+    if not len(rows):
+        return None
+    cut = float((rows["status"] == LIMIT).mean())
+    ended = f" Open marks: searches that ended at the iteration limit ({percent(cut)} of all)." if cut else ""
+    caption = (
+        f"{what}. Mean over {rows['seed'].nunique()} seeds with its 95 % band (Student's t); lower is better. "
+        f"NLL is the expected one under the true expert less its entropy, per decision.{ended}"
+    )
+    alt = f"Six panels, {what}: the true reward as a picture, and curves over trajectories of " + ", ".join(
+        _in_words(rows, metric) for metric in METRICS
+    )
+    return Picture(draw_curves(rows, world), caption, alt + ".", paper)
 
 
 def _in_words(rows: Any, metric: str) -> str:
@@ -187,11 +202,18 @@ def _in_words(rows: Any, metric: str) -> str:
     return f"{METRICS[metric]} ({', '.join(ends)})"
 
 
-def similarity(rewards: dict[str, Floats], states: Any) -> float:
-    """The least correlation between two methods' recovered rewards, over `states`; NaN where one does not vary, or
-    where there are no two."""
+def similarities(results: Results, rows: pd.DataFrame, states: Any = slice(None)) -> Floats:
+    """By seed, the least correlation between the rewards of two methods, over `states`; seeds without all three are
+    left out."""
+    by_seed: dict[int, list[Floats]] = {}
+    for row in rows[rows["arrays"] == True].itertuples():  # noqa: E712
+        by_seed.setdefault(int(str(row.seed)), []).append(results.load(str(row.key))["reward"])
+    return np.array([similarity(found, states) for found in by_seed.values() if len(found) == len(METHODS)])
+
+
+def similarity(rewards: Sequence[Floats], states: Any = slice(None)) -> float:
+    """The least correlation between two of the rewards; NaN where one does not vary, or where there are no two."""
     if len(rewards) < 2:
         return np.nan
-    tables = np.array([reward[states] for reward in rewards.values()])
     with np.errstate(invalid="ignore", divide="ignore"):
-        return float(np.corrcoef(tables).min())
+        return float(np.corrcoef(np.array([reward[states] for reward in rewards])).min())

@@ -42,3 +42,16 @@ def mean_and_half(values: Any) -> str:
 def share(value: float) -> str:
     """A share in whole percent, without a minus before zero."""
     return "–" if value != value else f"{round(100 * value) + 0:.0f} %".replace("-", "−")
+
+
+def short_percent(value: float) -> str:
+    """A share in percent without the sign: two digits that count, but at most two after the point."""
+    if not isfinite(value):
+        return short(value)
+    places = 0 if abs(value) >= 0.0995 else 1 if abs(value) >= 0.00995 else 2
+    return f"{100 * value:.{places}f}".replace("-0.00", "0.00").replace("-", "−")
+
+
+def percent(value: float) -> str:
+    """The same with its sign: 58 %, 2.3 %, 0.14 %."""
+    return f"{short_percent(value)} %"

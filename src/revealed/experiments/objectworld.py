@@ -11,7 +11,6 @@ from functools import lru_cache
 from revealed.demonstrations import Demonstrations
 from revealed.environments.objectworld import Objectworld, objectworld
 from revealed.experiments.cells import (
-    METHODS,
     NETWORK_PATIENCE,
     NETWORK_TOL,
     TIGHTER,
@@ -24,13 +23,13 @@ from revealed.experiments.cells import (
     run_with,
 )
 from revealed.experiments.curves import (
-    WEIGHTINGS,
-    curve_pictures,
-    expert_floor,
+    FITS,
     measure_fit,
+    reading_pictures,
+    reading_tables,
     recovered_picture,
-    variant_tables,
 )
+from revealed.experiments.readings import yardsticks
 from revealed.rewards.neural import NeuralReward
 
 NAME = "objectworld"
@@ -66,25 +65,18 @@ class Config:
     learning_rate: float = 0.003
     tol: float = NETWORK_TOL / TIGHTER
     max_iter: int = 500
-    seeds: int = 10
-    beside: int = 5
+    seeds: int = 8
 
 
-QUICK = Config(size=16, trajectories=(1, 10, 50, 200), max_iter=200, seeds=5, beside=3)
+QUICK = Config(size=16, trajectories=(1, 10, 200), max_iter=200, seeds=5)
 
 
 def cells(config: Config) -> list[Cell]:
     largest = max(config.trajectories)
     step = {"MCE-IRL": 1.0, "NPL": 0.4 * config.updates, "CCP": 0.4}
-    places = [
-        (config.size, variant, n, seed)
-        for seed in range(config.seeds)
-        for variant in WEIGHTINGS
-        if variant == "occupancy" or seed < config.beside
-        for n in config.trajectories
-    ]
+    places = [(config.size, n, seed) for seed in range(config.seeds) for n in config.trajectories]
     if config.picture != config.size:
-        places += [(config.picture, "occupancy", largest, seed) for seed in range(config.seeds)]
+        places += [(config.picture, largest, seed) for seed in range(config.seeds)]
     return [
         Cell(
             NAME,
@@ -92,11 +84,11 @@ def cells(config: Config) -> list[Cell]:
             method,
             n,
             seed,
-            variant,
+            weights,
             cost=step[method] * config.max_iter * size / 8e3,
         )
-        for size, variant, n, seed in places
-        for method in METHODS
+        for size, n, seed in places
+        for method, weights in FITS
     ]
 
 
@@ -105,13 +97,13 @@ def setting(size: int, colors: int) -> str:
 
 
 @lru_cache(maxsize=2)
-def problem(config: Config, size: int, seed: int) -> tuple[Objectworld, Demonstrations, float]:
-    """The world of a seed, its largest sample, and what its expert falls short of the optimum."""
+def problem(config: Config, size: int, seed: int) -> tuple[Objectworld, Demonstrations, dict[str, float]]:
+    """The world of a seed, its largest sample, and what its metrics are measured against."""
     world = objectworld(
         size, config.colors, config.object_probability, discount=config.discount, seed=seed, normalise="standard"
     )
     demos = world.demonstrate(max(config.trajectories), config.length, seed)
-    return world, demos, expert_floor(world.truth)
+    return world, demos, yardsticks(world.truth)
 
 
 @lru_cache(maxsize=2)
@@ -123,7 +115,7 @@ def network(config: Config, size: int, seed: int) -> NeuralReward:
 
 def measure(config: Config, cell: Cell) -> Measured:
     size = config.size if cell.setting == setting(config.size, config.colors) else config.picture
-    world, demos, floor = problem(config, size, cell.seed)
+    world, demos, yard = problem(config, size, cell.seed)
     estimator = make_estimator(
         cell.method,
         network(config, size, cell.seed),
@@ -136,8 +128,7 @@ def measure(config: Config, cell: Cell) -> Measured:
         max_iter=config.max_iter,
     )
     fit = estimator.fit(world.mdp, demos.subset(range(cell.size)))
-    keep = cell.size == max(config.trajectories) and cell.variant == "occupancy"
-    return measure_fit(world, fit, keep, floor)
+    return measure_fit(world, fit, cell.size == max(config.trajectories), yard)
 
 
 run = run_with(NAME, Config)
@@ -146,13 +137,23 @@ run = run_with(NAME, Config)
 def draw(results: Results) -> dict[str, Picture]:
     config = results.config
     shown, _, _ = problem(config, config.picture, 0)
-    curves, largest = setting(config.size, config.colors), max(config.trajectories)
-    pictures = curve_pictures(results, shown, curves, WEIGHTINGS, curves)
-    where = {"setting": setting(config.picture, config.colors), "variant": "occupancy", "size": largest}
+    grid, largest = f"{config.size} × {config.size}", max(config.trajectories)
+    whose = "" if config.size == Config.size else f" (the paper's curves are from {Config.size} × {Config.size} cells)"
+    name = f"Objectworld, {config.colors} colours: metrics from {grid} cells{whose}, map of {config.picture}²"
     sample = f"{largest} walks on {config.picture} × {config.picture} cells"
-    return pictures | {"recovered": recovered_picture(results, shown, sample, **where)}
+    pictures = reading_pictures(curve_rows(results), shown, name, "Figure 3")
+    return pictures | {"recovered": recovered_picture(picture_rows(results), shown, sample, "Figure 4")}
+
+
+def curve_rows(results: Results) -> Results:
+    """Of the grid whose metrics are drawn against trajectories."""
+    return results.only(setting=setting(results.config.size, results.config.colors))
+
+
+def picture_rows(results: Results) -> Results:
+    """Of the grid whose rewards are drawn as maps."""
+    return results.only(setting=setting(results.config.picture, results.config.colors))
 
 
 def tables(results: Results) -> dict[str, Table]:
-    where = setting(results.config.size, results.config.colors)
-    return variant_tables(results, where, WEIGHTINGS, setting=where)
+    return reading_tables(curve_rows(results), setting(results.config.size, results.config.colors))

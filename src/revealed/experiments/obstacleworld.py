@@ -12,7 +12,6 @@ from functools import lru_cache
 from revealed.demonstrations import Demonstrations
 from revealed.environments.obstacleworld import Obstacleworld, obstacleworld
 from revealed.experiments.cells import (
-    METHODS,
     TIGHTER,
     TOL,
     Cell,
@@ -24,13 +23,13 @@ from revealed.experiments.cells import (
     run_with,
 )
 from revealed.experiments.curves import (
-    WEIGHTINGS,
-    curve_pictures,
-    expert_floor,
+    FITS,
     measure_fit,
+    reading_pictures,
+    reading_tables,
     recovered_picture,
-    variant_tables,
 )
+from revealed.experiments.readings import yardsticks
 
 NAME = "obstacleworld"
 TITLE = "Obstacleworld: three features shared by all cells"
@@ -39,7 +38,8 @@ ALONE = False
 ABOUT = (
     "Walks on a 16 × 16 grid with deterministic moves; the true reward is linear in three features (path 0.2, obstacle "
     "0, goal 1, times a scale), and the expert is optimal in the soft sense. The seed draws the map and the walks; "
-    "smaller samples are the first walks of the largest. The goal is an ordinary state, starts are uniform."
+    "smaller samples are the first walks of the largest. Who has reached the goal stays there; walks start anywhere; "
+    "the diagonal is free of obstacles."
 )
 
 
@@ -52,6 +52,9 @@ class Config:
     discount: float = 0.95
     scale: float = 3.0
     length: int = 30
+    goal: str = "absorbing"
+    start: str = "uniform"
+    width: int = 1
     trajectories: tuple[int, ...] = (1, 3, 5, 10, 20, 30, 50)
     updates: int = 10
     tol: float = TOL / TIGHTER
@@ -63,11 +66,10 @@ QUICK = Config(trajectories=(1, 3, 5, 10, 50), seeds=10)
 
 def cells(config: Config) -> list[Cell]:
     return [
-        Cell(NAME, setting(config), method, n, seed, variant, cost=0.15)
+        Cell(NAME, setting(config), method, n, seed, weights, cost=0.15)
         for seed in range(config.seeds)
-        for variant in WEIGHTINGS
         for n in config.trajectories
-        for method in METHODS
+        for method, weights in FITS
     ]
 
 
@@ -75,22 +77,27 @@ def setting(config: Config) -> str:
     return f"Obstacleworld {config.size}²"
 
 
+def world_of(config: Config, seed: int) -> Obstacleworld:
+    """The world of a seed."""
+    options = {"goal": config.goal, "start": config.start, "width": config.width}
+    return obstacleworld(config.size, config.density, config.discount, config.scale, seed, **options)
+
+
 @lru_cache(maxsize=2)
-def problem(config: Config, seed: int) -> tuple[Obstacleworld, Demonstrations, float]:
-    """The world of a seed, its largest sample, and what its expert falls short of the optimum."""
-    world = obstacleworld(config.size, config.density, config.discount, config.scale, seed)
+def problem(config: Config, seed: int) -> tuple[Obstacleworld, Demonstrations, dict[str, float]]:
+    """The world of a seed, its largest sample, and what its metrics are measured against."""
+    world = world_of(config, seed)
     demos = world.demonstrate(max(config.trajectories), config.length, seed)
-    return world, demos, expert_floor(world.truth)
+    return world, demos, yardsticks(world.truth)
 
 
 def measure(config: Config, cell: Cell) -> Measured:
-    world, demos, floor = problem(config, cell.seed)
+    world, demos, yard = problem(config, cell.seed)
     estimator = make_estimator(
         cell.method, world.reward_model(), config.updates, weighting=cell.variant, tol=config.tol
     )
     fit = estimator.fit(world.mdp, demos.subset(range(cell.size)))
-    keep = cell.size == max(config.trajectories) and cell.variant == "occupancy"
-    return measure_fit(world, fit, keep, floor)
+    return measure_fit(world, fit, cell.size == max(config.trajectories), yard)
 
 
 run = run_with(NAME, Config)
@@ -99,12 +106,10 @@ run = run_with(NAME, Config)
 def draw(results: Results) -> dict[str, Picture]:
     config = results.config
     world, _, _ = problem(config, 0)
-    pictures = curve_pictures(results, world, setting(config), WEIGHTINGS, "Obstacleworld")
+    pictures = reading_pictures(results, world, setting(config), "Figure 1")
     largest = max(config.trajectories)
-    return pictures | {
-        "recovered": recovered_picture(results, world, f"{largest} walks", variant="occupancy", size=largest)
-    }
+    return pictures | {"recovered": recovered_picture(results, world, f"{largest} walks", "Figure 6")}
 
 
 def tables(results: Results) -> dict[str, Table]:
-    return variant_tables(results, "Obstacleworld", WEIGHTINGS)
+    return reading_tables(results, setting(results.config))

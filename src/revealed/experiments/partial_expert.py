@@ -1,12 +1,9 @@
 """Figure 5: what if the expert's policy is known in a part of the world only?
 
-On Obstacleworld the policy is given off the corridor alone ("corridor"), or above the diagonal alone ("triangle"), and
-is uniform elsewhere. The goal is where the corridor ends, so its cell is unknown in the first case and known in the
-second; a third case tells what that one cell does. The paper's text can be read in two ways, and both are run:
-
-(a) MCE-IRL and NPL both take their expert weights from the partial policy. They then maximise the same objective at
-    NPL's rest point (theory E3), so that a settled NPL equals MCE-IRL, and no contrast can come out.
-(b) MCE-IRL takes its weights (feature counts) from full data; NPL takes weights and π̃ from the partial policy.
+On Obstacleworld the policy is given off the diagonal alone ("corridor"), or on and above it alone ("triangle"), and is
+uniform elsewhere. In the reading of section 5 MCE-IRL takes its weights from walks, NPL its weights and π̃ from the
+partial policy. By Algorithm 1 both take weights from the partial policy: they then maximise the same objective at NPL's
+rest point (theory E3), a settled NPL equals MCE-IRL, and no contrast can come out.
 """
 
 from __future__ import annotations
@@ -18,15 +15,30 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from revealed.environments.obstacleworld import Obstacleworld, corridor, obstacleworld
-from revealed.experiments.cells import TOL, Cell, Measured, Picture, Results, Table, fit_row, make_estimator, run_with
-from revealed.experiments.curves import FLOOR, STYLE, expert_floor
+from revealed.environments.obstacleworld import Obstacleworld, corridor
+from revealed.estimators import Estimator
+from revealed.experiments import obstacleworld
+from revealed.experiments.cells import (
+    TOL,
+    Cell,
+    Measured,
+    Picture,
+    Results,
+    Table,
+    fit_row,
+    make_estimator,
+    run_with,
+)
+from revealed.experiments.curves import FLOOR, KEYS, STYLE, WORDS
 from revealed.experiments.numbers import mean_and_half, short
+from revealed.experiments.protocol import OCCUPANCY, READINGS, SAMPLE, SECTION_5
+from revealed.experiments.readings import rows_of, yardsticks
 from revealed.mdp import Floats
 from revealed.optimize import Iterate
 from revealed.plots import label_axes, plot_grid
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -35,22 +47,13 @@ TITLE = "A partial expert: the policy known here and not there"
 PAPER = "Figure 5"
 ALONE = False
 ABOUT = (
-    "Obstacleworld again; no sampling: the expert's own policy is handed to the methods where it is known, and the "
-    "uniform one elsewhere. The goal lies at the corridor's end: its cell is unknown in the corridor case and known in "
-    "the triangle case; the third case shows the effect of that one cell. EVD and stochastic EVD are taken at every "
-    "iteration of Adam. The seed draws the map."
+    "Obstacleworld again. The expert's own policy is handed to the methods where it is known, and the uniform one "
+    "elsewhere; MCE-IRL's feature counts, in the reading of section 5, come from walks. EVD and stochastic EVD are "
+    "taken at every iteration of Adam. The seed draws the map and the walks."
 )
-CASES = {
-    "corridor": "unknown in the corridor",
-    "triangle": "unknown below the diagonal",
-    "corridor but goal": "unknown in the corridor but the goal",
-}
-READINGS = {
-    "a": "both methods' expert weights from the partial policy",
-    "b": "MCE-IRL's expert weights from full data, NPL's weights and π̃ from the partial policy",
-}
-# NPL is the same in both readings; where MCE-IRL's weights come from is what tells them apart
-SOURCES = {"a": "partial weights", "b": "full weights"}
+CASES = {"corridor": "unknown in the corridor", "triangle": "unknown below the corridor"}
+METHODS = ("MCE-IRL", "NPL")
+FITS = (("MCE-IRL", SAMPLE), ("MCE-IRL", OCCUPANCY), ("NPL", OCCUPANCY))
 
 
 @dataclass(frozen=True)
@@ -61,10 +64,15 @@ class Config:
     density: float = 0.3
     discount: float = 0.95
     scale: float = 3.0
+    length: int = 30
+    goal: str = "absorbing"
+    start: str = "uniform"
+    width: int = 1
+    trajectories: int = 50
     updates: int = 10
     learning_rate: float = 0.15  # in log-odds: some 0.05 in each weight
     tol: float = TOL
-    max_iter: int = 300
+    max_iter: int = 600
     seeds: int = 10
 
 
@@ -72,54 +80,59 @@ QUICK = Config(seeds=5)
 
 
 def cells(config: Config) -> list[Cell]:
-    kinds = [("MCE-IRL", SOURCES["a"], 2.0), ("MCE-IRL", SOURCES["b"], 2.0), ("NPL", SOURCES["a"], 6.0)]
     return [
-        Cell(NAME, case, method, config.size, seed, source, cost)
+        Cell(NAME, case, method, config.trajectories, seed, weights, 6.0 if method == "NPL" else 2.0)
         for seed in range(config.seeds)
         for case in CASES
-        for method, source, cost in kinds
+        for method, weights in FITS
     ]
 
 
 @lru_cache(maxsize=2)
-def problem(config: Config, seed: int) -> tuple[Obstacleworld, float]:
-    world = obstacleworld(config.size, config.density, config.discount, config.scale, seed)
-    return world, expert_floor(world.truth)
+def problem(config: Config, seed: int) -> tuple[Obstacleworld, dict[str, float]]:
+    world = obstacleworld.world_of(_of_walks(config), seed)
+    return world, yardsticks(world.truth)
 
 
-def known(case: str, size: int) -> Any:
+def _of_walks(config: Config) -> obstacleworld.Config:
+    """The same world in the experiment of walks."""
+    shared = ("size", "density", "discount", "scale", "length", "goal", "start", "width")
+    return obstacleworld.Config(**{name: getattr(config, name) for name in shared})
+
+
+def known(case: str, size: int, width: int = 1) -> Any:
     """(S,) bool: the cells where the expert's policy is known."""
-    here = np.triu(np.ones((size, size), dtype=bool)) if case == "triangle" else ~corridor(size)
-    here[-1, -1] |= case == "corridor but goal"
-    return here.reshape(-1)
+    here = ~np.tril(np.ones((size, size), dtype=bool), -1 - width // 2)
+    return (here if case == "triangle" else ~corridor(size, width)).reshape(-1)
 
 
-def partial_policy(world: Obstacleworld, case: str) -> Floats:
+def partial_policy(world: Obstacleworld, case: str, width: int = 1) -> Floats:
     """The expert's policy where it is known, the uniform one elsewhere."""
-    return np.where(known(case, world.shape[0])[:, None], world.expert, world.mdp.uniform_policy())
+    there = known(case, world.shape[0], width)
+    return np.where(there[:, None], world.expert, world.mdp.uniform_policy())
 
 
-def measure(config: Config, cell: Cell) -> Measured:
-    world, floor = problem(config, cell.seed)
-    policy = partial_policy(world, cell.setting) if cell.variant == SOURCES["a"] else world.expert
-    path = _Path(world)
-    estimator = make_estimator(
+def estimator_of(config: Config, world: Obstacleworld, cell: Cell, **options: Any) -> Estimator:
+    """A method whose π̂_E is the partial policy; with sample weights it counts the walks instead."""
+    policy = partial_policy(world, cell.setting, config.width)
+    return make_estimator(
         cell.method,
         world.reward_model(),
         config.updates,
-        weighting="occupancy",
+        weighting=cell.variant,
         first_step=policy,
-        optimizer="adam",
-        learning_rate=config.learning_rate,
         tol=config.tol,
-        patience=1,
-        max_iter=config.max_iter,
-        callback=path,
+        **options,
     )
-    fit = estimator.fit(world.mdp, world.demonstrate(50, seed=cell.seed))  # given weights leave them nothing to say
-    span = world.truth.stochastic_evd(world.mdp.uniform_policy())
-    row = fit_row(fit, world.evaluate(fit)) | {"floor": floor, "span": span}
-    return Measured(row, path.arrays)
+
+
+def measure(config: Config, cell: Cell) -> Measured:
+    world, yard = problem(config, cell.seed)
+    path = _Path(world)
+    options = {"optimizer": "adam", "learning_rate": config.learning_rate, "patience": 1, "max_iter": config.max_iter}
+    estimator = estimator_of(config, world, cell, callback=path, **options)
+    fit = estimator.fit(world.mdp, world.demonstrate(config.trajectories, config.length, cell.seed))
+    return Measured(fit_row(fit, world.evaluate(fit)) | yard, path.arrays)
 
 
 class _Path:
@@ -144,47 +157,43 @@ run = run_with(NAME, Config)
 
 def draw(results: Results) -> dict[str, Picture]:
     pictures = {}
-    for reading, words in READINGS.items():
+    for reading in READINGS:
         caption = (
-            f"Reading ({reading}): {words}. Left: the partial policy; warm colours: nearly certain choices; "
+            f"Obstacleworld, {WORDS[reading]}. Left: the partial policy; warm colours: nearly certain choices; "
             "darkest blue: uniform (policy unknown). Right: EVD (solid) and stochastic EVD (dashed) by iteration, seed "
             "0; dotted: the expert's own stochastic EVD; grey vertical lines: updates of π̃."
         )
-        alt = "Three rows, corridor, triangle and corridor with the goal known: the partial policy, and the EVDs of "
-        alt += (
-            "MCE-IRL and NPL against iterations. At the end: "
-            + "; ".join(_end(results, case, reading) for case in CASES)
-            + "."
-        )
-        pictures[f"reading-{reading}"] = Picture(_draw(results, reading), caption, alt)
+        alt = "Two rows, corridor and triangle: the partial policy, and the EVDs of MCE-IRL and NPL against "
+        alt += "iterations. At the end: " + "; ".join(_end(results, case, reading) for case in CASES) + "."
+        paper = "Figure 5" if reading == SECTION_5 else ""
+        pictures[KEYS[reading]] = Picture(_draw(results, reading), caption, alt, paper)
     return pictures
 
 
 def _end(results: Results, case: str, reading: str) -> str:
-    return f"{case}, " + ", ".join(
-        f"{method} EVD {short(rows['evd'].mean())}" for method, rows in _rows(results, case, reading).items()
-    )
+    ends = results_at(results, case, reading).groupby("method")["stochastic_evd"].mean()
+    return f"{case}, " + ", ".join(f"{method} stochastic EVD {short(value)}" for method, value in ends.items())
 
 
-def _rows(results: Results, case: str, reading: str) -> dict[str, Any]:
+def results_at(results: Results, case: str, reading: str) -> pd.DataFrame:
     """The rows of both methods in one panel row."""
-    sources = {"MCE-IRL": SOURCES[reading], "NPL": SOURCES["a"]}
-    return {method: results.where(setting=case, method=method, variant=source) for method, source in sources.items()}
+    rows = rows_of(results, reading)
+    return rows[rows["setting"] == case]
 
 
 def _draw(results: Results, reading: str) -> Figure:
     from matplotlib.figure import Figure
 
-    world, floor = problem(results.config, 0)
+    world, yard = problem(results.config, 0)
     figure = Figure(figsize=(10.5, 3.1 * len(CASES)), layout="constrained")
-    axes = figure.subplots(len(CASES), 3, width_ratios=(1.0, 1.25, 1.25))
-    sources = {"MCE-IRL": SOURCES[reading], "NPL": SOURCES["a"]}
+    axes = figure.subplots(len(CASES), 3, width_ratios=(1.25, 1.25, 1.25))
     for line, case in zip(axes, CASES):
-        _draw_policy(line[0], world, case)
+        _draw_policy(line[0], world, case, results.config.width)
+        rows = results_at(results, case, reading)
         top = 0.0
-        for ax, (method, source) in zip(line[1:], sources.items()):
-            for _, arrays in results.arrays(setting=case, method=method, variant=source, seed=0):
-                top = max(top, _draw_path(ax, arrays, method, floor))
+        for ax, method in zip(line[1:], METHODS):
+            for row in rows[(rows["method"] == method) & (rows["seed"] == 0)].itertuples():
+                top = max(top, _draw_path(ax, results.load(str(row.key)), method, yard["floor"]))
             label_axes(
                 ax, f"{method} (K = {results.config.updates})" if method == "NPL" else method, 11.0, ("iteration", "")
             )
@@ -194,10 +203,10 @@ def _draw(results: Results, reading: str) -> Figure:
     return figure
 
 
-def _draw_policy(ax: Axes, world: Obstacleworld, case: str) -> None:
-    policy = partial_policy(world, case)
+def _draw_policy(ax: Axes, world: Obstacleworld, case: str, width: int) -> None:
+    policy = partial_policy(world, case, width)
     sure = policy.max(axis=1)
-    style = {"cmap": "turbo", "vmin": 0.25, "vmax": 1.0, "colorbar": False}
+    style = {"cmap": "turbo", "vmin": 0.25, "vmax": 1.0, "label": "most likely action's probability"}
     plot_grid(ax, sure, world.shape, policy, CASES[case], **style)
 
 
@@ -216,11 +225,14 @@ def _draw_path(ax: Axes, arrays: Mapping[str, Floats], method: str, floor: float
 def tables(results: Results) -> dict[str, Table]:
     import pandas as pd
 
-    lines = []
-    for reading in READINGS:
-        for case in CASES:
-            for method, rows in _rows(results, case, reading).items():
-                lines += [_line(reading, case, method, rows)] if len(rows) else []
+    lines = [
+        _line(reading, case, method, rows[rows["method"] == method])
+        for reading in READINGS
+        for case in CASES
+        for rows in [results_at(results, case, reading)]
+        for method in METHODS
+        if (rows["method"] == method).any()
+    ]
     caption = (
         "At the end of the search, mean over seeds ± half the 95 % interval. “Share lost” is EVD over what the uniform "
         "policy loses, “its stochastic share” the same of stochastic EVD above the expert's own."
@@ -228,17 +240,17 @@ def tables(results: Results) -> dict[str, Table]:
     return {"ends": Table(pd.DataFrame(lines), caption)}
 
 
-def _line(reading: str, case: str, method: str, rows: Any) -> dict[str, Any]:
+def _line(reading: str, case: str, method: str, rows: pd.DataFrame) -> dict[str, Any]:
     ended = ", ".join(f"{n}× {code}" for code, n in rows["status"].value_counts().items())
+    span = rows["span"] - rows["floor"]
     return {
-        "reading": f"({reading})",
+        "reading": reading,
         "case": case,
         "method": method,
         "EVD": mean_and_half(rows["evd"]),
         "share lost": mean_and_half(rows["evd"] / rows["span"]),
-        "its stochastic share": mean_and_half((rows["stochastic_evd"] - rows["floor"]) / rows["span"]),
         "stochastic EVD": mean_and_half(rows["stochastic_evd"]),
-        "expert's own": short(rows["floor"].mean(), 3),
+        "its stochastic share": mean_and_half((rows["stochastic_evd"] - rows["floor"]) / span),
         "EPIC": mean_and_half(rows["epic"]),
         "seeds": len(rows),
         "ended": ended,

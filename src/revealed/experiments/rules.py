@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from math import nan
 from typing import Any
 
 import numpy as np
 
-from revealed.experiments.numbers import half_width, short
+from revealed.experiments.numbers import half_width, percent, short, short_percent
 
 HOLDS, FAILS, UNDECIDED = "holds", "does not hold", "undecided"
 UNTESTED = "not tested at this scale"  # the run lacks seeds, sizes or settings that the claim speaks of
@@ -17,12 +18,14 @@ UNTESTED = "not tested at this scale"  # the run lacks seeds, sizes or settings 
 @dataclass(frozen=True)
 class Outcome:
     """What came out for a claim in one reading: the `verdict`, the `statistic` in words, the verdict of each of its
-    `parts`, and a `reason` computed from the same table where the claim does not come out and one can be computed."""
+    `parts`, and a `reason` computed from the same table where the claim does not come out and one can be computed.
+    `score` is the one number that tells most, by which specifications are sorted."""
 
     verdict: str
     statistic: str
     parts: dict[str, str] = field(default_factory=dict)
     reason: str = ""
+    score: float = nan
 
 
 @dataclass(frozen=True)
@@ -90,6 +93,10 @@ class Estimate:
 
     def __str__(self) -> str:
         return f"{short(self.mean)} ± {short(self.half)}"
+
+    def in_percent(self) -> str:
+        """For shares: 12 ± 3 %."""
+        return f"{short_percent(self.mean)} ± {percent(self.half)}"
 
     def above(self, bound: float) -> str:
         """Whether it is above a bound."""
