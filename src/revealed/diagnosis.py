@@ -91,7 +91,8 @@ def parts_along(theta: Floats, directions: Floats) -> Floats:
     """(n, K): what θ has of each direction, so that θ less their sum is as small as can be."""
     if not len(directions):
         return np.zeros((0, theta.size))
-    rows = directions / np.linalg.norm(directions, axis=1, keepdims=True)
+    rows = directions / np.abs(directions).max(axis=1, keepdims=True)  # first, since squares may overflow
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
     return np.linalg.lstsq(rows.T, theta, rcond=None)[0][:, None] * rows
 
 

@@ -361,7 +361,8 @@ class Evaluation:
     @property
     def gradient_norm(self) -> float:
         """The 2-norm of the gradient, each parameter in the objective's units (theory O5)."""
-        return float(np.linalg.norm(self.gradient / (1.0 if self.objective.units is None else self.objective.units)))
+        units = self.objective.units
+        return vector_length(self.gradient if units is None else self.gradient / units)
 
     @cached_property
     def hessian(self) -> Floats:
@@ -400,3 +401,9 @@ def reward_gradient(case: Case, part: SoftValue, lam: Floats) -> Floats:
     if part.pi_tilde is part.policy:
         return case.rho + (lam - case.rho_state)[:, None] * part.policy
     return case.rho - case.rho_state[:, None] * part.policy + part.pi_tilde * lam[:, None]
+
+
+def vector_length(vector: Floats) -> float:
+    """The 2-norm, also where squares overflow: a parameter that choices hardly see has a tiny unit."""
+    size = float(np.abs(vector).max(initial=0.0))
+    return size * float(np.linalg.norm(vector / size)) if 0.0 < size < np.inf else size

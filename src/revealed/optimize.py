@@ -20,7 +20,7 @@ from revealed.curvature import Curvature, can_use_hessian, units_at_end, units_o
 from revealed.errors import InvalidOption, RevealedError, SolverFailed, ValueDoesNotExist
 from revealed.linear_solvers import EPS, Work
 from revealed.mdp import Floats
-from revealed.objective import Evaluation, Objective
+from revealed.objective import Evaluation, Objective, vector_length
 from revealed.progress import Progress
 from revealed.rewards.base import reward_table
 from revealed.voices import either, words
@@ -182,7 +182,7 @@ def is_near(point: Evaluation, settings: Settings, slack: float = 1.0) -> bool:
     if can_use_hessian(objective):
         left = (2.0 * Curvature(point, floor=0.0).step(np.inf)[1]) ** 0.5  # standard errors of one decision
         return left <= SLACK * tol if near is None else left * objective.total**0.5 <= slack * near
-    return float(np.linalg.norm(point.gradient / units_at_end(point))) <= SLACK * tol
+    return vector_length(point.gradient / units_at_end(point)) <= SLACK * tol
 
 
 def tol_words(tol: float, asked: float) -> str:

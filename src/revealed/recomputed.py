@@ -29,7 +29,7 @@ from revealed.loaded_transitions import is_same_table
 from revealed.loaded_updates import require_updates
 from revealed.loaded_words import STALLED, last_search, retold
 from revealed.logit_rows import weighted_log
-from revealed.objective import Evaluation
+from revealed.objective import Evaluation, vector_length
 from revealed.rewards.base import is_linear, lift_reward, of_trips
 from revealed.sweeps import q_values, soft_maximum
 
@@ -219,10 +219,10 @@ def _require_gradient(fit: AnyFit, point: Evaluation) -> None:
         return  # π̃ that an update left is not kept
     gradient, told = point.gradient, fit.gradient_norm
     if fit.units is not None:
-        found = float(np.linalg.norm(gradient / fit.units))
+        found = vector_length(gradient / fit.units)
         same = np.isclose(told, found, rtol=1e-4, atol=FLAT * (ALIKE if fit.status.code == "separated" else 1.0) ** 0.5)
     else:
-        norms = [float(np.linalg.norm(gradient / units(point))) for units in (units_of, units_at_end)]
+        norms = [vector_length(gradient / units(point)) for units in (units_of, units_at_end)]
         found, same = norms[0], min(norms) / ALIKE - FLAT <= told <= max(norms) * ALIKE + FLAT
     if not same:
         raise ValueError(f"the gradient norm is {told:.3g}, but {found:.3g} at this estimate")

@@ -73,7 +73,8 @@ def same_objective(curves: Curves) -> str:
     apart = float((settled["stochastic_evd_mce"] - settled["stochastic_evd"]).abs().max())
     return (
         f"With the same weights a settled NPL is a stationary point of MCE-IRL's own objective (theory E3): NPL "
-        f"settled in {percent(len(settled) / len(both))} of the fits, and its stochastic EVD is then within {percent(apart)} "
+        f"settled in {percent(len(settled) / len(both))} of the fits, and its stochastic EVD is then within "
+        f"{percent(apart)} "
         "of MCE-IRL's."
     )
 

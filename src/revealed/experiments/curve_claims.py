@@ -65,10 +65,15 @@ def agreement(curves: Curves, *sizes: Sequence[int]) -> Outcome:
             margin = ALIKE * _level(curves, metric)
             gaps = {a: curves.difference(metric, a, "MCE-IRL", chosen) for a in OTHERS}
             parts |= {f"{JUDGED[metric]}, {a} ({at(chosen)})": gap.within(margin) for a, gap in gaps.items()}
-            ratios += [abs(gap.mean) / margin for gap in gaps.values()]
+            ratios += [_in_bounds(gap.mean, margin) for gap in gaps.values()]
             told.append(f"{_listed(JUDGED[metric], gaps)}, bound {percent(margin)}")
         words.append(f"differences from MCE-IRL: {join(told)} ({at(chosen)})")
     return Outcome(all_of(list(parts.values())), join(words), parts, score=max(ratios))
+
+
+def _in_bounds(gap: float, margin: float) -> float:
+    """A difference in units of its bound; where all methods lose nothing, the bound is 0."""
+    return 0.0 if gap == 0.0 else abs(gap) / margin if margin else np.inf
 
 
 def improvement(curves: Curves, metrics: Sequence[str]) -> Outcome:

@@ -58,10 +58,10 @@ class Config:
     trajectories: tuple[int, ...] = (1, 3, 5, 10, 20, 30, 50)
     updates: int = 10
     tol: float = TOL / TIGHTER
-    seeds: int = 20
+    seeds: int = 60
 
 
-QUICK = Config(trajectories=(1, 3, 5, 10, 50), seeds=10)
+QUICK = Config(trajectories=(1, 3, 5, 10, 50), seeds=30)
 
 
 def cells(config: Config) -> list[Cell]:

@@ -129,7 +129,8 @@ CHOICES = (
 
 # Thresholds of the rules, the same for all claims
 WELL = 0.10  # of what knowing nothing costs: less is "well"; a larger gap between two methods is a difference
-ALIKE = 0.10  # of the level with the least data: a smaller difference is none
+ALIKE = 0.10  # of the level with the least data: a smaller difference is none,
+NIL = 0.01  # nor is a smaller share of what knowing nothing costs
 NEGLIGIBLE = 0.05  # a smaller advantage or improvement is none
 SIMILAR = 0.9  # correlation between recovered rewards
 FAR = 0.8  # an EPIC below so much of the others' is far below
