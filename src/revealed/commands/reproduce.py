@@ -266,7 +266,8 @@ def _claims(verdicts: Iterable[Verdict]) -> Table:
     for one in verdicts:
         found = (one.section5.verdict, one.algorithm1.verdict if one.algorithm1 else SAME)
         words = [Text(SHORT.get(verdict, verdict), style=STYLES.get(verdict, "")) for verdict in found]
-        table.add_row(Text(f"{one.claim} ({one.place})" if one.place else one.claim), *words, share_in_words(one.share))
+        claim = f"{one.claim.rstrip('.')} ({one.place})" if one.place else one.claim
+        table.add_row(Text(claim), *words, share_in_words(one.share))
     return table
 
 
