@@ -5,10 +5,14 @@ The pages' own policy forbids every request, and a request that is forbidden is 
 console also says that nothing was asked for.
 """
 
+import html
+import json
+import re
 import shutil
 import subprocess
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 from plugin_required import BROWSERS
 
@@ -24,6 +28,23 @@ def chromium(folder: Path, page: Path, *options: str) -> subprocess.CompletedPro
 
 def console(done: subprocess.CompletedProcess[str]) -> list[str]:
     return [line for line in done.stderr.splitlines() if "CONSOLE" in line]
+
+
+def measure(folder: Path, text: str, width: int, script: str) -> Any:
+    """What a script finds in a page that is shown in a frame of this width, whose document is `page` and whose window
+    is `view`; it stands outside of the page, whose policy allows none."""
+    around = folder / "frame.html"
+    around.write_text(
+        f'<!doctype html><iframe id="f" style="width:{width}px;height:800px;border:0" srcdoc="{html.escape(text)}">'
+        "</iframe><p id='said'></p><script>f.onload = () => setTimeout(() => {"  # animations begin with a frame
+        "const page = f.contentDocument, view = f.contentWindow;"
+        f"said.textContent = 'found ' + JSON.stringify({script}); }}, 300)</script>",
+        encoding="utf-8",
+    )
+    done = chromium(folder, around, "--dump-dom", "--window-size=1600,1000")
+    said = re.search(r'<p id="said">found (.*?)</p>', done.stdout)
+    assert said is not None, done.stderr
+    return json.loads(html.unescape(said[1]))
 
 
 class Page(HTMLParser):
@@ -55,7 +76,7 @@ class Page(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         self.texts.append((tuple(self.open), data))
-        if self.open and self.open[-1] in ("td", "th"):
+        if "td" in self.open or "th" in self.open:
             self.rows[-1][-1] += data
 
     def all(self, *tags: str) -> list[dict[str, str]]:

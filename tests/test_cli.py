@@ -4,15 +4,19 @@ import os
 import subprocess
 import sys
 
+import pandas as pd
 import pytest
 from rich.cells import cell_len
 
+from judged import VERDICTS
 from revealed import __version__, findings
+from revealed.claims import READINGS, count_verdicts
 from revealed.commands import reproduce as command
 from revealed.errors import RevealedError, WorkersLost
 from revealed.experiments import catalogue, machine, runner
 from revealed.experiments.obstacleworld import Config
 from revealed.experiments.store import Store
+from revealed.findings import Findings
 from shell import here, one_line
 
 TINY = {"obstacleworld": Config(size=5, trajectories=(1, 3), seeds=2)}
@@ -87,12 +91,12 @@ def test_reproduce_writes_the_run_and_its_report(reproduced):
     folder, done = reproduced
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""  # no bar and no warning where there is no terminal
-    names = ["arrays", "figures", "report.html", "run.json", "table.csv", "table.jsonl", "tables"]
+    names = ["arrays", "drawn", "figures", "report.html", "run.json", "table.csv", "table.jsonl", "tables"]
     assert sorted(path.name for path in folder.iterdir() if not path.name.startswith(".")) == names
     assert Store.existing(folder).read_run()["scale"] == "quick"
 
 
-def test_verdicts_are_printed_whole_in_eighty_columns(reproduced):
+def test_the_summary_is_printed_whole_in_eighty_columns(reproduced):
     folder, done = reproduced
     lines = done.stdout.splitlines()
     assert lines[0] == f"1 experiment, 24 tasks (0 done), 1 at a time, into {folder}"
@@ -102,7 +106,30 @@ def test_verdicts_are_printed_whole_in_eighty_columns(reproduced):
     said = " ".join(done.stdout.split())
     verdicts = findings.judge(findings.results_of(Store.existing(folder), TINY))
     assert verdicts
-    assert f"Claims: {sum(one.verdict == 'holds' for one in verdicts)} hold, " in said
+    for reading, name in READINGS.items():
+        assert f"{name}: {count_verdicts(verdicts, reading)['holds']} hold, " in said
+
+
+def told(found: Findings, monkeypatch, capsys) -> str:
+    monkeypatch.setenv("COLUMNS", "80")
+    command._print_verdicts(found)
+    return capsys.readouterr().out
+
+
+def test_a_row_has_the_claim_both_verdicts_and_the_share(tmp_path, monkeypatch, capsys):
+    said = told(Findings(Store(tmp_path), "quick", {}, [], VERDICTS, []), monkeypatch, capsys)
+    assert all(cell_len(line) <= 80 for line in said.splitlines())
+    first = next(line for line in said.splitlines() if line.split()[:2] == ["MCE-IRL", "needs"])
+    assert first.split()[-7:] == ["holds", "does", "not", "hold", "212", "of", "300"]
+    for words in ("Figure 1)", "(71 %)", "the same", "not tested"):
+        assert words in said
+    assert "Algorithm 1: 0 hold, 2 do not hold, 1 undecided, 1 not tested." in said
+
+
+@pytest.mark.parametrize("columns", [["Settings", "method", "ours [s]"], ["Settings", "method", "aim", "tighter [s]"]])
+def test_the_table_of_seconds_may_have_other_columns(columns):
+    table = command._seconds(pd.DataFrame([["a"] * len(columns)], columns=columns))
+    assert [str(one.header) for one in table.columns] == [one for one in columns if one not in ("aim", "tighter [s]")]
 
 
 def test_where_there_is_no_terminal_each_finished_experiment_is_a_line(reproduced):

@@ -17,6 +17,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 import killed_runs
 from killed_runs import CONFIG
+from revealed import progress
 from revealed.errors import InvalidInput, InvalidOption, SolverFailed
 from revealed.experiments import mountaincar, obstacleworld, runner
 from revealed.experiments.cells import Cell, Measured, Results, fingerprint, make_estimator
@@ -380,6 +381,56 @@ def test_cells_that_run_alone_are_not_shared_among_the_workers(clock):
     clock["seconds"] += 10.0
     assert left.after(alone[0][1]) == "1 running, about 10 s left"
     assert left.after(alone[1][1]).startswith("0 running")
+
+
+def test_a_line_says_how_far_the_whole_run_is(clock):
+    together, alone = [place(10.0, seed) for seed in range(2)], [place(100.0, 2)]
+    left = runner._Clock(together, alone, 2, before=5)
+    assert left.line() == "5 of 8 tasks done"  # nothing to guess from
+    clock["seconds"] += 10.0
+    left.after(together[0][1])
+    assert left.line() == "6 of 8 tasks done, about 4 min left"
+    clock["seconds"] += 10.0
+    left.after(together[1][1])
+    clock["seconds"] += 80.0
+    assert left.line() == "7 of 8 tasks done, about 17 min left"
+
+
+def test_a_line_is_told_after_each_minute_that_the_work_takes():
+    said: list[str] = []
+    waited: list[float] = []
+    minutes = iter([False, False, True])
+    progress.say_lines(said.append, lambda: f"line {len(said)}", lambda s: [waited.append(s), next(minutes)][1])
+    assert said == ["line 0", "line 1"]
+    assert waited == [60.0, 60.0, 60.0]
+
+
+def test_a_run_that_is_told_about_has_such_lines_while_it_lasts(measure, tmp_path, monkeypatch):
+    told: list[str] = []
+    spoken = threading.Event()
+
+    def at_once(tell: Any, line: Any, wait: Any) -> None:
+        tell(line())
+        spoken.set()
+        assert wait(10.0)  # until the work has ended
+
+    def slow(config: Config, cell: Cell) -> Measured:
+        spoken.wait(10.0)
+        return measure(config, cell)
+
+    monkeypatch.setattr(progress, "say_lines", at_once)
+    monkeypatch.setattr(obstacleworld, "measure", slow)
+    run_plan({"obstacleworld": CONFIG}, tmp_path, jobs=1, progress=False, tell=told.append)
+    assert told[0] == f"0 of {len(CELLS)} tasks done"
+    assert told[1].startswith("obstacleworld is finished, ")
+    assert "revealed-minutes" not in [thread.name for thread in threading.enumerate()]
+
+
+def test_a_reader_who_is_gone_ends_the_lines_and_not_the_run():
+    def tell(line: str) -> None:
+        raise BrokenPipeError
+
+    progress.say_lines(tell, str, lambda seconds: False)
 
 
 def test_a_cell_without_cost_is_no_obstacle(clock):

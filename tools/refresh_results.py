@@ -1,4 +1,4 @@
-"""Bring a run's picture, verdicts and times into README.md and docs/reproduce.md:
+"""Bring a run's figures, verdicts and times into README.md and docs/reproduce.md:
 
     revealed reproduce --scale paper
     python tools/refresh_results.py results/paper
@@ -6,6 +6,7 @@
 Blocks between `<!-- NAME: begin -->` and `<!-- NAME: end -->` are replaced; everything else stays.
 """
 
+import csv
 import json
 import re
 import shutil
@@ -14,21 +15,26 @@ from pathlib import Path
 
 import pandas as pd
 
+from revealed.claims import COUNTED, READINGS, SAME, share_in_words
 from revealed.experiments.catalogue import EXPERIMENTS
+from revealed.experiments.rules import FAILS, HOLDS, UNDECIDED, UNTESTED, Share
 
+Row = dict[str, str]  # a verdict: what the report's `claims_table` writes
 ROOT = Path(__file__).parents[1]
-MARKS = {"holds": "**holds**", "does not hold": "does not hold", "undecided": "*undecided*"}
+MARKS = {HOLDS: "**holds**", FAILS: "does not hold", UNDECIDED: "*undecided*", UNTESTED: "*not tested*", "": SAME}
+# which figure of a run is shown under which name; one that the run does not have stays as it is
+IMAGES = {"obstacleworld-section5.png": "reproduced.png", "specifications-figure-1.png": "specifications.png"}
 
 
 def main(folder: Path) -> None:
-    shutil.copy(folder / "figures" / "obstacleworld-occupancy.png", ROOT / "docs" / "images" / "reproduced.png")
+    copy_images(folder / "figures", ROOT / "docs" / "images")
     about = json.loads((folder / "run.json").read_text(encoding="utf-8"))
     rows = pd.read_csv(folder / "table.csv", low_memory=False)
-    verdicts = pd.read_csv(folder / "tables" / "verdicts.csv", keep_default_na=False)
+    verdicts = read_verdicts(folder / "tables" / "verdicts.csv")
     blocks = {
-        "counts": count(verdicts),
-        "verdicts": claims(verdicts),
-        "findings": claims(verdicts, statistics=True),
+        "counts": counts(verdicts),
+        "verdicts": summary(verdicts),
+        "findings": findings(verdicts),
         "minutes": minutes(rows, about["scale"]),
         "machine": machine(about, rows),
         "speed": stored(folder / "tables" / "timing-table2.csv"),
@@ -43,31 +49,67 @@ def main(folder: Path) -> None:
         page.write_text(text, encoding="utf-8")
 
 
+def read_verdicts(file: Path) -> list[Row]:
+    with file.open(newline="", encoding="utf-8") as text:
+        return list(csv.DictReader(text))
+
+
+def copy_images(figures: Path, images: Path) -> None:
+    for name, shown in IMAGES.items():
+        if (figures / name).is_file():
+            shutil.copy(figures / name, images / shown)
+
+
 def markdown(header: list[str], rows: list[list[str]]) -> str:
-    lines = [header, ["---"] * len(header), *rows]
+    escaped = [[" ".join(cell.split()).replace("|", r"\|") for cell in row] for row in rows]
+    lines = ["| " + " | ".join(line) + " |" for line in (header, *escaped)]
+    return "\n".join([lines[0], "|" + "---|" * len(header), *lines[1:]])
+
+
+def counts(verdicts: list[Row]) -> str:
+    """A sentence for each reading."""
+    literal = [v["algorithm1"] or v["verdict"] for v in verdicts]
     return (
-        "\n".join("| " + " | ".join(line) + " |" for line in lines)
-        .replace("| --- |", "|---|")
-        .replace(" --- |", "---|")
+        f"Of {len(verdicts)} claims, in the reading of section 5: {tally([v['verdict'] for v in verdicts])}.\n"
+        f"With Algorithm 1 taken literally: {tally(literal)}."
     )
 
 
-def count(verdicts: pd.DataFrame) -> str:
-    found = verdicts["verdict"].value_counts()
-    words = {"holds": "hold", "does not hold": "do not hold", "undecided": "are undecided"}
-    return f"Of {len(verdicts)} claims " + ", ".join(f"{found.get(key, 0)} {word}" for key, word in words.items()) + "."
+def tally(found: list[str]) -> str:
+    """How many of each kind; kinds that did not occur are left out, but for the first two."""
+    return ", ".join(f"{found.count(one)} {COUNTED[one]}" for one in COUNTED if one in found or one in (HOLDS, FAILS))
 
 
-def claims(verdicts: pd.DataFrame, statistics: bool = False) -> str:
+def summary(verdicts: list[Row]) -> str:
+    """The report's one page."""
     rows = [
-        [v.paper, world(v.experiment), v.claim, MARKS[v.verdict], *([v.statistic] if statistics else [])]
-        for v in verdicts.itertuples()
+        [v["place"], v["claim"], MARKS[v["verdict"]], MARKS[v["algorithm1"]], held(v["specifications"]), v["flips"]]
+        for v in verdicts
     ]
-    return markdown(["paper", "experiment", "claim", "verdict", *(["what came out"] if statistics else [])], rows)
+    return markdown(["paper", "claim", *READINGS.values(), "holds in", "what flips it"], rows)
 
 
-def world(name: str) -> str:
-    return EXPERIMENTS[name].TITLE.partition(":")[0]
+def held(specifications: str) -> str:
+    """`212 of 300` with its percentage."""
+    if not specifications:
+        return ""
+    holds, of = map(int, specifications.split(" of "))
+    return share_in_words(Share(holds, of - holds, 0))
+
+
+def findings(verdicts: list[Row]) -> str:
+    """The long list: the sentence of the paper, and what came out in each reading."""
+    rows = [
+        [v["place"], v["claim"], quoted(v["quote"]), MARKS[v["verdict"]], v["statistic"], MARKS[v["algorithm1"]],
+         v["algorithm1_statistic"]]
+        for v in verdicts
+    ]  # fmt: skip
+    titles = [f"{name}{what}" for name in READINGS.values() for what in ("", ": what came out")]
+    return markdown(["paper", "claim", "quotation", *titles], rows)
+
+
+def quoted(text: str) -> str:
+    return f"“{text.strip('“”')}”" if text else ""
 
 
 def minutes(rows: pd.DataFrame, scale: str) -> str:

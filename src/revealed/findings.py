@@ -7,54 +7,27 @@ possible: what cannot be shown becomes a note.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, is_dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, is_dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
+from revealed.drawn import Shown, drawing_keys, kept, or_note, show
 from revealed.errors import InvalidInput
 from revealed.experiments.catalogue import EXPERIMENTS
-from revealed.experiments.cells import Cell, Experiment, Picture, Results, Table, fingerprint
+from revealed.experiments.cells import Cell, Experiment, Results, fingerprint
+from revealed.experiments.rules import Verdict
 from revealed.experiments.runner import results_of
 from revealed.experiments.store import Store
-from revealed.experiments.verdicts import Verdict, judge
-from revealed.files import render_pdf, render_png
+from revealed.experiments.verdicts import judge
 from revealed.parallel import each, one_thread
 from revealed.progress import Progress
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Made = TypeVar("Made")
 AGAIN = "made by another version of the library; run `revealed reproduce` again"
-
-
-@dataclass(frozen=True)
-class Rendered:
-    """A picture as files; `width` in inches says how large its text was meant to be."""
-
-    png: bytes
-    pdf: bytes
-    width: float
-    caption: str
-    alt: str
-
-    @classmethod
-    def of(cls, picture: Picture) -> Rendered:
-        figure = picture.figure
-        png = render_png(figure)
-        figure.set_layout_engine("none")  # as the PNG has it: to lay it out again would cost half of the PDF's time
-        return cls(png, render_pdf(figure), figure.get_figwidth(), picture.caption, picture.alt)
-
-
-@dataclass(frozen=True)
-class Shown:
-    """How an experiment looks, and notes on what cannot be shown."""
-
-    pictures: dict[str, Rendered]
-    tables: dict[str, Table]
-    notes: list[str]
 
 
 @dataclass(frozen=True)
@@ -64,6 +37,10 @@ class Chapter:
     experiment: Experiment
     results: Results
     shown: Shown
+
+    @property
+    def name(self) -> str:
+        return self.experiment.NAME
 
     @cached_property
     def wanted(self) -> list[Cell]:
@@ -136,20 +113,31 @@ class Findings:
 def gather(folder: str | os.PathLike[str], jobs: int | None = None, progress: bool | None = None) -> Findings:
     """Read a run's folder, judge the claims, and draw; the same folder always gives the same findings.
 
-    Most of the time goes into drawing: `jobs` workers share the experiments.
+    Most of the time goes into drawing: `jobs` workers share the experiments that were not drawn before as they are.
     """
     store = Store.existing(folder)
     about = store.read_run()
     plan, notes = read_plan(about, store.folder)
-    shown: dict[str, Shown] = {}
     with one_thread(), Progress("report", progress, total=len(plan)) as bar:
         results = results_of(store, plan)
-        for name, made in each(_show, results.items(), jobs):
-            shown[name] = made
-            bar.update(name)
-        verdicts = _or_note(lambda: judge(results), [], "The claims could not be judged", notes)
+        shown = _draw(store.folder, results, jobs, bar)
+        verdicts = or_note(lambda: judge(results), [], "The claims could not be judged", notes)
     chapters = [Chapter(EXPERIMENTS[name], results[name], shown[name]) for name in plan]
     return Findings(store, str(about.get("scale", "custom")), about.get("machine", {}), chapters, verdicts, notes)
+
+
+def _draw(folder: Path, results: dict[str, Results], jobs: int | None, bar: Progress) -> dict[str, Shown]:
+    """What was drawn before and is still right is taken from the folder."""
+    keys = drawing_keys(folder, results)
+    found = {name: kept(folder, name, key) for name, key in keys.items()}
+    shown = {name: one for name, one in found.items() if one is not None}
+    bar.update(advance=len(shown))
+    new = [(name, results[name]) for name in results if name not in shown]
+    workers = None if jobs is None else min(jobs, max(1, len(new)))  # a worker takes seconds to start
+    for name, made in each(show, new, workers):
+        shown[name] = replace(made, key=keys[name])
+        bar.update(name)
+    return shown
 
 
 def read_plan(about: Any, folder: Path) -> tuple[dict[str, Any], list[str]]:
@@ -195,26 +183,3 @@ def _like(pattern: Any, value: Any) -> Any:
         first = pattern[0] if isinstance(pattern, tuple) and pattern else None
         return tuple(_like(first, item) for item in value)
     return value
-
-
-def _show(name: str, results: Results) -> tuple[str, Shown]:
-    """What there is to see of an experiment; a figure that cannot be drawn, for want of cells say, is a note."""
-    experiment, notes = EXPERIMENTS[name], []
-    pictures: dict[str, Rendered] = {}
-    tables: dict[str, Table] = {}
-    if len(results.frame):
-        drawn = _or_note(lambda: experiment.draw(results), {}, "The figures could not be drawn", notes)
-        for key, picture in drawn.items():
-            rendered = _or_note(lambda picture=picture: Rendered.of(picture), None, f"No figure “{key}”", notes)
-            pictures |= {key: rendered} if rendered else {}
-        tables = _or_note(lambda: experiment.tables(results), {}, "The tables could not be made", notes)
-    return name, Shown(pictures, {key: table for key, table in tables.items() if len(table.frame)}, notes)
-
-
-def _or_note(make: Callable[[], Made], otherwise: Made, what: str, notes: list[str]) -> Made:
-    """One part that fails must not take the others with it."""
-    try:
-        return make()
-    except Exception as error:
-        notes.append(f"{what}: {type(error).__name__}: {' '.join(str(error).split())}")
-        return otherwise

@@ -15,7 +15,13 @@ from revealed.latex import is_number
 
 POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 VOID = {"img", "meta"}
-SENTENCE = 40  # a cell with more characters is broken into lines
+SENTENCE = 40  # a cell with more characters is a text, which gets a column wide enough to read it
+BRIEF = 12  # a cell with no more characters stays on one line
+FLAG = 24  # code with no more characters does, too: a line that ends in the middle of `--out` reads badly
+# Widths in characters that a column needs at least, and how many fit on a page of 72rem in each size of type.
+TEXT, SENTENCES, GAP = 12, 22, 2
+ROOM = {"": 120, "wide": 140, "wider": 160}
+BOLD = 1.2  # how much wider the letters of a header are
 INCH = 96  # CSS pixels
 LEGIBLE = 0.72  # how far a figure may shrink before its text is too small; on a phone it scrolls instead
 
@@ -40,7 +46,11 @@ def with_code(text: str) -> Html:
     parts = text.split("`")
     if len(parts) % 2 == 0:
         return join([text])
-    return join(tag("code", part) if k % 2 else part for k, part in enumerate(parts))
+    return join(_code(part) if k % 2 else part for k, part in enumerate(parts))
+
+
+def _code(text: str) -> Html:
+    return tag("code", text, class_="brief" if len(text) <= FLAG else "")
 
 
 def section(title: str, *children: str, id: str, level: int = 2) -> Html:
@@ -55,9 +65,9 @@ def note(text: str) -> Html:
     return tag("p", with_code(text), class_="note", role="note")
 
 
-def figure(png: bytes, width: float, caption: str, alt: str, saved: str = "") -> Html:
-    """A picture of so many inches, its caption, and under which name it was saved, if it was. It scrolls where it
-    would shrink too far to be read."""
+def figure(png: bytes, width: float, caption: str, alt: str, saved: str = "", number: str = "") -> Html:
+    """A picture of so many inches, its caption, under which name it was saved, if it was, and the number that it has
+    elsewhere ("Figure 1"). It scrolls where it would shrink too far to be read."""
     full = round(width * INCH)
     image = tag(
         "img",
@@ -66,23 +76,46 @@ def figure(png: bytes, width: float, caption: str, alt: str, saved: str = "") ->
         style=f"width:100%;max-width:{full}px;min-width:{round(LEGIBLE * full)}px",
     )
     where = [" ", tag("small", "Saved as ", tag("code", saved), ".")] if saved else []
-    return tag("figure", _scrolling(image, caption), tag("figcaption", caption, *where))
+    named = [tag("strong", f"{number}."), " "] if number else []
+    return tag("figure", _scrolling(image, caption), tag("figcaption", *named, caption, *where))
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]], caption: str) -> Html:
-    """A table that scrolls in its own box; a column of numbers stands to the right."""
+    """A table as wide as the page at most, which scrolls in its own box where the page is narrow; a column of numbers
+    stands to the right."""
     body = [list(row) for row in rows]
-    right = [bool(body) and all(is_number(row[k]) for row in body) for k in range(len(header))]
-    number = ["number" if flag else "" for flag in right]
-    head = tag("tr", join(tag("th", name, scope="col", class_=number[k]) for k, name in enumerate(header)))
-    lines = [tag("tr", join(_cell(k, cell, number[k]) for k, cell in enumerate(row))) for row in body]
+    kinds = [_kind([row[k] for row in body]) for k in range(len(header))]
+    head = tag("tr", join(tag("th", name, scope="col", class_=kind) for name, kind in zip(header, kinds)))
+    lines = [tag("tr", join(_cell(k, cell, kinds[k]) for k, cell in enumerate(row))) for row in body]
     parts = [tag("caption", tag("span", caption)), tag("thead", head), tag("tbody", join(lines, "\n"))]
-    return _scrolling(tag("table", join(parts, "\n")), caption)
+    return _scrolling(tag("table", join(parts, "\n"), class_=_size(header, body, kinds)), caption)
+
+
+def _kind(column: Sequence[str]) -> str:
+    """Numbers and brief words stay whole, texts are broken into lines."""
+    longest = max(map(len, column), default=0)
+    if column and all(map(is_number, column)):
+        return "number"
+    return "brief" if longest <= BRIEF else "text" if longest <= SENTENCE else "words"
+
+
+def _size(header: Sequence[str], body: Sequence[Sequence[str]], kinds: Sequence[str]) -> str:
+    """The type in which a table fits on the page: smaller for wide ones, and if need be numbers in two lines."""
+    needed = [_needed(name, [row[k] for row in body], kinds[k]) + GAP for k, name in enumerate(header)]
+    return next((size for size, room in ROOM.items() if sum(needed) <= room), "wider tight")
+
+
+def _needed(name: str, column: Sequence[str], kind: str) -> float:
+    """How many characters wide a column is at least."""
+    header = BOLD * max(map(len, name.split()), default=0)
+    if kind in ("number", "brief"):
+        return max(header, *map(len, column), 0)
+    longest_word = max((len(word) for text in column for word in text.split()), default=0)
+    return max(header, longest_word, TEXT) if kind == "text" else max(header, SENTENCES)
 
 
 def _cell(column: int, text: str, class_: str) -> Html:
-    kind = class_ or ("words" if len(text) > SENTENCE else "")
-    return tag("th", text, scope="row", class_=kind) if column == 0 else tag("td", text, class_=kind)
+    return tag("th", text, scope="row", class_=class_) if column == 0 else tag("td", text, class_=class_)
 
 
 def foldable(summary: str, inside: str, class_: str = "") -> Html:

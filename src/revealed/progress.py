@@ -1,4 +1,4 @@
-"""A bar on a terminal, silence elsewhere.
+"""A bar on a terminal, silence elsewhere; for a log, a line a minute.
 
 `progress=None` decides automatically: a bar on standard error if that is a terminal and the work takes over two
 seconds.
@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from threading import Event, Thread
 from types import TracebackType
 from typing import Any
 
 from revealed.checks import require_flag
 
 QUIET_SECONDS = 2.0
+MINUTE = 60.0
 
 
 def is_terminal(stream: Any) -> bool:
@@ -65,3 +69,26 @@ class Progress:
         self._bar.start()
         self._task = self._bar.add_task(self.title, total=self.total, note="")
         return self._bar
+
+
+@contextmanager
+def every_minute(tell: Callable[[str], object] | None, line: Callable[[], str]) -> Iterator[None]:
+    """While the work goes on, `tell` a new `line` each minute, also where one piece of it takes longer than that."""
+    if tell is None:
+        yield
+        return
+    stopped = Event()
+    thread = Thread(target=say_lines, args=(tell, line, stopped.wait), name="revealed-minutes", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stopped.set()
+        thread.join()
+
+
+def say_lines(tell: Callable[[str], object], line: Callable[[], str], wait: Callable[[float], bool]) -> None:
+    """A line after every minute in which `wait` did not say that the work had ended."""
+    with suppress(OSError, ValueError):  # nobody reads it any more, or the stream was closed: the work goes on
+        while not wait(MINUTE):
+            tell(line())

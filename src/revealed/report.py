@@ -6,16 +6,16 @@ It is made from the stored table alone, so that it can be made again at any time
 from __future__ import annotations
 
 import os
-import re
-from collections import Counter
 from dataclasses import asdict
-from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from revealed.claims import COUNTED, READINGS, claims_table, count_verdicts, untested
+from revealed.claims_page import anchors, badge, counts, details, summary
+from revealed.drawn import file_name, keep
 from revealed.experiments.catalogue import EXPERIMENTS, SCALES
 from revealed.experiments.cells import L2, NETWORK_PATIENCE, NETWORK_TOL, TIGHTER, TOL, Table, fingerprint
-from revealed.experiments.verdicts import FAILS, HOLDS, UNDECIDED, Verdict
+from revealed.experiments.rules import Verdict
 from revealed.files import prepare_folder, write_atomically
 from revealed.findings import Chapter, Findings, gather
 from revealed.latex import tabular
@@ -34,19 +34,21 @@ from revealed.page import (
     tag,
 )
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 PAPER = "Inverse Reinforcement Learning with Explicit Policy Estimates"
 TITLE = "The paper, reproduced"
 LEAD = (
     f"Every experiment of “{PAPER}” (AAAI 2021), run again with the library `revealed`: its figures and tables, and a "
     "verdict on each of its claims, by the rule given with it."
 )
-MARKS = {HOLDS: ("holds", "✓"), FAILS: ("fails", "✗"), UNDECIDED: ("open", "?")}
-COUNTED = {HOLDS: "hold", FAILS: "do not hold", UNDECIDED: "undecided"}
+# What the two readings and the specifications are, in a reader's words, before the table of verdicts.
+READ_AS = (
+    "Each claim is judged twice: in the reading of section 5, and with Algorithm 1 taken literally. Where the paper "
+    "leaves a choice open, the claim is judged under every combination of such choices (a specification): the table "
+    "tells in how many it holds, and which choice flips it. A claim links to its quotation, statistics and rule."
+)
 LONG = 12  # a table with more rows is folded away
 ALONE = "tasks of experiments that measure time ran alone, one after the other"
+BUSY = 0.25  # cores that other programs used while a task measured time; with more of them its seconds say less
 
 
 def build_report(folder: str | os.PathLike[str], jobs: int | None = None, progress: bool | None = None) -> Path:
@@ -59,10 +61,11 @@ def write_report(findings: Findings) -> Path:
     figures, tables = (prepare_folder(findings.folder / name) for name in ("figures", "tables"))
     for chapter in findings.chapters:
         for key, picture in chapter.shown.pictures.items():
-            write_atomically(figures / f"{file_name(chapter, key)}.png", picture.png)
-            write_atomically(figures / f"{file_name(chapter, key)}.pdf", picture.pdf)
+            write_atomically(figures / f"{file_name(chapter.name, key)}.png", picture.png)
+            write_atomically(figures / f"{file_name(chapter.name, key)}.pdf", picture.pdf)
         for key, shown in chapter.shown.tables.items():
-            write_table(tables / file_name(chapter, key), shown)
+            write_table(tables / file_name(chapter.name, key), shown)
+        keep(findings.folder, chapter.name, chapter.shown)
     write_table(tables / "verdicts", Table(claims_table(findings.verdicts), "The paper's claims and the results."))
     findings.store.write_csv(findings.rows)
     return write_atomically(findings.folder / "report.html", compose(findings).encode("utf-8"))
@@ -75,27 +78,13 @@ def write_table(stem: Path, shown: Table) -> None:
     write_atomically(stem.with_name(f"{stem.name}.tex"), tabular(shown.frame, shown.caption).encode("utf-8"))
 
 
-def file_name(chapter: Chapter, key: str) -> str:
-    return re.sub(r"[^\w.-]+", "-", f"{chapter.experiment.NAME}-{key}")
-
-
-def claims_table(verdicts: list[Verdict]) -> pd.DataFrame:
-    """The verdicts, one row each."""
-    import pandas as pd
-
-    columns = ["experiment", "claim", "paper", "statistic", "rule", "verdict", "reason"]
-    return pd.DataFrame([asdict(verdict) for verdict in verdicts], columns=columns)
-
-
 def compose(findings: Findings) -> str:
     """The page."""
-    chapters = {
-        _anchor(one.experiment.NAME): (one.experiment.TITLE, _chapter(one, findings)) for one in findings.chapters
-    }
+    chapters = {_anchor(one.name): (one.experiment.TITLE, _chapter(one, findings)) for one in findings.chapters}
     sections = {
         "summary": ("Summary", _summary(findings)),
-        "verdicts": ("Verdicts", _claims(findings)),
         **chapters,
+        **_elsewhere(findings),
         "configuration": ("Configuration and machine", _configuration(findings)),
         "again": ("How to reproduce", _again(findings)),
     }
@@ -108,15 +97,28 @@ def _anchor(name: str) -> str:
     return f"experiment-{name}"
 
 
-def count_verdicts(verdicts: list[Verdict]) -> dict[str, int]:
-    """How many hold, do not hold, and are undecided."""
-    found = Counter(verdict.verdict for verdict in verdicts)
-    return {verdict: found[verdict] for verdict in (HOLDS, FAILS, UNDECIDED)}
-
-
 def _summary(findings: Findings) -> list[Html]:
-    counts = count_verdicts(findings.verdicts)
-    cards = [tag("li", tag("strong", str(n)), _badge(verdict, COUNTED[verdict])) for verdict, n in counts.items()]
+    """One page: what the readings are, how many claims hold, each claim, and what to know of the run."""
+    judged = findings.verdicts
+    parts = [paragraph(READ_AS), counts(judged), summary(judged)] if judged else [note("No claim was judged.")]
+    parts += [*_undecidable(findings), _run(findings)]
+    if findings.count("missing"):
+        parts.append(note(f"This run is not finished. {_go_on(findings)} computes what is missing and keeps the rest."))
+    return parts + [note(text) for text in (*findings.notes, *_busy(findings))]
+
+
+def _undecidable(findings: Findings) -> list[Html]:
+    """Claims that this scale cannot decide."""
+    claims = "; ".join(untested(findings.verdicts))
+    if not claims:
+        return []
+    remedy = " `--scale paper` does." if findings.scale == "quick" else ""
+    who = f"The {findings.scale} scale" if findings.scale in SCALES else "This run"
+    return [note(f"{who} cannot decide: {claims}.{remedy}")]
+
+
+def _run(findings: Findings) -> Html:
+    """What ran, where, and for how long."""
     seeds = sorted({chapter.seeds for chapter in findings.chapters if chapter.seeds})
     machine = findings.machine
     listed = {
@@ -129,55 +131,33 @@ def _summary(findings: Findings) -> list[Html]:
             filter(None, (str(machine.get("processor", "")), _amount(machine, "cores", "cores"), _memory(machine)))
         ),
     }
-    parts = [tag("ul", join(cards), class_="counts", aria_label="Verdicts"), facts(listed)]
-    if findings.count("missing"):
-        parts.append(note(f"This run is not finished. {_go_on(findings)} computes what is missing and keeps the rest."))
-    return parts + [note(text) for text in findings.notes]
+    return facts(listed)
 
 
 def _progress(done: int, failed: int, missing: int) -> str:
     return f"{done} done, {failed} failed, {missing} missing"
 
 
-def _badge(verdict: str, words: str = "") -> Html:
-    """The verdict in words, with a sign and a colour."""
-    kind, mark = MARKS.get(verdict, ("open", "?"))
-    return tag("span", tag("span", mark, aria_hidden="true"), f" {words or verdict}", class_=f"badge {kind}")
+def _busy(findings: Findings) -> list[str]:
+    """How many tasks measured time while other programs used the machine."""
+    import pandas as pd
+
+    rows = findings.rows
+    if "other_work" not in rows:
+        return []
+    measured = pd.to_numeric(rows["other_work"], errors="coerce").dropna()
+    busy = int((measured >= BUSY).sum())
+    if not busy:
+        return []
+    least = f"other programs used {BUSY:g} cores or more, up to {measured.max():.1f}"
+    return [f"{busy} of {len(measured)} timing cells were measured beside other work ({least}): they may be too slow."]
 
 
-def _claims(findings: Findings) -> list[Html]:
-    """The table of verdicts; on a phone every row is a card."""
-    if not findings.verdicts:
-        return [note("No claim was judged.")]
-    header = tag("tr", *(tag("th", name, scope="col", role="columnheader") for name in
-                         ("Claim", "Verdict", "Result", "Rule")), role="row")  # fmt: skip
-    here = {chapter.experiment.NAME for chapter in findings.chapters}
-    groups = [
-        tag("tbody", _group_line(name, name in here), *(_claim_line(verdict) for verdict in group), role="rowgroup")
-        for name, group in groupby(findings.verdicts, key=lambda verdict: verdict.experiment)
-    ]
-    caption = tag("caption", "Each claim of the paper, the statistic of this run, and the rule that decides.")
-    head = tag("thead", header, role="rowgroup")
-    return [tag("table", join([caption, head, *groups], "\n"), class_="claims", role="table")]
-
-
-def _group_line(name: str, here: bool) -> Html:
-    """The experiment that the claims below are about, with a link where it is in this report."""
-    known = EXPERIMENTS.get(name)
-    title = known.TITLE if known else name
-    shown = tag("a", title, href="#" + _anchor(name)) if here else title
-    return tag("tr", tag("th", shown, colspan=4, scope="rowgroup", role="rowheader"), class_="group", role="row")
-
-
-def _claim_line(verdict: Verdict) -> Html:
-    reason = tag("span", tag("em", "Likely reason:"), " ", verdict.reason, class_="reason") if verdict.reason else ""
-    cells = [
-        tag("th", verdict.claim, " ", tag("span", verdict.paper, class_="where"), scope="row", role="rowheader"),
-        tag("td", _badge(verdict.verdict), role="cell"),
-        tag("td", verdict.statistic, " ", reason, role="cell", data_name="Result"),
-        tag("td", verdict.rule, class_="rule", role="cell", data_name="Rule"),
-    ]
-    return tag("tr", *cells, role="row")
+def _elsewhere(findings: Findings) -> dict[str, tuple[str, list[Html]]]:
+    """A section for claims about experiments that have no chapter here."""
+    here = {chapter.name for chapter in findings.chapters}
+    parts = _found(findings, {verdict.experiment for verdict in findings.verdicts} - here)
+    return {"claims": ("Claims on other experiments", parts)} if parts else {}
 
 
 def _chapter(chapter: Chapter, findings: Findings) -> list[Html]:
@@ -186,23 +166,36 @@ def _chapter(chapter: Chapter, findings: Findings) -> list[Html]:
     of_paper = f"The paper's {experiment.PAPER[:1].lower()}{experiment.PAPER[1:]}. " if experiment.PAPER else ""
     parts = [paragraph(f"{of_paper}Tasks: {state}; {duration(chapter.seconds)} of computing.", "soft")]
     parts += [paragraph(experiment.ABOUT)] if experiment.ABOUT else []
-    parts += _found([verdict for verdict in findings.verdicts if verdict.experiment == experiment.NAME])
     parts += [note(text) for text in chapter.shown.notes]
     if not chapter.done:
         parts.append(note("No task of this experiment is finished yet, so there is nothing to show."))
-    for key, picture in chapter.shown.pictures.items():
-        saved = f"figures/{file_name(chapter, key)}.png and .pdf"
-        parts.append(figure(picture.png, picture.width, picture.caption, picture.alt, saved))
+    parts += [_picture(chapter, key) for key in chapter.shown.pictures]
+    parts += _found(findings, {chapter.name})
     parts += [_table(shown) for shown in chapter.shown.tables.values()]
     return parts + [_settings(chapter), *_failures(chapter)]
 
 
-def _found(verdicts: list[Verdict]) -> list[Html]:
-    """How many of an experiment's claims hold, and where they are."""
-    if not verdicts:
+def _picture(chapter: Chapter, key: str) -> Html:
+    picture = chapter.shown.pictures[key]
+    saved = f"figures/{file_name(chapter.name, key)}.png and .pdf"
+    return figure(picture.png, picture.width, picture.caption, picture.alt, saved, picture.paper)
+
+
+def _found(findings: Findings, experiments: set[str]) -> list[Html]:
+    """The claims on some experiments: how many of them hold, and each with what came out."""
+    names = anchors(findings.verdicts)
+    about = {names[k]: one for k, one in enumerate(findings.verdicts) if one.experiment in experiments}
+    if not about:
         return []
-    counts = [_badge(one, f"{n} {COUNTED[one]}") for one, n in count_verdicts(verdicts).items() if n]
-    return [tag("p", "Claims: ", *counts, tag("a", "to the table", href="#verdicts"), class_="found")]
+    lines = [_tally(list(about.values()), reading) for reading in READINGS]
+    back = tag("p", tag("a", "to all claims", href="#summary"), class_="soft")
+    return [tag("h3", "What the paper says, and what came out"), *lines, *details(about), back]
+
+
+def _tally(verdicts: list[Verdict], reading: str) -> Html:
+    found = count_verdicts(verdicts, reading)
+    badges = [badge(one, f"{n} {COUNTED[one]}") for one, n in found.items() if n]
+    return tag("p", tag("span", READINGS[reading], class_="name"), " ", *badges, class_="found")
 
 
 def _table(shown: Table) -> Html:
@@ -218,7 +211,7 @@ def _absent(cell: Any) -> bool:
 
 def _settings(chapter: Chapter) -> Html:
     rows = [[name, text] for name, text in flat(asdict(chapter.results.config)).items()]
-    inside = table(["setting", "value"], rows, f"Configuration of {chapter.experiment.NAME}.")
+    inside = table(["setting", "value"], rows, f"Configuration of {chapter.name}.")
     return foldable("Configuration", inside, class_="twice")
 
 
@@ -267,6 +260,7 @@ def _configuration(findings: Findings) -> list[Html]:
         _experiments(findings),
         tag("h3", "Machine and versions"),
         *([note(mixed)] if len(processors) > 1 else []),
+        *(note(text) for text in _busy(findings)),
         table(["what", "value"], machine, "Where the last run took place, and with which versions."),
     ]
 
@@ -275,7 +269,7 @@ def _experiments(findings: Findings) -> Html:
     """The cells of every experiment, and all settings in one table."""
     cells, settings = [], []
     for chapter in findings.chapters:
-        name, config = chapter.experiment.NAME, chapter.results.config
+        name, config = chapter.name, chapter.results.config
         counts = [str(n) for n in (chapter.seeds, chapter.done, chapter.failed, chapter.missing)]
         cells.append([name, fingerprint(config), *counts, duration(chapter.seconds)])
         settings += [[name, *pair] for pair in flat(asdict(config)).items()]
@@ -319,7 +313,7 @@ def _go_on(findings: Findings) -> str:
     """What to type, or to call where the protocol is the user's own."""
     if findings.scale not in SCALES:
         return "The same call of `run` or `run_plan`"
-    names = [chapter.experiment.NAME for chapter in findings.chapters]
+    names = [chapter.name for chapter in findings.chapters]
     only = "" if len(names) == len(EXPERIMENTS) else "".join(f"--only {name} " for name in names)
     return f"`revealed reproduce --scale {findings.scale} {only}--out DIR`"
 

@@ -19,7 +19,7 @@ from revealed.voices import shown
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from revealed.experiments.verdicts import Verdict
+    from revealed.experiments.rules import Verdict
     from revealed.findings import Findings
 
 SHOWN_FAILURES = 5
@@ -79,7 +79,7 @@ def reproduce(
 
     Only missing results are computed, so an interrupted run resumes where it stopped. Writes report.html (verdicts,
     figures, tables and configuration in one file), figures/ (PNG and PDF), tables/ (CSV and LaTeX) and table.csv, and
-    prints the verdicts.
+    prints the verdicts. Where the output goes to a file, a line each minute says how far the run is.
 
     \b
     Example:
@@ -232,39 +232,42 @@ def _report(folder: Path, jobs: int | None = None) -> None:
 
 
 def _print_verdicts(findings: Findings) -> None:
-    """Claims by experiment, in the width of the terminal; then counts, and what went wrong."""
-    from itertools import groupby
-
+    """The report's summary in the width of the terminal; then counts, and what went wrong."""
     from rich.console import Console
 
-    from revealed.report import COUNTED, count_verdicts
+    from revealed.claims import READINGS, counts_in_words
 
     console = Console(highlight=False)
-    titles = {chapter.experiment.NAME: chapter.experiment.TITLE for chapter in findings.chapters}
-    for name, verdicts in groupby(findings.verdicts, key=lambda verdict: verdict.experiment):
-        console.print(_claims(titles.get(name, name), verdicts), "")
+    if findings.verdicts:
+        console.print(_claims(findings.verdicts), "")
     for chapter in findings.chapters:
         if "aims" in chapter.shown.tables:
             console.print(_seconds(chapter.shown.tables["aims"].frame), "")
-    counts = count_verdicts(findings.verdicts).items()
-    console.print("Claims: " + ", ".join(f"{n} {COUNTED[verdict]}" for verdict, n in counts) + ".", markup=False)
+    for reading, name in READINGS.items():
+        console.print(f"{name}: {counts_in_words(findings.verdicts, reading)}.", markup=False)
     for line in _troubles(findings):
         console.print(line, markup=False)
 
 
-def _claims(title: str, verdicts: Iterable[Verdict]) -> Table:
-    """Claim, verdict and statistic; long ones are wrapped, never cut."""
+def _claims(verdicts: Iterable[Verdict]) -> Table:
+    """Claim, both verdicts and the share of specifications; long ones are wrapped, never cut."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=box.SIMPLE_HEAD, title=Text(title, style="bold"), title_justify="left", title_style="")
-    table.expand, table.show_lines, table.show_edge = True, True, False
-    table.add_column("claim", overflow="fold", ratio=5)
-    table.add_column("verdict", overflow="fold", width=13)
-    table.add_column("result", overflow="fold", ratio=6)
+    from revealed.claims import READINGS, SAME, SHORT, share_in_words
+
+    table = Table(box=box.SIMPLE_HEAD, title=Text("The paper's claims", style="bold"), title_justify="left")
+    table.title_style, table.expand, table.show_edge = "", True, False
+    table.add_column("claim", overflow="fold", ratio=1)
+    for name in READINGS.values():
+        table.add_column(name, overflow="fold", width=13)
+    table.add_column("holds in", overflow="fold", width=10)
     for one in verdicts:
-        table.add_row(Text(one.claim), Text(one.verdict, style=STYLES.get(one.verdict, "")), Text(one.statistic))
+        found = (one.section5.verdict, one.algorithm1.verdict if one.algorithm1 else SAME)
+        words = [Text(SHORT.get(verdict, verdict), style=STYLES.get(verdict, "")) for verdict in found]
+        claim = f"{one.claim.rstrip('.')} ({one.place})" if one.place else one.claim
+        table.add_row(Text(claim), *words, share_in_words(one.share))
     return table
 
 
@@ -276,7 +279,7 @@ def _seconds(aims: Any) -> Table:
 
     title = Text("Training time: the paper's seconds, on its machine, next to ours (✓ target reached)", style="bold")
     table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", title_style="", show_edge=False)
-    shown = aims.drop(columns=["aim", "tighter [s]"])  # the report has them, too
+    shown = aims.drop(columns=["aim", "tighter [s]"], errors="ignore")  # the report has them, too
     for k, name in enumerate(shown.columns):
         table.add_column(Text(str(name)), justify="left" if k < 2 else "right", overflow="fold", no_wrap=k < 2)
     for row in shown.itertuples(index=False):

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from itertools import chain, starmap
+from math import ceil
 from typing import Any
 
 from revealed.checks import require_count, require_option
@@ -16,7 +17,7 @@ from revealed.experiments.cells import Cell, Measured, Results, failed_row, fing
 from revealed.experiments.machine import describe_machine, processor
 from revealed.experiments.store import Store
 from revealed.parallel import each, one_thread, workers
-from revealed.progress import Progress
+from revealed.progress import Progress, every_minute
 
 Plan = Mapping[str, Any]  # a configuration for each experiment, by name
 
@@ -34,7 +35,7 @@ def run_plan(
 
     `jobs` workers share the cells, or those of the cluster that `on_cluster` or `joblib.parallel_config` names; cells
     of experiments that measure time run one at a time in this process. `fresh` recomputes everything. `tell` is called
-    with a line for each experiment that is finished.
+    with a line for each experiment that is finished, and each minute with how far the run is.
     """
     if jobs is not None:
         require_count("jobs", jobs)
@@ -48,8 +49,9 @@ def run_plan(
     _note_plan(store, plan, scale, computes=bool(missing))
     together = [pair for pair in missing if not EXPERIMENTS[pair[1].experiment].ALONE]
     alone = [pair for pair in missing if EXPERIMENTS[pair[1].experiment].ALONE]
-    with one_thread(), Progress("reproduce", progress, total=len(missing)) as bar:
-        clock = _Clock(together, alone, workers(jobs))
+    clock = _Clock(together, alone, workers(jobs), before=len(wanted) - len(missing))
+    bar = Progress("reproduce", progress, total=len(missing))
+    with one_thread(), bar, every_minute(tell, clock.line):
         left = Counter(cell.experiment for _, cell in missing)
         for config, cell, measured in chain(each(measure_cell, together, jobs), starmap(measure_cell, alone)):
             store.add(config, cell, measured)
@@ -95,10 +97,13 @@ def _note_plan(store: Store, plan: Plan, scale: str, computes: bool) -> None:
 class _Clock:
     """Remaining time, from the cells' guessed costs and what the finished ones took for each guessed second."""
 
-    def __init__(self, together: list[tuple[Any, Cell]], alone: list[tuple[Any, Cell]], workers: int) -> None:
+    def __init__(
+        self, together: list[tuple[Any, Cell]], alone: list[tuple[Any, Cell]], workers: int, before: int = 0
+    ) -> None:
         self.share = {cell: cell.cost / workers for _, cell in together} | {cell: cell.cost for _, cell in alone}
         self.total, self.done = sum(self.share.values()), 0.0
         self.in_parallel, self.alone, self.workers = len(together), len(alone), workers
+        self.before, self.wanted = before, before + len(together) + len(alone)
         self.born = time.perf_counter()
 
     def after(self, cell: Cell) -> str:
@@ -109,10 +114,26 @@ class _Clock:
         else:
             self.alone -= 1
         running = min(self.workers, self.in_parallel) or min(1, self.alone)
+        return f"{running} running, about {_words(self.left())} left"
+
+    def left(self) -> float:
+        """Seconds that the rest will take at the pace so far."""
         pace = (time.perf_counter() - self.born) / max(self.done, 1e-9)
-        return f"{running} running, about {_words(pace * (self.total - self.done))} left"
+        return pace * (self.total - self.done)
+
+    def line(self) -> str:
+        """How far the whole run is, for a log."""
+        finished = self.wanted - self.in_parallel - self.alone
+        told = f"{finished} of {self.wanted} tasks done"
+        return f"{told}, about {_minutes(self.left())} left" if finished > self.before else told
 
 
 def _words(seconds: float) -> str:
     minutes, rest = divmod(round(max(0.0, seconds)), 60)
     return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"
+
+
+def _minutes(seconds: float) -> str:
+    """A guess in whole minutes, rounded up; it is no better than that."""
+    minutes = max(1, ceil(seconds / 60.0))
+    return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60:02d} min"

@@ -1,0 +1,90 @@
+"""Verdicts as text: the words and counts that the report, the terminal and the README share, and the whole table."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from revealed.experiments.rules import FAILS, HOLDS, UNDECIDED, UNTESTED, Outcome, Share, Verdict
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+READINGS = {"section5": "Section 5", "algorithm1": "Algorithm 1"}
+COUNTED = {HOLDS: "hold", FAILS: "do not hold", UNDECIDED: "undecided", UNTESTED: "not tested"}
+SHORT = {UNTESTED: "not tested"}  # in a column of verdicts
+SAME = "the same"  # a claim in which the two readings do not differ
+COLUMNS = (
+    "key", "experiment", "claim", "quote", "place", "verdict", "statistic", "algorithm1", "algorithm1_statistic",
+    "specifications", "share", "flips", "rule", "reason",
+)  # fmt: skip
+
+
+def outcome(verdict: Verdict, reading: str) -> Outcome:
+    """What came out in a reading; Algorithm 1 says what section 5 says where the two do not differ."""
+    literal = verdict.algorithm1 if reading == "algorithm1" else None
+    return literal or verdict.section5
+
+
+def count_verdicts(verdicts: list[Verdict], reading: str = "section5") -> dict[str, int]:
+    """How many hold, do not hold, are undecided and were not tested."""
+    found = Counter(outcome(verdict, reading).verdict for verdict in verdicts)
+    return {verdict: found[verdict] for verdict in COUNTED}
+
+
+def counts_in_words(verdicts: list[Verdict], reading: str = "section5") -> str:
+    return ", ".join(f"{n} {COUNTED[verdict]}" for verdict, n in count_verdicts(verdicts, reading).items())
+
+
+def percent(share: Share) -> str:
+    """In whole percent; 100 only for all and 0 only for none."""
+    rounded = round(100 * share.holds / share.of)
+    if 0 < share.holds < share.of:
+        rounded = min(max(rounded, 1), 99)
+    return f"{rounded} %"
+
+
+def share_in_words(share: Share | None) -> str:
+    """In how many specifications a claim holds; nothing where none were run."""
+    return f"{share.holds} of {share.of} ({percent(share)})" if share and share.of else ""
+
+
+def untested(verdicts: list[Verdict]) -> list[str]:
+    """Claims that the run cannot decide in one reading or both, without their full stops."""
+    return [
+        verdict.claim.rstrip(".")
+        for verdict in verdicts
+        if UNTESTED in (verdict.section5.verdict, outcome(verdict, "algorithm1").verdict)
+    ]
+
+
+def claims_table(verdicts: list[Verdict]) -> pd.DataFrame:
+    """The verdicts, one row each."""
+    import pandas as pd
+
+    return pd.DataFrame([_row(verdict) for verdict in verdicts], columns=list(COLUMNS))
+
+
+def _row(verdict: Verdict) -> dict[str, Any]:
+    literal = verdict.algorithm1
+    share = verdict.share if verdict.share and verdict.share.of else None
+    return {
+        **{name: getattr(verdict, name) for name in ("key", "experiment", "claim", "quote", "place", "rule")},
+        "verdict": verdict.section5.verdict,
+        "statistic": verdict.section5.statistic,
+        "algorithm1": literal.verdict if literal else "",
+        "algorithm1_statistic": literal.statistic if literal else "",
+        "specifications": f"{share.holds} of {share.of}" if share else "",
+        "share": f"{share.holds / share.of:.3f}" if share else "",
+        "flips": share.flips if share else "",
+        "reason": "; ".join(_reasons(verdict)),
+    }
+
+
+def _reasons(verdict: Verdict) -> list[str]:
+    """Of both readings, each named where they differ."""
+    literal = verdict.algorithm1
+    reasons = [verdict.section5.reason] if verdict.section5.reason else []
+    if literal and literal.reason and literal.reason != verdict.section5.reason:
+        reasons.append(f"Algorithm 1: {literal.reason}")
+    return reasons
