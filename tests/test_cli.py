@@ -10,7 +10,7 @@ from rich.cells import cell_len
 
 from judged import VERDICTS
 from revealed import __version__, findings
-from revealed.claims import READINGS, count_verdicts
+from revealed.claim_words import READINGS, count_verdicts
 from revealed.commands import reproduce as command
 from revealed.errors import RevealedError, WorkersLost
 from revealed.experiments import catalogue, machine, runner

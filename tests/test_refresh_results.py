@@ -7,7 +7,7 @@ from types import ModuleType
 import pytest
 
 from judged import SAYS, VERDICTS
-from revealed.claims import claims_table
+from revealed.claim_words import claims_table
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ from PIL import Image
 from browser import Page, chromium, console, measure
 from judged import EVIL, SAYS, VERDICTS
 from revealed import drawn, findings
-from revealed.claims import COLUMNS, claims_table, count_verdicts, share_in_words
+from revealed.claim_words import COLUMNS, claims_table, count_verdicts, share_in_words
 from revealed.errors import RevealedError
 from revealed.experiments import mountaincar, obstacleworld, timing
 from revealed.experiments.cells import Measured, Picture, Results

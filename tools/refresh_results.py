@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from revealed.claims import COUNTED, READINGS, SAME, share_in_words
+from revealed.claim_words import COUNTED, READINGS, SAME, share_in_words
 from revealed.experiments.catalogue import EXPERIMENTS
 from revealed.experiments.rules import FAILS, HOLDS, UNDECIDED, UNTESTED, Share
 

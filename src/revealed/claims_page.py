@@ -6,9 +6,10 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from revealed.claims import COUNTED, READINGS, SAME, SHORT, count_verdicts, outcome, share_in_words
+from revealed.claim_words import COUNTED, READINGS, SAME, SHORT, count_verdicts, outcome, share_in_words
+from revealed.experiments import protocol
 from revealed.experiments.rules import FAILS, HOLDS, UNDECIDED, UNTESTED, Outcome, Share, Verdict
-from revealed.page import Html, join, tag
+from revealed.page import Html, join, paragraph, table, tag
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -97,17 +98,21 @@ def details(verdicts: Mapping[str, Verdict]) -> list[Html]:
 
 
 def _detail(verdict: Verdict, anchor: str) -> Html:
-    parts = [tag("h4", verdict.claim), *_quotation(verdict), *_readings(verdict), *_specifications(verdict.share)]
+    parts = [
+        tag("h4", verdict.claim),
+        *_quotation(verdict.quote, verdict.place),
+        *_readings(verdict),
+        *_specifications(verdict.share),
+    ]
     rule = [tag("p", tag("em", "Rule:"), " ", verdict.rule, class_="rule")] if verdict.rule else []
     return tag("article", join([*parts, *rule], "\n"), class_="claim", id=anchor)
 
 
-def _quotation(verdict: Verdict) -> list[Html]:
-    place = tag("footer", verdict.place)
-    if not verdict.quote:
-        return [tag("p", verdict.place, class_="soft")] if verdict.place else []
-    quote = verdict.quote if verdict.quote[0] in "“\"'" else f"“{verdict.quote}”"
-    return [tag("blockquote", tag("p", quote), place)]
+def _quotation(quote: str, place: str) -> list[Html]:
+    if not quote:
+        return [tag("p", place, class_="soft")] if place else []
+    words = quote if quote[0] in "“\"'" else f"“{quote}”"
+    return [tag("blockquote", tag("p", words), tag("footer", place))]
 
 
 def _readings(verdict: Verdict) -> list[Html]:
@@ -133,3 +138,14 @@ def _specifications(share: Share | None) -> list[Html]:
     words = f" Holds in {share_in_words(share)} specifications, does not hold in {share.fails}, undecided in "
     flips = f" What flips it: {share.flips.rstrip('.')}." if share.flips else ""
     return [tag("p", _bar(share), f"{words}{share.undecided}.{flips}", class_="share")]
+
+
+def protocol_page() -> list[Html]:
+    """The sentences of the paper that fix the protocol, and what is done."""
+    parts = []
+    for reading in protocol.READINGS.values():
+        parts += [tag("h3", reading.name[:1].upper() + reading.name[1:]), paragraph(reading.about)]
+        parts += _quotation(reading.quote, reading.place)
+    rows = [[one.what, f"“{one.quote}”", one.place, one.done.replace("`", "")] for one in protocol.CHOICES]
+    header = ["what", "the paper", "where", "here"]
+    return [*parts, table(header, rows, "Sentences that fix the protocol; what they leave open is varied.")]

@@ -10,8 +10,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from revealed.claims import COUNTED, READINGS, claims_table, count_verdicts, untested
-from revealed.claims_page import anchors, badge, counts, details, summary
+from revealed.claim_words import COUNTED, READINGS, claims_table, count_verdicts, untested
+from revealed.claims_page import anchors, badge, counts, details, protocol_page, summary
 from revealed.drawn import file_name, keep
 from revealed.experiments.catalogue import EXPERIMENTS, SCALES
 from revealed.experiments.cells import L2, NETWORK_PATIENCE, NETWORK_TOL, TIGHTER, TOL, Table, fingerprint
@@ -42,9 +42,11 @@ LEAD = (
 )
 # What the two readings and the specifications are, in a reader's words, before the table of verdicts.
 READ_AS = (
-    "Each claim is judged twice: in the reading of section 5, and with Algorithm 1 taken literally. Where the paper "
-    "leaves a choice open, the claim is judged under every combination of such choices (a specification): the table "
-    "tells in how many it holds, and which choice flips it. A claim links to its quotation, statistics and rule."
+    "The paper can be read in two ways, and each claim is judged in both. Section 5 (“Method Dependencies”): MCE-IRL "
+    "sees the demonstrations, NPL and CCP what the estimated expert policy makes of them. Algorithm 1, taken literally: "
+    "all methods see the estimated policy. What the paper leaves open altogether (discount, scale of the reward and "
+    "more) is varied: the table tells in how many such specifications a claim holds, and which choice flips it. A claim "
+    "links to its quotation, statistics and rule."
 )
 LONG = 12  # a table with more rows is folded away
 ALONE = "tasks of experiments that measure time ran alone, one after the other"
@@ -85,6 +87,7 @@ def compose(findings: Findings) -> str:
         "summary": ("Summary", _summary(findings)),
         **chapters,
         **_elsewhere(findings),
+        "protocol": ("How the paper is read", protocol_page()),
         "configuration": ("Configuration and machine", _configuration(findings)),
         "again": ("How to reproduce", _again(findings)),
     }

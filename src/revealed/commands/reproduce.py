@@ -235,7 +235,7 @@ def _print_verdicts(findings: Findings) -> None:
     """The report's summary in the width of the terminal; then counts, and what went wrong."""
     from rich.console import Console
 
-    from revealed.claims import READINGS, counts_in_words
+    from revealed.claim_words import READINGS, counts_in_words
 
     console = Console(highlight=False)
     if findings.verdicts:
@@ -255,7 +255,7 @@ def _claims(verdicts: Iterable[Verdict]) -> Table:
     from rich.table import Table
     from rich.text import Text
 
-    from revealed.claims import READINGS, SAME, SHORT, share_in_words
+    from revealed.claim_words import READINGS, SAME, SHORT, share_in_words
 
     table = Table(box=box.SIMPLE_HEAD, title=Text("The paper's claims", style="bold"), title_justify="left")
     table.title_style, table.expand, table.show_edge = "", True, False

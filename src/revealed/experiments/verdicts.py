@@ -7,7 +7,6 @@ so; where the run lacks what the claim speaks of, it says that. Reasons are comp
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from revealed.experiments import (
@@ -55,11 +54,11 @@ class RunView:
         states: Any = ~mountaincar.known_car(results.config)[0].mdp.terminal if ends else slice(None)
         return Curves(shares(rows), (max(results.config.trajectories),), similarities(results, rows, states))
 
-    @cached_property
+    @property
     def partial(self) -> pd.DataFrame:
         return shares(rows_of(self.results[partial_expert.NAME], self.reading))
 
-    @cached_property
+    @property
     def moved(self) -> dict[str, Floats]:
         """By world, the largest mean change of π̃ after update 3, by seed."""
         results = self.results[updates.NAME]
