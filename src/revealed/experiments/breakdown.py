@@ -6,11 +6,9 @@ one only once for each π̃.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -24,9 +22,9 @@ from revealed.experiments.published import (
     PLATFORM,
 )
 from revealed.experiments.seconds import NONE, draw_marks, in_seconds, legend, log_axis, times
+from revealed.experiments.steps import along, clock, trail_of
 from revealed.experiments.timed import Task, Worlds, car_setting, car_task, objects_setting, objects_task
 from revealed.mdp import Floats
-from revealed.objective import Objective
 from revealed.pi_tilde import PiTilde
 
 if TYPE_CHECKING:
@@ -104,7 +102,8 @@ def measure(config: Config, cell: Cell) -> Measured:
     task = car_task(config, cell.seed) if car else objects_task(config, config.size, config.colors, cell.seed)
     dense = cell.variant == "dense"
     repeats = config.dense_repeats if dense else config.repeats
-    trail = _trail(task, FAMILIES[cell.method], config.steps + repeats)[-repeats - 1 :]
+    steps = config.steps + repeats
+    trail = trail_of(task, FAMILIES[cell.method], tol=1e-12, max_iter=steps)[-repeats - 1 :]
     seconds = time_steps(_start(task, cell.method, dense), cell.method, trail)
     done = {"status": "measured", "message": "", "states": task.mdp.n_states, "repeats": repeats}
     return Measured(done | seconds)
@@ -117,26 +116,17 @@ def _start(task: Task, family: str, dense: bool) -> Run:
     return Run(estimator.method, estimator.reward, estimator.options, task.mdp, task.demos)
 
 
-@lru_cache(maxsize=2)
-def _trail(task: Task, method: str, steps: int) -> list[Floats]:
-    """The points of a search with Adam: what a step costs depends on where the search is, and on the step before."""
-    trail: list[Floats] = []
-    options: dict[str, Any] = {"optimizer": "adam", "tol": 1e-12, "max_iter": steps}
-    task.estimator(method, callback=lambda point: trail.append(point.theta), **options).fit(task.mdp, task.demos)
-    return trail
-
-
 def time_steps(run: Run, family: str, trail: Sequence[Floats]) -> dict[str, float]:
     """Seconds of every computation along `trail`, whose first point only gets things going."""
     repeats = len(trail) - 1
     expert = run.expert  # estimated before the clock starts, as in the paper
-    precomputed, rho = _clock(run.rho, repeats)
+    precomputed, rho = clock(run.rho, repeats)
     made: dict[str, float] = {"precomputed": precomputed}
     if family == APPROXIMATION:
-        made["update"], pi_tilde = _clock(lambda: run.given(expert), repeats)
+        made["update"], pi_tilde = clock(lambda: run.given(expert), repeats)
     else:
-        made["cold"], pi_tilde = _clock(lambda: _cold(run, trail[0]), repeats)
-    made |= _along(run.make_objective(rho, pi_tilde), trail)
+        made["cold"], pi_tilde = clock(lambda: _cold(run, trail[0]), repeats)
+    made |= along(run.make_objective(rho, pi_tilde), trail)
     return made | {"step": made["value"] + made["adjoint"] + made["gradient"]}
 
 
@@ -145,33 +135,6 @@ def _cold(run: Run, theta: Floats) -> PiTilde:
     pi_tilde = run.own()
     pi_tilde.soft_value(np.where(run.mdp.feasible, run.reward.value(theta), 0.0))
     return pi_tilde
-
-
-def _clock(work: Callable[[], Any], repeats: int) -> tuple[float, Any]:
-    """The median time of doing the work, and what it made the last time."""
-    seconds, made = [], None
-    for _ in range(repeats):
-        made = None  # a dense tensor is let go before the next one is made
-        born = time.perf_counter()
-        made = work()
-        seconds.append(time.perf_counter() - born)
-    return float(np.median(seconds)), made
-
-
-def _along(objective: Objective, trail: Sequence[Floats]) -> dict[str, float]:
-    """Medians of the three parts of an evaluation: value and policy, the transposed solve, the gradient in θ."""
-    seconds = []
-    for theta in trail:
-        clock = [time.perf_counter()]
-        point = objective.at(theta)
-        clock.append(time.perf_counter())
-        _ = point.parts[0].adjoint
-        clock.append(time.perf_counter())
-        _ = point.gradient
-        clock.append(time.perf_counter())
-        seconds.append(np.diff(clock))
-    value, adjoint, gradient = np.median(seconds[1:], axis=0)
-    return {"value": float(value), "adjoint": float(adjoint), "gradient": float(gradient)}
 
 
 run = run_with(NAME, Config)
