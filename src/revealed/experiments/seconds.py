@@ -7,8 +7,6 @@ from collections.abc import Iterable
 from math import floor, log10
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from revealed.experiments.cells import Results
 from revealed.experiments.machine import BUSY
 
@@ -17,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-SOURCES = ("ours", "the paper's way, same machine", "the same, extrapolated", "the paper's, its machine")
+SOURCES = ("ours", "dense, same machine", "dense, extrapolated", "the paper's")
 NONE = "–"
 
 

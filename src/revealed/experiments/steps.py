@@ -20,9 +20,7 @@ from revealed.objective import Objective
 def trail_of(task: Task, method: str, **options: Any) -> list[Floats]:
     """The points of a search with Adam: what a step costs depends on where the search is, and on the step before."""
     trail: list[Floats] = []
-    estimator = task.estimator(
-        method, optimizer="adam", callback=lambda point: trail.append(point.theta), **options
-    )
+    estimator = task.estimator(method, optimizer="adam", callback=lambda point: trail.append(point.theta), **options)
     estimator.fit(task.mdp, task.demos)
     return trail
 

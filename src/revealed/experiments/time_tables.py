@@ -1,4 +1,4 @@
-"""The tables of training times: the paper's way of computing beside the paper's seconds, ours, all searches, targets."""
+"""The tables of training times: by the paper's way of computing beside the paper's seconds, ours, searches, targets."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ SEARCHES = {
 }
 AIMED = {OURS: "ours", "adam tighter": "tighter"}
 AIMS = {"MCE-IRL": 100, "NPL": 30, "CCP": 20}  # so many times under the paper's seconds
+Mean = dict[str, Any]  # means over seeds, and how they are to be written
 MEANS = ["seconds", "step", "iterations", "linear_solves", "updates", "reached", "evd_share"]
 
 
@@ -38,15 +39,14 @@ def settings_of(results: Results) -> list[str]:
     return list(dict.fromkeys(results.frame["setting"]))
 
 
-def mean_of(rows: pd.DataFrame, setting: str, method: str) -> pd.Series | None:
+def mean_of(rows: pd.DataFrame, setting: str, method: str) -> Mean | None:
     """Means over seeds of what was measured there; None where nothing was."""
     there = rows[(rows["setting"] == setting) & (rows["method"] == method)]
     if not len(there):
         return None
-    mean = there[[name for name in MEANS if name in there]].astype(float).mean()
-    mean["searches"], mean["load"] = len(there), load_column(there)
-    mean["sign"] = "≈" if "extrapolated" in there and there["extrapolated"].any() else ""
-    return mean
+    extrapolated = "extrapolated" in there and (there["extrapolated"] == True).any()  # noqa: E712
+    about = {"searches": len(there), "load": load_column(there), "sign": "≈" if extrapolated else ""}
+    return there[[name for name in MEANS if name in there]].astype(float).mean().to_dict() | about
 
 
 def _paper_way(results: Results) -> Table:
@@ -89,22 +89,22 @@ def _paper_way_line(found: pd.DataFrame, setting: str, method: str) -> dict[str,
     }
 
 
-def _known(mean: pd.Series | None) -> pd.Series:
+def _known(mean: Mean | None) -> Mean:
     assert mean is not None
     return mean
 
 
-def _star(mean: pd.Series) -> str:
+def _star(mean: Mean) -> str:
     return "" if mean["reached"] == 1.0 else "*"
 
 
-def _speed_up(mean: pd.Series, base: pd.Series | None, method: str) -> str:
+def _speed_up(mean: Mean, base: Mean | None, method: str) -> str:
     if base is None or method == "MCE-IRL":
         return NONE
     return mean["sign"] + times(base["seconds"] / mean["seconds"])
 
 
-def _in_steps(mean: pd.Series, base: pd.Series | None) -> str:
+def _in_steps(mean: Mean, base: Mean | None) -> str:
     return NONE if base is None else mean["sign"] + times(mean["step"] / base["step"])
 
 
@@ -140,23 +140,23 @@ def _ours(results: Results) -> Table:
                 "s per step": in_seconds(mean["step"]),
                 "CCP's steps": _in_steps(mean, mean_of(ours, setting, "CCP")),
                 "EVD share": share(mean["evd_share"]),
-                "paper's way [s]": NONE if dense is None else dense["sign"] + in_seconds(dense["seconds"]),
-                "paper's way/ours": _beside(dense, mean),
+                "dense [s]": NONE if dense is None else dense["sign"] + in_seconds(dense["seconds"]),
+                "dense/ours": _beside(dense, mean),
                 "load": mean["load"],
             }
             lines.append(line)
     caption = (
         "What sparse algebra, warm starts and reuse leave of that gap: the same searches by this library, mean over "
-        f"{_range(ours.groupby(['setting', 'method'])['seed'].count())} seeds, beside the paper's way of computing on "
-        "the same machine. “EVD share” shows how far a search had come: EVD as a share of what the uniform policy "
-        "loses. The threshold is the same number at every size, and on larger grids it is met by networks that have "
+        f"{_range(ours.groupby(['setting', 'method'])['seed'].count())} seeds, beside the paper's dense way of "
+        "computing on the same machine. “CCP's steps”: so many steps of CCP are one step of this method. “EVD share” "
+        "shows how far a search had come: EVD as a share of what the uniform policy loses. The threshold is the same number at every size, and on larger grids it is met by networks that have "
         "learnt less; the table of all searches has the tighter one. * where not every search reached the threshold. "
         + LOAD
     )
     return Table(pd.DataFrame(with_load(lines)), caption)
 
 
-def _beside(dense: pd.Series | None, mean: pd.Series) -> str:
+def _beside(dense: Mean | None, mean: Mean) -> str:
     return NONE if dense is None else dense["sign"] + times(dense["seconds"] / mean["seconds"])
 
 
@@ -182,7 +182,7 @@ def _all_searches(results: Results) -> Table:
     return Table(pd.DataFrame(with_load(lines)), caption)
 
 
-def _search_words(mean: pd.Series, base: pd.Series | None) -> dict[str, str]:
+def _search_words(mean: Mean, base: Mean | None) -> dict[str, str]:
     return {
         "seconds": in_seconds(mean["seconds"]),
         "speed-up": times(base["seconds"] / mean["seconds"]) if base is not None and _whole(mean, base) else NONE,
@@ -194,7 +194,7 @@ def _search_words(mean: pd.Series, base: pd.Series | None) -> dict[str, str]:
     }
 
 
-def _whole(mean: pd.Series, base: pd.Series) -> bool:
+def _whole(mean: Mean, base: Mean) -> bool:
     """Whether both reached the threshold in all searches; else the seconds are those of the steps allowed."""
     return mean["reached"] == 1.0 == base["reached"]
 
@@ -206,7 +206,7 @@ def _aims(results: Results) -> Table:
     for setting in settings_of(results):
         for method, aim in AIMS.items():
             paper = TRAINING_SECONDS.get(setting, {}).get(method)
-            means = {words: mean_of(results.where(variant=variant), setting, method) for variant, words in AIMED.items()}
+            means = {words: mean_of(results.where(variant=name), setting, method) for name, words in AIMED.items()}
             if paper is None or all(mean is None for mean in means.values()):
                 continue
             line: dict[str, Any] = {"Settings": setting, "method": method, "paper [s]": f"{paper:.2f}"}
@@ -222,7 +222,7 @@ def _aims(results: Results) -> Table:
     return Table(pd.DataFrame(lines), caption)
 
 
-def _aimed(words: str, mean: pd.Series | None, paper: float, aim: int) -> dict[str, str]:
+def _aimed(words: str, mean: Mean | None, paper: float, aim: int) -> dict[str, str]:
     if mean is None:
         return {f"{words} [s]": NONE, f"{words}, ratio": NONE}
     ratio = paper / mean["seconds"]

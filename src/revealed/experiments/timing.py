@@ -14,16 +14,16 @@ from revealed.experiments.cells import METHODS, TIGHTER, Cell, Measured, Picture
 from revealed.experiments.dense_baseline import DenseModel, fit_dense
 from revealed.experiments.paper_way import ALL, COSTS, OURS, WHOLE, measure_costs, paper_way
 from revealed.experiments.published import PLATFORM, TRAINING_SECONDS
-from revealed.experiments.seconds import beside_other_work, draw_marks, in_seconds, legend, log_axis
+from revealed.experiments.seconds import beside_other_work as beside_other_work
+from revealed.experiments.seconds import draw_marks, in_seconds, legend, log_axis
 from revealed.experiments.steps import seconds_of_a_step
-from revealed.experiments.time_tables import SEARCHES, mean_of, settings_of, tables
+from revealed.experiments.time_tables import SEARCHES, mean_of, settings_of
+from revealed.experiments.time_tables import tables as tables
 from revealed.experiments.timed import Task, Worlds, car_setting, car_task, objects_setting, objects_task
 from revealed.fit import Fit
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-__all__ = ["ALONE", "QUICK", "Config", "beside_other_work", "cells", "draw", "measure", "run", "settings_of", "tables"]
 
 NAME = "timing"
 TITLE = "Training time"
@@ -168,8 +168,8 @@ def draw(results: Results) -> dict[str, Picture]:
     if not len(results.frame):
         return {}
     caption = (
-        "Training time with Adam: ours (filled), the paper's way of computing on the same machine (crosses; upright "
-        "ones are extrapolated, steps × the time of a step), and the paper's seconds (open, another machine: "
+        "Training time with Adam: ours (filled), the paper's dense way of computing on the same machine (crosses; "
+        "upright ones are extrapolated, steps × the time of a step), and the paper's seconds (open, another machine: "
         f"{PLATFORM}; only for its settings). Means over seeds; the axis is logarithmic."
     )
     return {"seconds": Picture(_draw_seconds(results), caption, _in_words(results), PAPER)}
