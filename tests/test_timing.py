@@ -506,8 +506,13 @@ def test_why_a_speed_up_falls_is_said_where_the_table_shows_it():
     assert time_claims.grows_with_size(results).reason == ""  # as many steps as on the small grid
     results.frame.loc[results.frame["setting"] == "Objectworld 64², C4", "iterations"] = 4
     reason = time_claims.grows_with_size(results).reason
-    assert "(MCE-IRL 4, NPL 4 instead of MCE-IRL 10, NPL 10)" in reason
+    assert "(MCE-IRL 4 instead of 10, NPL 4 instead of 10, CCP 4 instead of 10)" in reason
     assert reason.endswith("98 % of NPL's seconds instead of 50 %.")  # 1 − 4 · 0.3 / 60
+    for size, factor in ((32, 2.0), (64, 3.0)):
+        there = (results.frame["setting"] == f"Objectworld {size}², C4") & (results.frame["method"] == "MCE-IRL")
+        results.frame.loc[there, "step"] *= factor
+    grows = time_claims.grows_with_size(results).reason
+    assert grows.endswith("does grow: one of MCE-IRL costs ×8 → ×16 → ×24 of CCP's.")
 
 
 def test_a_step_of_mce_irl_is_told_in_steps_of_ccp():
