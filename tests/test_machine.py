@@ -2,7 +2,10 @@
 
 import json
 import os
+import subprocess
+import sys
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -10,7 +13,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from revealed import __version__
 from revealed.experiments import machine
-from revealed.experiments.machine import ask_jax_for_one_thread, describe_machine, processor
+from revealed.experiments.machine import BUSY, WINDOW, OtherWork, ask_jax_for_one_thread, describe_machine, processor
 from revealed.parallel import one_thread
 
 
@@ -93,3 +96,48 @@ def test_a_choice_of_threads_for_jax_that_was_made_is_kept(monkeypatch):
     monkeypatch.setenv("XLA_FLAGS", "--mine")
     ask_jax_for_one_thread()
     assert os.environ["XLA_FLAGS"] == "--mine"
+
+
+# what other work takes
+
+
+def test_a_busy_neighbour_is_seen():
+    others = OtherWork()
+    if others._seen[0][1] != others._seen[0][1]:
+        pytest.skip("this system does not tell how busy it is")
+    assert others.cores() is None  # no second has passed yet
+    with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as neighbour:
+        try:
+            time.sleep(1.2 * WINDOW)
+            seen = others.cores()
+        finally:
+            neighbour.kill()
+    assert seen is not None
+    assert seen >= BUSY
+
+
+def test_ones_own_work_is_not_others(monkeypatch):
+    clock = [(0.0, 5.0), (0.4, 5.0), (2.0, 5.1), (2.1, 5.2), (5.0, 11.0)]
+    monkeypatch.setattr(machine, "_times", lambda: clock.pop(0))
+    others = OtherWork()
+    assert others.cores() is None
+    assert others.cores() == 0.06  # since 0.4, the last call
+    assert others.cores() == 0.12  # since 0.4 again: 2.0 was just now
+    assert others.cores() == 2.0  # since 2.1
+
+
+def test_the_time_of_others_is_that_of_the_machine_less_ones_own(monkeypatch):
+    monkeypatch.setattr(machine, "_busy", lambda: 100.0)
+    own = time.process_time()
+    before = machine._times()[1]
+    while time.process_time() < own + 0.2:
+        pass
+    assert before - machine._times()[1] == pytest.approx(0.2, abs=0.1)
+
+
+def test_a_system_that_does_not_tell_gives_no_load(monkeypatch):
+    monkeypatch.setattr(machine.Path, "read_text", lambda *_, **__: "cpu of another kind\n")
+    assert machine._busy() != machine._busy()
+    others = OtherWork()
+    monkeypatch.setattr(machine, "WINDOW", 0.0)
+    assert others.cores() is None

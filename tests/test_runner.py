@@ -327,6 +327,8 @@ def test_cells_that_measure_time_run_here_one_at_a_time_after_the_others(measure
     with parallel_config(backend="threading"):
         run_plan({"mountaincar": cars, "obstacleworld": CONFIG}, tmp_path, jobs=2)
     assert order == [("obstacleworld", None)] * len(CELLS) + [("mountaincar", True)] * 9
+    rows = [json.loads(line) for line in (tmp_path / "table.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert {row["experiment"] for row in rows if "other_work" in row} == {"mountaincar"}
 
 
 def test_linear_algebra_keeps_to_one_thread_in_every_worker(tmp_path, monkeypatch):

@@ -6,11 +6,9 @@ one only once for each π̃.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,10 +21,20 @@ from revealed.experiments.published import (
     OPTIMISATION_SECONDS,
     PLATFORM,
 )
-from revealed.experiments.seconds import NONE, draw_marks, in_seconds, legend, log_axis, times
+from revealed.experiments.seconds import (
+    LOAD,
+    NONE,
+    draw_marks,
+    in_seconds,
+    legend,
+    load_column,
+    log_axis,
+    times,
+    with_load,
+)
+from revealed.experiments.steps import along, clock, trail_of
 from revealed.experiments.timed import Task, Worlds, car_setting, car_task, objects_setting, objects_task
 from revealed.mdp import Floats
-from revealed.objective import Objective
 from revealed.pi_tilde import PiTilde
 
 if TYPE_CHECKING:
@@ -66,6 +74,13 @@ ROWS: dict[str, tuple[tuple[str, str, str, str], ...]] = {
         ("Within inner loop", "Inner Loop Per-Step Totals", "step", ""),
     ),
 }
+WHEN = {
+    "Pre-computed": "once",
+    "At the start": "first step",
+    "Within loop": "every step",
+    "Within inner loop": "every step",
+    "Within outer loop": "once per π̃",
+}
 SECONDS = {OPTIMISATION: OPTIMISATION_SECONDS, APPROXIMATION: APPROXIMATION_SECONDS}
 
 
@@ -104,7 +119,8 @@ def measure(config: Config, cell: Cell) -> Measured:
     task = car_task(config, cell.seed) if car else objects_task(config, config.size, config.colors, cell.seed)
     dense = cell.variant == "dense"
     repeats = config.dense_repeats if dense else config.repeats
-    trail = _trail(task, FAMILIES[cell.method], config.steps + repeats)[-repeats - 1 :]
+    steps = config.steps + repeats
+    trail = trail_of(task, FAMILIES[cell.method], tol=1e-12, max_iter=steps)[-repeats - 1 :]
     seconds = time_steps(_start(task, cell.method, dense), cell.method, trail)
     done = {"status": "measured", "message": "", "states": task.mdp.n_states, "repeats": repeats}
     return Measured(done | seconds)
@@ -117,26 +133,17 @@ def _start(task: Task, family: str, dense: bool) -> Run:
     return Run(estimator.method, estimator.reward, estimator.options, task.mdp, task.demos)
 
 
-@lru_cache(maxsize=2)
-def _trail(task: Task, method: str, steps: int) -> list[Floats]:
-    """The points of a search with Adam: what a step costs depends on where the search is, and on the step before."""
-    trail: list[Floats] = []
-    options: dict[str, Any] = {"optimizer": "adam", "tol": 1e-12, "max_iter": steps}
-    task.estimator(method, callback=lambda point: trail.append(point.theta), **options).fit(task.mdp, task.demos)
-    return trail
-
-
 def time_steps(run: Run, family: str, trail: Sequence[Floats]) -> dict[str, float]:
     """Seconds of every computation along `trail`, whose first point only gets things going."""
     repeats = len(trail) - 1
     expert = run.expert  # estimated before the clock starts, as in the paper
-    precomputed, rho = _clock(run.rho, repeats)
+    precomputed, rho = clock(run.rho, repeats)
     made: dict[str, float] = {"precomputed": precomputed}
     if family == APPROXIMATION:
-        made["update"], pi_tilde = _clock(lambda: run.given(expert), repeats)
+        made["update"], pi_tilde = clock(lambda: run.given(expert), repeats)
     else:
-        made["cold"], pi_tilde = _clock(lambda: _cold(run, trail[0]), repeats)
-    made |= _along(run.make_objective(rho, pi_tilde), trail)
+        made["cold"], pi_tilde = clock(lambda: _cold(run, trail[0]), repeats)
+    made |= along(run.make_objective(rho, pi_tilde), trail)
     return made | {"step": made["value"] + made["adjoint"] + made["gradient"]}
 
 
@@ -145,33 +152,6 @@ def _cold(run: Run, theta: Floats) -> PiTilde:
     pi_tilde = run.own()
     pi_tilde.soft_value(np.where(run.mdp.feasible, run.reward.value(theta), 0.0))
     return pi_tilde
-
-
-def _clock(work: Callable[[], Any], repeats: int) -> tuple[float, Any]:
-    """The median time of doing the work, and what it made the last time."""
-    seconds, made = [], None
-    for _ in range(repeats):
-        made = None  # a dense tensor is let go before the next one is made
-        born = time.perf_counter()
-        made = work()
-        seconds.append(time.perf_counter() - born)
-    return float(np.median(seconds)), made
-
-
-def _along(objective: Objective, trail: Sequence[Floats]) -> dict[str, float]:
-    """Medians of the three parts of an evaluation: value and policy, the transposed solve, the gradient in θ."""
-    seconds = []
-    for theta in trail:
-        clock = [time.perf_counter()]
-        point = objective.at(theta)
-        clock.append(time.perf_counter())
-        _ = point.parts[0].adjoint
-        clock.append(time.perf_counter())
-        _ = point.gradient
-        clock.append(time.perf_counter())
-        seconds.append(np.diff(clock))
-    value, adjoint, gradient = np.median(seconds[1:], axis=0)
-    return {"value": float(value), "adjoint": float(adjoint), "gradient": float(gradient)}
 
 
 run = run_with(NAME, Config)
@@ -184,10 +164,9 @@ def tables(results: Results) -> dict[str, Table]:
     for family, rows in ROWS.items():
         if not len(results.where(method=family)):
             continue
-        lines = [_line(results, family, *row) for row in rows]
-        if family == OPTIMISATION:
-            lines.append(_line(results, family, "At the start", "1. Optimal soft value and policy", "cold", ""))
-        made[family] = Table(pd.DataFrame(lines), _caption(family))
+        at_start = [("At the start", "1. Optimal soft value and policy", "cold", "")] if family == OPTIMISATION else []
+        lines = [_line(results, family, setting, *row) for setting in worlds_of(results) for row in [*rows, *at_start]]
+        made[family] = Table(pd.DataFrame(with_load(lines)), _caption(family))
     return made
 
 
@@ -201,31 +180,37 @@ def _caption(family: str) -> str:
         + (counts if family == OPTIMISATION else "The occupancy under π̃ is a factorisation here, never a tensor. ")
         + f"The paper's seconds, for its sizes ({' and '.join(BREAKDOWN_SETTINGS)}), are from another machine "
         f"({PLATFORM}); “dense” is its way of computing on ours, on one thread, where the paper does not say how "
-        "many it used."
+        f"many it used. “ratio”: the paper's seconds over ours. {LOAD}"
     )
 
 
-def _line(results: Results, family: str, when: str, words: str, column: str, requirement: str) -> dict[str, str]:
-    """A row of the paper's table: for each world ours, dense where it was measured, the paper's and the ratio."""
-    line = {"When?": when, "Computation": words, "the paper's way": requirement}
-    for setting, has_dense in worlds_of(results):
-        ours, dense, paper = three_seconds(results, setting, family, words, column)
-        line[f"{setting} [s]"] = in_seconds(ours) if ours else "with 4." if not column else NONE
-        if has_dense:
-            line[f"{setting}, dense [s]"] = in_seconds(dense) if dense else "with 4." if not column else NONE
-        if setting in BREAKDOWN_SETTINGS:
-            printed = None if column == "cold" else paper_seconds(setting, family, words)
-            line[f"{setting}, paper [s]"] = NONE if printed is None else f"{printed:.2f}"
-            line[f"{setting}, paper/ours"] = times(paper / ours) if paper and ours else NONE
-    return line
+def _line(results: Results, family: str, setting: str, when: str, words: str, column: str, way: str) -> dict[str, str]:
+    """A row of the paper's table for a world: ours, dense where it was measured, the paper's and the ratio."""
+    ours, dense, paper = three_seconds(results, setting, family, words, column)
+    printed = None if column == "cold" else paper_seconds(setting, family, words)
+    unknown = NONE if column else "with 4."
+    return {
+        "Settings": setting,
+        "When?": WHEN[when],
+        "Computation": words,
+        "requirement": way,
+        "ours [s]": in_seconds(ours) if ours else unknown,
+        "dense [s]": in_seconds(dense) if dense else NONE if not _has_dense(results, setting) else unknown,
+        "paper [s]": NONE if printed is None else f"{printed:.2f}",
+        "ratio": times(paper / ours) if paper and ours else NONE,
+        "load": load_column(results.where(setting=setting, method=family)),
+    }
 
 
-def worlds_of(results: Results) -> list[tuple[str, bool]]:
-    """The settings that have results, and whether dense algebra was measured there."""
+def _has_dense(results: Results, setting: str) -> bool:
+    return len(results.where(setting=setting, variant="dense")) > 0
+
+
+def worlds_of(results: Results) -> list[str]:
+    """The settings that have results."""
     config = results.config
     named = (car_setting(config), objects_setting(config.size, config.colors))
-    present = [setting for setting in named if len(results.where(setting=setting))]
-    return [(setting, len(results.where(setting=setting, variant="dense")) > 0) for setting in present]
+    return [setting for setting in named if len(results.where(setting=setting))]
 
 
 def three_seconds(
@@ -260,13 +245,13 @@ def draw(results: Results) -> dict[str, Picture]:
         "step an optimisation-based method solves for the soft optimum; an approximation-based one multiplies (here: "
         "solves with a factorisation that is kept)."
     )
-    return {"steps": Picture(_draw_steps(results), caption, _in_words(results))}
+    return {"steps": Picture(_draw_steps(results), caption, _in_words(results), PAPER)}
 
 
 def _draw_steps(results: Results) -> Figure:
     from matplotlib.figure import Figure
 
-    worlds = [setting for setting, _ in worlds_of(results)]
+    worlds = worlds_of(results)
     figure = Figure(figsize=(10.5, 5.6), layout="constrained")
     drawn: list[tuple[float | None, ...]] = []
     for ax, setting in zip(figure.subplots(1, len(worlds), sharey=True, squeeze=False)[0], worlds):
@@ -286,7 +271,7 @@ def _styles() -> dict[str, tuple[str, str]]:
 def _draw_world(ax: Axes, results: Results, setting: str) -> list[tuple[float | None, ...]]:
     """The rows of both tables from top to bottom; returns the seconds that were drawn."""
     shown = [(family, row) for family, rows in ROWS.items() for row in rows if row[2]]
-    drawn = [three_seconds(results, setting, family, words, column) for family, (_, words, column, _) in shown]
+    drawn = [_marks(results, setting, family, words, column) for family, (_, words, column, _) in shown]
     for place, ((family, _), seconds) in enumerate(zip(shown, drawn)):
         draw_marks(ax, place, seconds, *_styles()[family], across=True)
     border = sum(family == OPTIMISATION for family, _ in shown)
@@ -296,6 +281,12 @@ def _draw_world(ax: Axes, results: Results, setting: str) -> list[tuple[float | 
     ax.set_title(setting, fontsize=11)
     log_axis(ax, across=True)
     return drawn
+
+
+def _marks(results: Results, setting: str, family: str, words: str, column: str) -> tuple[float | None, ...]:
+    """What is drawn: ours, the paper's way measured, and extrapolated (never here), the paper's."""
+    ours, dense, paper = three_seconds(results, setting, family, words, column)
+    return ours, dense, None, paper
 
 
 def _short(when: str, words: str) -> str:
@@ -323,7 +314,7 @@ _SHORTER = {
 def _in_words(results: Results) -> str:
     parts = [
         f"{setting}, {family}: {in_seconds(step)} s in every step"
-        for setting, _ in worlds_of(results)
+        for setting in worlds_of(results)
         for family in FAMILIES
         if (step := _measured(results, setting, family, "sparse", "step"))
     ]

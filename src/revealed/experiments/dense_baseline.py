@@ -16,6 +16,7 @@ NPL's updates are the library's (`fit_dense`), so that a race between the two is
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -73,6 +74,14 @@ class DenseModel:
         return reward + self.gamma * self.expect(V) + self.log_feasible
 
 
+class Sweeps(Protocol):
+    """What value iteration asks of a model."""
+
+    @property
+    def gamma(self) -> float: ...
+    def q_values(self, reward: Floats, V: Floats) -> Floats: ...
+
+
 @dataclass(frozen=True, eq=False)
 class DenseOptimum:
     """The soft optimum by value iteration: within `tol` of the fixed point after so many sweeps."""
@@ -85,7 +94,7 @@ class DenseOptimum:
 
 
 def dense_soft_optimum(
-    model: DenseModel, reward: Floats, tol: float = VALUE_TOL, start: Floats | None = None, max_sweeps: int = 100_000
+    model: Sweeps, reward: Floats, tol: float = VALUE_TOL, start: Floats | None = None, max_sweeps: int = 100_000
 ) -> DenseOptimum:
     """Soft value iteration V ← Λ(V) until V is within `tol` of the optimum by the contraction's bound."""
     V = np.zeros(len(reward)) if start is None else start

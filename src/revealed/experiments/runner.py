@@ -5,16 +5,16 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict
-from itertools import chain, starmap
+from itertools import chain
 from math import ceil
 from typing import Any
 
 from revealed.checks import require_count, require_option
 from revealed.experiments.catalogue import EXPERIMENTS
 from revealed.experiments.cells import Cell, Measured, Results, failed_row, fingerprint
-from revealed.experiments.machine import describe_machine, processor
+from revealed.experiments.machine import OtherWork, describe_machine, processor
 from revealed.experiments.store import Store
 from revealed.parallel import each, one_thread, workers
 from revealed.progress import Progress, every_minute
@@ -53,7 +53,7 @@ def run_plan(
     bar = Progress("reproduce", progress, total=len(missing))
     with one_thread(), bar, every_minute(tell, clock.line):
         left = Counter(cell.experiment for _, cell in missing)
-        for config, cell, measured in chain(each(measure_cell, together, jobs), starmap(measure_cell, alone)):
+        for config, cell, measured in chain(each(measure_cell, together, jobs), _one_by_one(alone)):
             store.add(config, cell, measured)
             bar.update(clock.after(cell))
             left[cell.experiment] -= 1
@@ -71,6 +71,15 @@ def measure_cell(config: Any, cell: Cell) -> tuple[Any, Cell, Measured]:
         measured = Measured(failed_row(error))
     measured.row.update(cell_seconds=time.perf_counter() - born, processor=processor())
     return config, cell, measured
+
+
+def _one_by_one(pairs: Iterable[tuple[Any, Cell]]) -> Iterator[tuple[Any, Cell, Measured]]:
+    """Cells that measure time, each with how many cores other work took meanwhile."""
+    others = OtherWork()
+    for pair in pairs:
+        config, cell, measured = measure_cell(*pair)
+        measured.row["other_work"] = others.cores()
+        yield config, cell, measured
 
 
 def run_experiment(name: str, config: Any, folder: str | os.PathLike[str], **options: Any) -> Results:

@@ -1,4 +1,5 @@
-"""How seconds are written and drawn: ours, those of dense algebra on the same machine, and the paper's."""
+"""How seconds are written and drawn: ours, those of the paper's way of computing on the same machine, the paper's, and
+what was measured beside other work."""
 
 from __future__ import annotations
 
@@ -6,11 +7,15 @@ from collections.abc import Iterable
 from math import floor, log10
 from typing import TYPE_CHECKING, Any
 
+from revealed.experiments.cells import Results
+from revealed.experiments.machine import BUSY
+
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-SOURCES = ("ours", "dense, same machine", "the paper's, its machine")
+SOURCES = ("ours", "dense, same machine", "dense, extrapolated", "the paper's")
 NONE = "–"
 
 
@@ -23,6 +28,34 @@ def in_seconds(value: float) -> str:
 def times(ratio: float) -> str:
     """A ratio as ×7.3 or ×120."""
     return f"×{ratio:,.0f}" if ratio >= 9.5 else f"×{ratio:.2g}"
+
+
+def load_of(rows: pd.DataFrame) -> float:
+    """The most cores that other work took during one of these measurements; 0 where nothing is known of it."""
+    known = rows["other_work"].dropna() if "other_work" in rows else ()
+    return max(known, default=0.0)
+
+
+def load_column(rows: pd.DataFrame) -> str:
+    """The mark of what was measured beside other work: "+0.9" cores; empty where the machine was ours."""
+    load = load_of(rows)
+    return f"+{load:.1f}" if load >= BUSY else ""
+
+
+def beside_other_work(results: Results) -> int:
+    """How many measurements were made while other work took a quarter of a core or more."""
+    frame = results.frame
+    return int((frame["other_work"].astype(float) >= BUSY).sum()) if "other_work" in frame else 0
+
+
+def with_load(lines: list[dict[str, str]]) -> list[dict[str, str]]:
+    """The lines of a table; their "load" only where there is any."""
+    if any(line["load"] for line in lines):
+        return lines
+    return [{name: text for name, text in line.items() if name != "load"} for line in lines]
+
+
+LOAD = "“load”, where a column has it: so many cores were taken by other work meanwhile, and the seconds are too long."
 
 
 def draw_marks(
@@ -38,11 +71,12 @@ def draw_marks(
 
 
 def looks(color: str, marker: str) -> tuple[dict[str, Any], ...]:
-    """Ours filled, dense a cross, the paper's open."""
+    """Ours filled, dense a cross, extrapolated an upright and thinner one, the paper's open."""
     plain: dict[str, Any] = {"color": color, "markersize": 8, "linestyle": "none"}
     return (
         plain | {"marker": marker},
         plain | {"marker": "x", "markeredgewidth": 2.0},
+        plain | {"marker": "+", "markersize": 11, "markeredgewidth": 1.4},
         plain | {"marker": marker, "markerfacecolor": "white", "markeredgewidth": 1.6},
     )
 

@@ -33,8 +33,8 @@ PLACE = ("experiment", "setting", "method", "variant", "size", "seed")
 
 # what rows have beside their place; a frame without rows has these columns, too
 COLUMNS = (
-    "config", "arrays", "status", "message", "seconds", "iterations", "settled", "floor", "span", "excess_nll", "evd",
-    "stochastic_evd", "epic", "starc",
+    "config", "arrays", "status", "message", "states", "seconds", "step", "iterations", "updates", "settled", "reached",
+    "other_work", "floor", "span", "excess_nll", "evd", "stochastic_evd", "epic", "starc",
 )  # fmt: skip
 
 

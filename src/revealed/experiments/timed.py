@@ -70,10 +70,10 @@ def objects_setting(size: int, colors: int) -> str:
 
 @lru_cache(maxsize=1)
 def car_task(worlds: Worlds, seed: int) -> Task:
-    """Mountain Car with transitions by kernels: a weight for every state."""
-    world, drives = mountaincar.problem(_car(worlds), seed, False)
+    """Mountain Car, whose kernel model is the world: a weight for every state."""
+    world, _ = mountaincar.known_car(_car(worlds))
     options = {"tol": worlds.car_tol, "patience": 1, "learning_rate": worlds.car_rate}
-    return _ready(world, world.discretise(drives), world.reward_model(), worlds.car_updates, options)
+    return _ready(world, mountaincar.sample_of(_car(worlds), seed), world.reward_model(), worlds.car_updates, options)
 
 
 @lru_cache(maxsize=1)

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+TIME_RULES = {"faster": time_claims.FASTER_RULE, "speed-up-grows": time_claims.GROWS_RULE}
+
+
 class RunView:
     """What one reading sees of a run: curves by world, ends of the partial expert, moves of π̃."""
 
@@ -86,7 +89,7 @@ def _shares(results: dict[str, Results]) -> dict[str, Share]:
 def _verdict(sentence: Sentence, claim: Claim, views: dict[str, RunView], share: Share | None) -> Verdict:
     section5 = _outcome(claim, views[SECTION_5])
     algorithm1 = _outcome(claim, views[ALGORITHM_1]) if claim.readings else None
-    rule = sentence.rule or time_claims.RULES[sentence.key]
+    rule = sentence.rule or TIME_RULES[sentence.key]
     return Verdict(
         sentence.key, sentence.experiment or claim.needs[0], sentence.claim, sentence.quote, sentence.place, rule,
         section5, algorithm1, share,
