@@ -43,10 +43,10 @@ LEAD = (
 # What the two readings and the specifications are, in a reader's words, before the table of verdicts.
 READ_AS = (
     "The paper can be read in two ways, and each claim is judged in both. Section 5 (“Method Dependencies”): MCE-IRL "
-    "sees the demonstrations, NPL and CCP what the estimated expert policy makes of them. Algorithm 1, taken literally: "
-    "all methods see the estimated policy. What the paper leaves open altogether (discount, scale of the reward and "
-    "more) is varied: the table tells in how many such specifications a claim holds, and which choice flips it. A claim "
-    "links to its quotation, statistics and rule."
+    "sees the demonstrations, NPL and CCP what the estimated expert policy makes of them. Algorithm 1, taken "
+    "literally: all methods see the estimated policy. What the paper leaves open altogether (discount, scale of the "
+    "reward and more) is varied: the table tells in how many such specifications a claim holds, and which choice flips "
+    "it. A claim links to its quotation, statistics and rule."
 )
 LONG = 12  # a table with more rows is folded away
 ALONE = "tasks of experiments that measure time ran alone, one after the other"

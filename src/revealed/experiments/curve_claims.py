@@ -12,7 +12,7 @@ import numpy as np
 
 from revealed.experiments.cells import METHODS
 from revealed.experiments.numbers import percent
-from revealed.experiments.protocol import ALIKE, FAR, NEGLIGIBLE, SIMILAR, WELL
+from revealed.experiments.protocol import ALIKE, FAR, NEGLIGIBLE, NIL, SIMILAR, WELL
 from revealed.experiments.readings import JUDGED, Curves
 from revealed.experiments.rules import Estimate, Outcome, all_of, at, join
 
@@ -62,7 +62,7 @@ def agreement(curves: Curves, *sizes: Sequence[int]) -> Outcome:
     for chosen in sizes:
         told = []
         for metric in JUDGED:
-            margin = ALIKE * _level(curves, metric)
+            margin = max(ALIKE * _level(curves, metric), NIL)
             gaps = {a: curves.difference(metric, a, "MCE-IRL", chosen) for a in OTHERS}
             parts |= {f"{JUDGED[metric]}, {a} ({at(chosen)})": gap.within(margin) for a, gap in gaps.items()}
             ratios += [_in_bounds(gap.mean, margin) for gap in gaps.values()]

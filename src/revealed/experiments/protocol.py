@@ -161,7 +161,8 @@ _AHEAD = (
 )
 _ALIKE = (
     f"Differences from MCE-IRL, averaged over these sizes: holds if all intervals lie within ± {ALIKE:.0%} of the "
-    "level with the least data; does not hold if one lies outside."
+    f"level with the least data (or ± {NIL:.0%} of what knowing nothing costs, where that is more); does not hold if "
+    "one lies outside."
 )
 _IMPROVES = (
     f"Fall from the least to the most data: holds if all intervals lie above 0 and all means are at least "

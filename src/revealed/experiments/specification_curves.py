@@ -10,10 +10,9 @@ import numpy as np
 
 from revealed.experiments.cells import Picture, Results, Table
 from revealed.experiments.claims import CLAIMS, WORLDS
-from revealed.experiments.curve_claims import Curves
 from revealed.experiments.numbers import percent, short
 from revealed.experiments.protocol import SENTENCES
-from revealed.experiments.readings import shares
+from revealed.experiments.readings import Curves, shares
 from revealed.experiments.rules import FAILS, HOLDS, UNDECIDED, Outcome, Share
 from revealed.experiments.specification_grid import CHOICES, WORDS
 from revealed.mdp import Floats

@@ -89,8 +89,8 @@ class Config:
     for what is varied, and smaller where fits take long."""
 
     plan: tuple[tuple[str, int, int], ...] = (
-        ("obstacleworld", 200, 20),
-        ("partial-expert", 120, 12),
+        ("obstacleworld", 120, 30),
+        ("partial-expert", 120, 10),
         ("mountaincar", 48, 4),
         ("objectworld", 48, 4),
     )
@@ -107,7 +107,7 @@ class Config:
 
 
 QUICK = Config(
-    plan=(("obstacleworld", 24, 10), ("partial-expert", 24, 6), ("mountaincar", 8, 3), ("objectworld", 6, 3)),
+    plan=(("obstacleworld", 16, 20), ("partial-expert", 20, 6), ("mountaincar", 8, 3), ("objectworld", 6, 3)),
     mountaincar=mountaincar.Config(bins=20, trajectories=(100, 400, 1000)),
     objectworld=objectworld.Config(size=8, trajectories=(1, 5, 200), max_iter=100),
 )
