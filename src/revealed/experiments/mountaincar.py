@@ -74,7 +74,7 @@ class Config:
     beside: int = 3
 
 
-QUICK = Config(trajectories=(100, 400, 1000), seeds=3, beside=1)
+QUICK = Config(trajectories=(100, 400, 1000), seeds=3, beside=0)
 
 
 def cells(config: Config) -> list[Cell]:
