@@ -45,8 +45,12 @@ def percent(share: Share) -> str:
 
 
 def share_in_words(share: Share | None) -> str:
-    """In how many specifications a claim holds; nothing where none were run."""
-    return f"{share.holds} of {share.of} ({percent(share)})" if share and share.of else ""
+    """In how many specifications a claim holds, and in how many the intervals do not decide; nothing where none were
+    run."""
+    if not share or not share.of:
+        return ""
+    undecided = f", {share.undecided} undecided" if share.undecided else ""
+    return f"{share.holds} of {share.of} ({percent(share)}){undecided}"
 
 
 def untested(verdicts: list[Verdict]) -> list[str]:
@@ -74,7 +78,7 @@ def _row(verdict: Verdict) -> dict[str, Any]:
         "statistic": verdict.section5.statistic,
         "algorithm1": literal.verdict if literal else "",
         "algorithm1_statistic": literal.statistic if literal else "",
-        "specifications": f"{share.holds} of {share.of}" if share else "",
+        "specifications": share_in_words(share),
         "share": f"{share.holds / share.of:.3f}" if share else "",
         "flips": share.flips if share else "",
         "reason": "; ".join(_reasons(verdict)),

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from revealed.claim_words import COUNTED, READINGS, SAME, SHORT, count_verdicts, outcome, share_in_words
+from revealed.claim_words import COUNTED, READINGS, SAME, SHORT, count_verdicts, outcome, percent, share_in_words
 from revealed.experiments import protocol
 from revealed.experiments.rules import FAILS, HOLDS, UNDECIDED, UNTESTED, Outcome, Share, Verdict
 from revealed.page import Html, join, paragraph, table, tag
@@ -135,9 +135,10 @@ def _reading(name: str, found: Outcome) -> Html:
 def _specifications(share: Share | None) -> list[Html]:
     if share is None or not share.of:
         return []
-    words = f" Holds in {share_in_words(share)} specifications, does not hold in {share.fails}, undecided in "
+    words = f" Holds in {share.holds} of {share.of} specifications ({percent(share)}), does not hold in {share.fails}, "
+    words += f"undecided in {share.undecided}."
     flips = f" What flips it: {share.flips.rstrip('.')}." if share.flips else ""
-    return [tag("p", _bar(share), f"{words}{share.undecided}.{flips}", class_="share")]
+    return [tag("p", _bar(share), f"{words}{flips}", class_="share")]
 
 
 def protocol_page() -> list[Html]:

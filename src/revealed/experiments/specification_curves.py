@@ -14,7 +14,7 @@ from revealed.experiments.numbers import percent, short
 from revealed.experiments.protocol import SENTENCES
 from revealed.experiments.readings import Curves, shares
 from revealed.experiments.rules import FAILS, HOLDS, UNDECIDED, Outcome, Share
-from revealed.experiments.specification_grid import CHOICES, WORDS
+from revealed.experiments.specification_grid import CHOICES, VALUES, WORDS
 from revealed.mdp import Floats
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ CLAIMS_OF = {
 }
 SHORT = {sentence.key: sentence.claim for sentence in SENTENCES}
 FLIPS = 0.30  # a choice whose values differ by so much in the share of specifications that hold, flips the claim
+LEAST = 5
 COLORS = {HOLDS: "#0072b2", FAILS: "#d55e00", UNDECIDED: "#999999"}
 MARKS = {HOLDS: "o", FAILS: "v", UNDECIDED: "s"}
 # what the marks of a claim measure, on the axis
@@ -133,15 +134,16 @@ def _share(found: list[Judged]) -> Share:
 
 
 def what_flips(found: list[Judged]) -> str:
-    """The choices whose values differ most in how often the claim holds, with the shares; empty where none does."""
+    """The choices whose values differ most in how often the claim holds, with the shares; empty where none does.
+    Values that came up in fewer than `LEAST` specifications are left out."""
     spreads = []
     for name in dict.fromkeys(name for one in found for name in ("world", *one.specification)):
         values = {_value(one, name): [] for one in found if _value(one, name) is not None}
         for one in found:
             if (value := _value(one, name)) is not None:
                 values[value].append(one.outcome.verdict == HOLDS)
-        parts = {value: float(np.mean(holds)) for value, holds in values.items()}
-        spreads.append((max(parts.values()) - min(parts.values()), name, parts))
+        parts = {value: float(np.mean(holds)) for value, holds in values.items() if len(holds) >= LEAST}
+        spreads.append((max(parts.values(), default=0.0) - min(parts.values(), default=0.0), name, parts))
     telling = sorted((one for one in spreads if one[0] >= FLIPS), key=lambda one: -one[0])[:2]
     return "; ".join(
         f"{WORDS.get(name, name)} ({', '.join(f'{_written(value)}: {percent(part)}' for value, part in parts.items())})"
@@ -156,7 +158,7 @@ def _value(one: Judged, name: str) -> Any:
 
 
 def _written(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return f"{value:g}" if isinstance(value, float) else VALUES.get(value, str(value))
 
 
 # The picture: a mark for each specification, sorted, and its choices below
@@ -187,7 +189,7 @@ def _picture(claim: str, world: str, found: list[Judged]) -> Picture:
         f"{share.undecided}. Below: the value of every choice; large rings: the two readings with all other choices as "
         "in the protocol."
     )
-    flips = f" What flips it: {share.flips}." if share.flips else " No choice alone flips it."
+    flips = f" What flips it: {share.flips}." if share.flips else ""
     alt = f"Sorted marks from {short(_score(found[0]))} to {short(_score(found[-1]))} above a matrix of dots: "
     return Picture(
         _draw(claim, world, found), caption + flips, f"{alt}{SCORES[claim]}, {share.holds} of {share.of} hold."
@@ -214,10 +216,10 @@ def _draw_marks(ax: Axes, claim: str, found: list[Judged]) -> None:
                     label=f"{verdict} ({len(chosen)})")  # fmt: skip
     if claim in LOGARITHMIC:
         ax.set_yscale("symlog", linthresh=1e-4 if claim == "settled-after-three" else 0.1)
-    ax.set_ylabel(SCORES[claim], fontsize=9)
-    ax.legend(fontsize=9, frameon=False, loc="upper left")
+    ax.set_ylabel(SCORES[claim].replace(", ", ",\n"), fontsize=9)
+    ax.legend(fontsize=9, frameon=False, loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=3, borderpad=0.0)
     ax.grid(axis="y", alpha=0.25, linewidth=0.6)
-    ax.set_title(SHORT[claim], fontsize=11, loc="left")
+    ax.set_title(SHORT[claim], fontsize=11, loc="left", pad=20.0)
 
 
 def _draw_readings(ax: Axes, world: str, found: list[Judged]) -> None:
@@ -244,6 +246,7 @@ def _draw_choices(ax: Axes, levels: list[tuple[str, Any]], found: list[Judged]) 
     ax.set_ylim(len(levels) - 0.5, -0.5)
     ax.set_xlabel("specifications, sorted", fontsize=9)
     ax.set_xlim(-1, len(found))
+    ax.xaxis.get_major_locator().set_params(integer=True)
 
 
 def tables(results: Results) -> dict[str, Table]:

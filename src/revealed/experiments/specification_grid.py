@@ -80,6 +80,13 @@ WORDS = {
     "colors": "colours",
     "learning_rate": "learning rate",
 }
+VALUES = {
+    ALL_SAMPLE: "all from the walks",
+    ZIEBART: "Ziebart's counts",
+    "frequency": "uniform where unseen",
+    "smoothed": "smoothed",
+    "kernel": "from like states",
+}
 Specification = Mapping[str, Any]
 
 

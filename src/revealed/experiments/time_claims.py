@@ -1,4 +1,4 @@
-"""What the paper says of training time (its Table 2), judged by its own way of computing; and a finding of ours.
+"""What the paper says of training time (its Table 2), judged by its own way of computing.
 
 Each judgement is a pure function of the results of `timing`. Seconds are those of `paper_way`: whole dense searches, or
 steps × the seconds of a step.
@@ -13,7 +13,7 @@ import numpy as np
 
 from revealed.experiments.cells import METHODS, Results
 from revealed.experiments.numbers import share
-from revealed.experiments.paper_way import OURS, paper_way
+from revealed.experiments.paper_way import paper_way
 from revealed.experiments.published import TRAINING_SECONDS
 from revealed.experiments.rules import FAILS, HOLDS, UNDECIDED, UNTESTED, Outcome, join
 from revealed.experiments.seconds import times
@@ -176,32 +176,3 @@ def _single_steps(found: pd.DataFrame) -> str:
         return ""
     told = " → ".join((one["sign"] if one else "") + times(ratio) for (one, _), ratio in zip(pairs, ratios))
     return f" The gap of a single step does grow: one of MCE-IRL costs {told} of CCP's."
-
-
-def cost_of_a_step(results: Results) -> str:
-    """Our finding: how many steps of CCP a step of MCE-IRL costs here, and by the paper's way; empty where unknown."""
-    ours, found = results.where(variant=OURS), paper_way(results)
-    told = []
-    for setting in _largest(ours, found):
-        here, there = _in_steps_of_ccp(ours, setting), _in_steps_of_ccp(found, setting)
-        dense = f" (by the paper's way of computing {there})" if there else ""
-        told += [f"{here} steps of CCP on {setting}{dense}"] if here else []
-    cost = " and ".join(told)
-    return f"With sparse algebra, warm starts and reuse a step of MCE-IRL costs {cost}." if told else ""
-
-
-def _largest(ours: pd.DataFrame, found: pd.DataFrame) -> list[str]:
-    """The largest setting of each world, of those with both ways of computing if there are any."""
-    both = ours[ours["setting"].isin(set(found["setting"]))]
-    largest: dict[str, str] = {}
-    for setting in (both if len(both) else ours).sort_values("states", ascending=False, kind="stable")["setting"]:
-        largest.setdefault(setting.partition("²")[0].rstrip("0123456789"), setting)
-    return list(largest.values())
-
-
-def _in_steps_of_ccp(rows: pd.DataFrame, setting: str) -> str:
-    one, other = mean_of(rows, setting, "MCE-IRL"), mean_of(rows, setting, "CCP")
-    if one is None or other is None:
-        return ""
-    ratio = one["step"] / other["step"]
-    return one["sign"] + (f"{ratio:,.0f}" if ratio >= 9.5 else f"{ratio:.2g}")
