@@ -39,6 +39,7 @@ def main(folder: Path) -> None:
     blocks = {
         "counts": counts(verdicts),
         "verdicts": summary(verdicts),
+        "summary": specifications(verdicts),
         "findings": findings(verdicts),
         "minutes": minutes(rows, about["scale"]),
         "machine": machine(about, rows),
@@ -93,6 +94,12 @@ def summary(verdicts: list[Row]) -> str:
         for v in verdicts
     ]
     return markdown(["paper", "claim", *READINGS.values(), "holds in", "what flips it"], rows)
+
+
+def specifications(verdicts: list[Row]) -> str:
+    """In how many specifications each claim holds, and what flips it."""
+    rows = [[v["claim"], v["specifications"], v["flips"]] for v in verdicts if v["specifications"]]
+    return markdown(["claim", "holds in", "what flips it"], rows)
 
 
 def findings(verdicts: list[Row]) -> str:
