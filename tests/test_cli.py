@@ -99,7 +99,7 @@ def test_reproduce_writes_the_run_and_its_report(reproduced):
 def test_the_summary_is_printed_whole_in_eighty_columns(reproduced):
     folder, done = reproduced
     lines = done.stdout.splitlines()
-    assert lines[0] == f"1 experiment, 24 tasks (0 done), 1 at a time, into {folder}"
+    assert lines[0] == f"1 experiment, 16 tasks (0 done), 1 at a time, into {folder}"
     assert lines[-1] == f"Wrote {folder / 'report.html'}; also figures/, tables/ and table.csv there."
     assert all(cell_len(line) <= 80 for line in lines[1:-1])
     assert "…" not in done.stdout  # nothing was cut off

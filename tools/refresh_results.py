@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from revealed.claim_words import COUNTED, READINGS, SAME
+from revealed.claim_words import COUNTED, READINGS, SAME, shown_where
 from revealed.experiments.catalogue import EXPERIMENTS
 from revealed.experiments.rules import FAILS, HOLDS, UNDECIDED, UNTESTED
 from revealed.experiments.runner import results_of
@@ -90,7 +90,14 @@ def tally(found: list[str]) -> str:
 def summary(verdicts: list[Row]) -> str:
     """The report's one page."""
     rows = [
-        [v["place"], v["claim"], MARKS[v["verdict"]], MARKS[v["algorithm1"]], v["specifications"], v["flips"]]
+        [
+            shown_where(v["place"]),
+            v["claim"],
+            MARKS[v["verdict"]],
+            MARKS[v["algorithm1"]],
+            v["specifications"],
+            v["flips"],
+        ]
         for v in verdicts
     ]
     return markdown(["paper", "claim", *READINGS.values(), "holds in", "what flips it"], rows)
