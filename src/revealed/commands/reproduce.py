@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from revealed.findings import Findings
 
 SHOWN_FAILURES = 5
-NAMES = "obstacleworld, mountaincar, objectworld, partial-expert, updates, timing, breakdown"
+NAMES = "obstacleworld, mountaincar, objectworld, partial-expert, updates, timing, breakdown, specifications"
 STYLES = {"holds": "green", "does not hold": "red", "undecided": "yellow"}
 
 
