@@ -38,7 +38,7 @@ CHOICES: dict[str, dict[str, tuple[Any, ...]]] = {
         "unseen": ("frequency", "smoothed", "kernel"),
     },
     "partial-expert": {
-        "weights": (SECTION_5, ALGORITHM_1, POPULATION),
+        "weights": (SECTION_5, ALGORITHM_1, ALL_SAMPLE, POPULATION),
         "discount": (0.95, 0.9, 0.99),
         "scale": (3.0, 1.0, 10.0),
         "density": (0.3, 0.1, 0.5),
@@ -54,6 +54,7 @@ CHOICES: dict[str, dict[str, tuple[Any, ...]]] = {
         "discount": (0.99, 0.95, 0.995),
         "scale": (10.0, 3.0, 30.0),
         "length": (200, 100),
+        "unseen": ("frequency", "smoothed"),
     },
     "objectworld": {
         "weights": (SECTION_5, ALGORITHM_1, ALL_SAMPLE),
@@ -62,6 +63,7 @@ CHOICES: dict[str, dict[str, tuple[Any, ...]]] = {
         "length": (15, 8, 30),
         "colors": (4, 2),
         "learning_rate": (0.003, 0.01),
+        "unseen": ("frequency", "smoothed"),
     },
 }
 WORDS = {
@@ -99,7 +101,7 @@ class Config:
         ("obstacleworld", 120, 30),
         ("partial-expert", 120, 10),
         ("mountaincar", 48, 4),
-        ("objectworld", 48, 4),
+        ("objectworld", 48, 5),
     )
     obstacleworld: obstacleworld.Config = field(
         default_factory=lambda: obstacleworld.Config(trajectories=(1, 3, 5, 50))
@@ -119,9 +121,9 @@ class Config:
 
 
 QUICK = Config(
-    plan=(("obstacleworld", 16, 20), ("partial-expert", 20, 6), ("mountaincar", 8, 3), ("objectworld", 6, 3)),
+    plan=(("obstacleworld", 16, 20), ("partial-expert", 20, 6), ("mountaincar", 9, 3), ("objectworld", 6, 3)),
     mountaincar=mountaincar.Config(bins=20, trajectories=(100, 400, 1000)),
-    objectworld=objectworld.Config(size=8, trajectories=(1, 5, 200), max_iter=100),
+    objectworld=objectworld.Config(size=10, trajectories=(1, 5, 200), max_iter=80),
 )
 
 

@@ -63,7 +63,7 @@ class Config:
     objectworld: objectworld.Config = field(default_factory=objectworld.Config)
 
 
-QUICK = Config(seeds=3, obstacleworld=obstacleworld.QUICK, mountaincar=mountaincar.QUICK, objectworld=objectworld.QUICK)
+QUICK = Config(seeds=5, obstacleworld=obstacleworld.QUICK, mountaincar=mountaincar.QUICK, objectworld=objectworld.QUICK)
 
 
 def cells(config: Config) -> list[Cell]:
