@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from revealed.experiments.numbers import whole_percent
 from revealed.experiments.rules import FAILS, HOLDS, UNDECIDED, UNTESTED, Outcome, Share, Verdict
 
 if TYPE_CHECKING:
@@ -38,11 +39,7 @@ def counts_in_words(verdicts: list[Verdict], reading: str = "section5") -> str:
 
 
 def percent(share: Share) -> str:
-    """In whole percent; 100 only for all and 0 only for none."""
-    rounded = round(100 * share.holds / share.of)
-    if 0 < share.holds < share.of:
-        rounded = min(max(rounded, 1), 99)
-    return f"{rounded} %"
+    return whole_percent(share.holds / share.of)
 
 
 def share_in_words(share: Share | None) -> str:

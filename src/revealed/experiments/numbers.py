@@ -39,9 +39,14 @@ def mean_and_half(values: Any) -> str:
     return f"{short(float(np.mean(values)), 3)} ± {short(half_width(values))}"
 
 
-def share(value: float) -> str:
-    """A share in whole percent, without a minus before zero."""
-    return "–" if value != value else f"{round(100 * value) + 0:.0f} %".replace("-", "−")
+def whole_percent(value: float) -> str:
+    """A share in whole percent; 100 only for all and 0 only for nothing."""
+    if value != value:
+        return "–"
+    rounded = round(100 * value)
+    if 0.0 < value < 1.0:
+        rounded = min(max(rounded, 1), 99)
+    return f"{rounded + 0:.0f} %".replace("-", "−")
 
 
 def short_percent(value: float) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 
 from revealed.experiments.cells import Picture, Results, Table
 from revealed.experiments.claims import CLAIMS, WORLDS
-from revealed.experiments.numbers import percent, short
+from revealed.experiments.numbers import percent, short, whole_percent
 from revealed.experiments.protocol import SENTENCES
 from revealed.experiments.readings import Curves, shares
 from revealed.experiments.rules import FAILS, HOLDS, UNDECIDED, Outcome, Share
@@ -32,7 +32,8 @@ CLAIMS_OF = {
 }
 SHORT = {sentence.key: sentence.claim for sentence in SENTENCES}
 FLIPS = 0.30  # a choice whose values differ by so much in the share of specifications that hold, flips the claim
-LEAST = 5
+LEAST = 5  # specifications with a value that tell anything of it
+DEALS = 200  # random deals of the verdicts, by which chance is told
 COLORS = {HOLDS: "#0072b2", FAILS: "#d55e00", UNDECIDED: "#999999"}
 MARKS = {HOLDS: "o", FAILS: "v", UNDECIDED: "s"}
 # what the marks of a claim measure, on the axis
@@ -134,31 +135,52 @@ def shares_of(results: Results) -> dict[str, Share]:
 
 def _share(found: list[Judged]) -> Share:
     counts = [sum(one.outcome.verdict == verdict for one in found) for verdict in (HOLDS, FAILS, UNDECIDED)]
-    return Share(*counts, flips=what_flips(found))
+    worlds = dict.fromkeys(one.world for one in found)
+    if len(worlds) == 1:
+        return Share(*counts, flips=what_flips(found))
+    by_world = {world: [one for one in found if one.world == world] for world in worlds}
+    parts = {world: f"{WORLDS[world]} {_holding(own)} of {len(own)}" for world, own in by_world.items()}
+    flips = {world: what_flips(own) for world, own in by_world.items()}
+    told = [f"{parts[world]}: {flip}" if flip else parts[world] for world, flip in flips.items()]
+    return Share(*counts, flips=f"by world ({'; '.join(told)})")
+
+
+def _holding(found: list[Judged]) -> int:
+    return sum(one.outcome.verdict == HOLDS for one in found)
 
 
 def what_flips(found: list[Judged]) -> str:
-    """The choices whose values differ most in how often the claim holds, with the shares; empty where none does.
-    Values that came up in fewer than `LEAST` specifications are left out."""
-    spreads = []
-    for name in dict.fromkeys(name for one in found for name in ("world", *one.specification)):
-        values = {_value(one, name): [] for one in found if _value(one, name) is not None}
-        for one in found:
-            if (value := _value(one, name)) is not None:
-                values[value].append(one.outcome.verdict == HOLDS)
-        parts = {value: float(np.mean(holds)) for value, holds in values.items() if len(holds) >= LEAST}
-        spreads.append((max(parts.values(), default=0.0) - min(parts.values(), default=0.0), name, parts))
-    telling = sorted((one for one in spreads if one[0] >= FLIPS), key=lambda one: -one[0])[:2]
-    return "; ".join(
-        f"{WORDS.get(name, name)} ({', '.join(f'{_written(value)}: {percent(part)}' for value, part in parts.items())})"
-        for _, name, parts in telling
-    )
+    """The choices whose values differ in how often the claim holds, by more than chance and by at least `FLIPS`, with
+    the shares; empty where none does. Values in fewer than `LEAST` specifications are left out."""
+    holds = np.array([one.outcome.verdict == HOLDS for one in found], dtype=np.float64)
+    members = {name: _members(found, name) for name in found[0].specification}
+    spreads = {name: _spread(holds, values) for name, values in members.items()}
+    bound = max(FLIPS, _by_chance(holds, members))
+    telling = sorted((name for name in spreads if spreads[name] > bound), key=lambda name: -spreads[name])[:2]
+    return "; ".join(f"{WORDS[name]} ({_shares_by_value(holds, members[name])})" for name in telling)
 
 
-def _value(one: Judged, name: str) -> Any:
-    if name == "world":
-        return WORLDS.get(one.world, "Obstacleworld")
-    return one.specification.get(name)
+def _members(found: list[Judged], name: str) -> dict[Any, Any]:
+    """By value of a choice, which specifications have it, where they are enough."""
+    values = dict.fromkeys(one.specification[name] for one in found)
+    there = {value: np.array([one.specification[name] == value for one in found]) for value in values}
+    return {value: which for value, which in there.items() if which.sum() >= LEAST}
+
+
+def _spread(holds: Floats, members: dict[Any, Any]) -> float:
+    parts = [float(holds[which].mean()) for which in members.values()]
+    return max(parts) - min(parts) if len(parts) > 1 else 0.0
+
+
+def _by_chance(holds: Floats, members: dict[str, dict[Any, Any]]) -> float:
+    """The 95th percentile of the widest spread of any choice if verdicts were dealt out at random."""
+    rng = np.random.default_rng(0)
+    widest = [max(_spread(rng.permutation(holds), values) for values in members.values()) for _ in range(DEALS)]
+    return float(np.quantile(widest, 0.95))
+
+
+def _shares_by_value(holds: Floats, members: dict[Any, Any]) -> str:
+    return ", ".join(f"{_written(value)}: {whole_percent(float(holds[which].mean()))}" for value, which in members.items())
 
 
 def _written(value: Any) -> str:

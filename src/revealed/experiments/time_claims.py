@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from revealed.experiments.cells import METHODS, Results
-from revealed.experiments.numbers import share
+from revealed.experiments.numbers import whole_percent
 from revealed.experiments.paper_way import paper_way
 from revealed.experiments.published import TRAINING_SECONDS
 from revealed.experiments.rules import FAILS, HOLDS, UNDECIDED, UNTESTED, Outcome, join
@@ -138,7 +138,7 @@ def _why_slower(found: pd.DataFrame, method: str, setting: str) -> str:
     more, dearer = mean["iterations"] / base["iterations"], mean["step"] / base["step"]
     return (
         f"{setting}: {method} took {times(more)} MCE-IRL's steps, each at {times(dearer)} its seconds, and spent "
-        f"{share(_beside_steps(mean))} of its time outside of steps{limit}."
+        f"{whole_percent(_beside_steps(mean))} of its time outside of steps{limit}."
     )
 
 
@@ -158,7 +158,7 @@ def _why_falling(found: pd.DataFrame, methods: Sequence[str]) -> str:
         steps.append(f"{name} {after['iterations']:.0f} instead of {before['iterations']:.0f}")
         if name in methods and _beside_steps(after) > _beside_steps(before):
             shares.append(
-                f"{share(_beside_steps(after))} of {name}'s seconds instead of {share(_beside_steps(before))}"
+                f"{whole_percent(_beside_steps(after))} of {name}'s seconds instead of {whole_percent(_beside_steps(before))}"
             )
     if not shares or not steps[0].startswith("MCE-IRL"):
         return ""

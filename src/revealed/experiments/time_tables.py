@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from revealed.experiments.cells import METHODS, Results, Table
-from revealed.experiments.numbers import share
+from revealed.experiments.numbers import whole_percent
 from revealed.experiments.paper_way import COSTS, OURS, TOO_LARGE, paper_way
 from revealed.experiments.published import PLATFORM, TRAINING_SECONDS, TRAINING_SPEED_UPS
 from revealed.experiments.seconds import LOAD, NONE, in_seconds, load_column, times, with_load
@@ -140,7 +140,7 @@ def _ours(results: Results) -> Table:
                 "steps": f"{mean['iterations']:.0f}",
                 "s per step": in_seconds(mean["step"]),
                 "CCP's steps": _in_steps(mean, mean_of(ours, setting, "CCP")),
-                "EVD share": share(mean["evd_share"]),
+                "EVD share": whole_percent(mean["evd_share"]),
                 "dense [s]": NONE if dense is None else dense["sign"] + in_seconds(dense["seconds"]),
                 "dense/ours": _beside(dense, mean),
                 "load": mean["load"],
@@ -190,7 +190,7 @@ def _search_words(mean: Mean, base: Mean | None) -> dict[str, str]:
         "speed-up": times(base["seconds"] / mean["seconds"]) if base is not None and _whole(mean, base) else NONE,
         "steps": f"{mean['iterations']:.0f}",
         "linear solves": f"{mean['linear_solves']:.0f}",
-        "EVD share": share(mean["evd_share"]),
+        "EVD share": whole_percent(mean["evd_share"]),
         "threshold reached": f"{mean['reached'] * mean['searches']:.0f} of {mean['searches']:.0f}",
         "load": mean["load"],
     }
