@@ -59,8 +59,8 @@ def test_parts_along_a_direction_do_not_depend_on_its_length(direction, where):
 
 
 def test_features_that_choices_hardly_see_overflow_nowhere():
-    """From one walk on this map NPL's updates leave a state of the data all but surely; the units of two features are
-    then so small that gradients in them, squared, are beyond float64."""
+    """From one walk on this map the first update makes π̃ nearly certain, and no way in it leads to the goal: the unit
+    of that feature is then some 1e-245, and a gradient in such units is beyond float64 once it is squared."""
     world = rv.environments.obstacleworld(16, 0.3, 0.95, 3.0, seed=8, goal="absorbing", start="corner", width=1)
     demos = world.demonstrate(50, 30, 8).subset(range(1))
     options = {"weighting": "occupancy", "updates": 10, "l2": 1e-5, "tol": 1e-4}
