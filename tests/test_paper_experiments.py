@@ -250,6 +250,16 @@ def test_with_section_5_s_weights_mce_irl_finds_the_truth_and_no_policy_matters(
     assert npl["stochastic_evd"].min() > rows["stochastic_evd"].max() + 1.0
 
 
+def test_a_case_that_is_not_there_yet_is_left_blank_and_said_so(results):
+    """As while a run goes on."""
+    partial = results[partial_expert]
+    picture = partial_expert.draw(partial.only(setting="triangle"))["section5"]
+    assert "corridor, no result; triangle, MCE-IRL stochastic EVD" in picture.alt
+    assert [ax.get_legend() is not None for ax in picture.figure.axes[:6]] == [False] * 4 + [True, False]
+    assert list(partial_expert.draw(partial.only(variant="sample"))) == ["section5"]
+    assert partial_expert.draw(partial.only(setting="nowhere")) == {}
+
+
 def test_paths_have_a_point_per_iteration_and_count_updates(results):
     for row, arrays in results[partial_expert].arrays(method="NPL"):
         assert len(arrays["evd"]) == len(arrays["stochastic_evd"]) == row.iterations + row.updates
