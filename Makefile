@@ -9,7 +9,7 @@ ARGS ?=
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test fuzz lint types reproduce bench bench-peers bench-scaling clean
+.PHONY: help setup test fuzz lint types reproduce results bench bench-peers bench-scaling clean
 # The steps of a target run in the order written, also under `make -j`.
 .NOTPARALLEL:
 
@@ -34,6 +34,10 @@ types: setup ## basedpyright
 
 reproduce: setup ## the paper's experiments: figures, tables and verdicts in one report, in results/ (ARGS="--scale paper")
 	$(ONE_THREAD) $(BIN)/revealed reproduce $(ARGS)
+
+results: setup ## the paper's scale, and its figures and verdicts into README.md and docs/ (about 50 minutes)
+	$(ONE_THREAD) $(BIN)/revealed reproduce --scale paper --out results/paper
+	$(BIN)/python tools/refresh_results.py results/paper
 
 bench: setup ## side-by-side measurements
 	$(BIN)/python benchmarks/bench_core.py

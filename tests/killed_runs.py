@@ -23,7 +23,7 @@ from revealed.experiments.obstacleworld import Config
 from revealed.experiments.runner import run_plan
 from revealed.experiments.store import Store
 
-CONFIG = Config(size=5, trajectories=(1, 3), seeds=2)
+CONFIG = Config(size=5, trajectories=(1, 3), seeds=3)
 KILLS, MOST = 5, 4  # of the plan's 24 cells at most 20 are done by then: no run ends by itself
 
 

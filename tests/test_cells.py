@@ -34,7 +34,7 @@ from revealed.experiments.cells import (
 TINY = {
     "obstacleworld": obstacleworld.Config(size=5, trajectories=(1, 3), seeds=1),
     "mountaincar": mountaincar.Config(bins=12, trajectories=(3, 5), seeds=1, beside=1),
-    "objectworld": objectworld.Config(size=6, picture=6, trajectories=(2,), max_iter=5, seeds=1, beside=1),
+    "objectworld": objectworld.Config(size=6, picture=6, trajectories=(2,), max_iter=5, seeds=1),
 }
 MDP = corridor(6)
 DEMOS = draw(MDP, np.arange(6.0)[:, None] * 0.3, 50, 10)
@@ -71,7 +71,11 @@ def test_the_scales_are_the_quick_and_the_full_protocol(experiment):
 def test_quick_asks_for_the_same_kinds_of_cells_and_not_for_more_work(experiment):
     quick, full = (experiment.cells(config) for config in (experiment.QUICK, experiment.Config()))
     for kind in ("method", "variant"):
-        assert {getattr(cell, kind) for cell in quick} == {getattr(cell, kind) for cell in full} != set()
+        here, there = ({getattr(cell, kind) for cell in cells} for cells in (quick, full))
+        # quick leaves out the real car, and most specifications
+        left_out = experiment.NAME in ("mountaincar", "specifications") and kind == "variant"
+        assert here < there if left_out else here == there
+        assert here
     assert sum(cell.cost for cell in quick) <= sum(cell.cost for cell in full)
 
 
@@ -129,7 +133,7 @@ def test_the_fingerprint_differs_by_any_field_but_not_by_seeds(config):
         field.name: fingerprint(replace(config, **{field.name: other(getattr(config, field.name))}))
         for field in fields(config)
     }
-    for more in {"seeds", "beside"} & set(prints):
+    for more in {"seeds", "beside", "plan"} & set(prints):
         assert prints.pop(more) == fingerprint(config)
     assert fingerprint(config) not in prints.values()
     assert len(set(prints.values())) == len(prints)
@@ -209,7 +213,8 @@ def test_pictures_are_kept_of_the_largest_sample_alone(name):
     measured = module.measure(config, first)
     assert measured.arrays["policy"].shape == world.mdp.feasible.shape
     assert measured.arrays["reward"].shape == (world.mdp.n_states,)
-    assert module.measure(config, replace(first, variant="sample")).arrays == {}
+    if len(config.trajectories) > 1:
+        assert module.measure(config, replace(first, size=config.trajectories[0])).arrays == {}
     if len(config.trajectories) > 1:
         assert module.measure(config, replace(first, size=config.trajectories[0])).arrays == {}
 

@@ -99,7 +99,7 @@ def test_reproduce_writes_the_run_and_its_report(reproduced):
 def test_the_summary_is_printed_whole_in_eighty_columns(reproduced):
     folder, done = reproduced
     lines = done.stdout.splitlines()
-    assert lines[0] == f"1 experiment, 24 tasks (0 done), 1 at a time, into {folder}"
+    assert lines[0] == f"1 experiment, 16 tasks (0 done), 1 at a time, into {folder}"
     assert lines[-1] == f"Wrote {folder / 'report.html'}; also figures/, tables/ and table.csv there."
     assert all(cell_len(line) <= 80 for line in lines[1:-1])
     assert "…" not in done.stdout  # nothing was cut off
@@ -145,7 +145,7 @@ def test_a_second_run_computes_nothing_and_says_so(reproduced, monkeypatch):
     monkeypatch.setattr(command, "_report", lambda *_: None)
     before = (folder / "table.jsonl").read_bytes()
     done = here("reproduce", "--out", folder, "--jobs", 1)
-    assert "24 tasks (24 done)" in done.output
+    assert "16 tasks (16 done)" in done.output
     assert "Nothing is left to compute: the report is rebuilt from the stored results." in done.output
     assert (folder / "table.jsonl").read_bytes() == before
 
@@ -154,11 +154,11 @@ def test_an_interrupt_keeps_what_was_done_and_the_same_command_goes_on(tmp_path)
     command = ["reproduce", "--out", tmp_path / "out", "--jobs", 1]
     done = python("-c", SMALL + INTERRUPTED + START, *command)
     assert done.returncode == 130
-    assert "stopped: 5 of 24 tasks are done and kept" in one_line(done)
+    assert "stopped: 5 of 16 tasks are done and kept" in one_line(done)
     assert "the same command resumes from there" in done.stderr
     again = python("-c", SMALL + START, *command)
     assert again.returncode == 0, again.stderr
-    assert "24 tasks (5 done)" in again.stdout
+    assert "16 tasks (5 done)" in again.stdout
 
 
 def test_a_worker_that_was_killed_is_one_line_with_its_remedy(tmp_path, monkeypatch):
@@ -169,7 +169,7 @@ def test_a_worker_that_was_killed_is_one_line_with_its_remedy(tmp_path, monkeypa
     monkeypatch.setattr(runner, "run_plan", killed)
     done = here("reproduce", "--out", tmp_path, "--jobs", 2)
     assert done.exit_code == 1
-    assert "0 of 24 tasks are done" in one_line(done)
+    assert "0 of 16 tasks are done" in one_line(done)
     assert "fewer --jobs" in one_line(done)
 
 
@@ -194,7 +194,7 @@ def test_cells_that_failed_are_named(tmp_path):
     done = python("-c", SMALL + broken + START, "reproduce", "--out", tmp_path, "--jobs", 1)
     assert done.returncode == 0, done.stderr
     said = " ".join(done.stdout.split())
-    assert "24 tasks failed" in said
+    assert "16 tasks failed" in said
     assert "ArithmeticError: no [such] number" in said
 
 

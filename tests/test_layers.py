@@ -49,7 +49,7 @@ ORDER: list[str] = [
     "montecarlo_folder", "montecarlo_table", "montecarlo",
     "advisor.data", "advisor.trials", "advisor.rules", "advisor.table", "advisor.advice", "advisor",
     "experiments",
-    "findings", "report",
+    "claim_words", "claims_page", "drawn", "findings", "report",
     "fit_report.places", "fit_report.figures", "fit_report.material", "fit_report.chapters",
     "fit_report.trip_figures", "fit_report.trips", "fit_report.whole", "fit_report",
     "typed", "description", "sense", "road_recipe", "recipe", "commands", "cli",

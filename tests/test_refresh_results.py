@@ -32,8 +32,8 @@ def test_the_summary_is_a_row_for_each_claim(tool, rows):
     lines = tool.summary(rows).splitlines()
     assert lines[0] == "| paper | claim | Section 5 | Algorithm 1 | holds in | what flips it |"
     assert lines[2] == (
-        "| Section 5.1, Figure 1 | MCE-IRL needs less data. | **holds** | does not hold | 212 of 300 (71 %) | "
-        "Weights of the states. |"
+        "| Section 5.1, Figure 1 | MCE-IRL needs less data. | **holds** | does not hold | 212 of 300 (71 %), "
+        "28 undecided | Weights of the states. |"
     )
     assert lines[4] == "| Figure 1 | All perform alike. | *not tested* | the same |  |  |"
     assert len(lines) == len(VERDICTS) + 2

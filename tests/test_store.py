@@ -16,7 +16,7 @@ from revealed.experiments.obstacleworld import Config, cells
 from revealed.experiments.store import Store
 
 CONFIG = Config(size=5, trajectories=(1, 3), seeds=1)
-CELLS = cells(CONFIG)[:4]  # three of size 1, then one of size 3
+CELLS = cells(CONFIG)[1:5]  # three of size 1, then one of size 3
 
 
 def result(cell: Cell) -> Measured:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from revealed.claim_words import COUNTED, READINGS, SAME
+from revealed.claim_words import COUNTED, READINGS, SAME, shown_where
 from revealed.experiments.catalogue import EXPERIMENTS
 from revealed.experiments.rules import FAILS, HOLDS, UNDECIDED, UNTESTED
 from revealed.experiments.runner import results_of
@@ -39,6 +39,7 @@ def main(folder: Path) -> None:
     blocks = {
         "counts": counts(verdicts),
         "verdicts": summary(verdicts),
+        "summary": specifications(verdicts),
         "findings": findings(verdicts),
         "minutes": minutes(rows, about["scale"]),
         "machine": machine(about, rows),
@@ -89,10 +90,23 @@ def tally(found: list[str]) -> str:
 def summary(verdicts: list[Row]) -> str:
     """The report's one page."""
     rows = [
-        [v["place"], v["claim"], MARKS[v["verdict"]], MARKS[v["algorithm1"]], v["specifications"], v["flips"]]
+        [
+            shown_where(v["place"]),
+            v["claim"],
+            MARKS[v["verdict"]],
+            MARKS[v["algorithm1"]],
+            v["specifications"],
+            v["flips"],
+        ]
         for v in verdicts
     ]
     return markdown(["paper", "claim", *READINGS.values(), "holds in", "what flips it"], rows)
+
+
+def specifications(verdicts: list[Row]) -> str:
+    """In how many specifications each claim holds, and what flips it."""
+    rows = [[v["claim"], v["specifications"], v["flips"]] for v in verdicts if v["specifications"]]
+    return markdown(["claim", "holds in", "what flips it"], rows)
 
 
 def findings(verdicts: list[Row]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
@@ -51,6 +52,11 @@ def share_in_words(share: Share | None) -> str:
         return ""
     undecided = f", {share.undecided} undecided" if share.undecided else ""
     return f"{share.holds} of {share.of} ({percent(share)}){undecided}"
+
+
+def shown_where(place: str) -> str:
+    """The figure or table alone: `Figures 4, 6 and 7` of `Figures 4, 6 and 7, “Discussion”`."""
+    return re.split(r", (?=[“A])", place)[0]
 
 
 def untested(verdicts: list[Verdict]) -> list[str]:

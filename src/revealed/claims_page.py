@@ -6,7 +6,17 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from revealed.claim_words import COUNTED, READINGS, SAME, SHORT, count_verdicts, outcome, percent, share_in_words
+from revealed.claim_words import (
+    COUNTED,
+    READINGS,
+    SAME,
+    SHORT,
+    count_verdicts,
+    outcome,
+    percent,
+    share_in_words,
+    shown_where,
+)
 from revealed.experiments import protocol
 from revealed.experiments.rules import FAILS, HOLDS, UNDECIDED, UNTESTED, Outcome, Share, Verdict
 from revealed.page import Html, join, paragraph, table, tag
@@ -76,7 +86,7 @@ def _cell(name: str, shown: str) -> Html:
 
 
 def _where(verdict: Verdict) -> Html:
-    return tag("span", verdict.place, class_="where")
+    return tag("span", shown_where(verdict.place), class_="where")
 
 
 def _share(share: Share | None) -> Html:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from revealed.findings import Findings
 
 SHOWN_FAILURES = 5
-NAMES = "obstacleworld, mountaincar, objectworld, partial-expert, updates, timing, breakdown"
+NAMES = "obstacleworld, mountaincar, objectworld, partial-expert, updates, timing, breakdown, specifications"
 STYLES = {"holds": "green", "does not hold": "red", "undecided": "yellow"}
 
 
@@ -255,7 +255,7 @@ def _claims(verdicts: Iterable[Verdict]) -> Table:
     from rich.table import Table
     from rich.text import Text
 
-    from revealed.claim_words import READINGS, SAME, SHORT, share_in_words
+    from revealed.claim_words import READINGS, SAME, SHORT, share_in_words, shown_where
 
     table = Table(box=box.SIMPLE_HEAD, title=Text("The paper's claims", style="bold"), title_justify="left")
     table.title_style, table.expand, table.show_edge = "", True, False
@@ -266,8 +266,9 @@ def _claims(verdicts: Iterable[Verdict]) -> Table:
     for one in verdicts:
         found = (one.section5.verdict, one.algorithm1.verdict if one.algorithm1 else SAME)
         words = [Text(SHORT.get(verdict, verdict), style=STYLES.get(verdict, "")) for verdict in found]
-        claim = f"{one.claim.rstrip('.')} ({one.place})" if one.place else one.claim
-        table.add_row(Text(claim), *words, share_in_words(one.share))
+        claim = f"{one.claim.rstrip('.')} ({shown_where(one.place)})" if one.place else one.claim
+        held = share_in_words(one.share).partition(",")[0]  # the undecided are in the report
+        table.add_row(Text(claim), *words, held)
     return table
 
 

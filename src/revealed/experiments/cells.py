@@ -141,7 +141,7 @@ class Results:
 def fingerprint(config: Any) -> str:
     """A name for a configuration and the version of the library; results under another name are not mixed with it.
 
-    How many seeds there are is left out: more of them leave each cell what it is.
+    How many seeds (or specifications) there are is left out: more of them leave each cell what it is.
     """
     shared = [__version__, L2, NETWORK_PATIENCE]
     text = json.dumps([*shared, type(config).__module__, _without_seeds(asdict(config))], sort_keys=True)
@@ -150,7 +150,7 @@ def fingerprint(config: Any) -> str:
 
 def _without_seeds(given: dict[str, Any]) -> dict[str, Any]:
     """Also in configurations within a configuration."""
-    kept = {name: value for name, value in given.items() if name not in ("seeds", "beside")}
+    kept = {name: value for name, value in given.items() if name not in ("seeds", "beside", "plan")}
     return {name: _without_seeds(value) if isinstance(value, dict) else value for name, value in kept.items()}
 
 

@@ -65,8 +65,8 @@ def over_worlds(view: View, curves: Callable[[str], Curves], judge: Callable[[Cu
 
 def same_objective(curves: Curves) -> str:
     """NPL that has settled on MCE-IRL's weights is MCE-IRL (theory E3)."""
-    own, npl = (curves.frame[curves.frame["method"] == m].set_index(["seed", "size"]) for m in ("MCE-IRL", "NPL"))
-    both = own.join(npl, lsuffix="_mce", how="inner")
+    own, npl = (curves.frame[curves.frame["method"] == method] for method in ("MCE-IRL", "NPL"))
+    both = own.merge(npl, on=["seed", "size"], suffixes=("_mce", ""))
     settled = both[(both["settled"] == True) & (both["weighting_mce"] == both["weighting"])]  # noqa: E712
     if not len(settled):
         return ""

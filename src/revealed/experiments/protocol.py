@@ -336,7 +336,7 @@ SENTENCES = (
         "The speed-up of NPL and CCP grows with the size of the grid.",
         "Thus, the computational requirement of the … update is much larger for optimization-based methods than for "
         "approximation-based methods.",
-        "Table 2 (×8 and ×13 at 16², ×31 and ×103 at 64²), Appendix B",
+        "Table 2, Appendix B (×8 and ×13 at 16², ×31 and ×103 at 64²)",
         "",
     ),
 )

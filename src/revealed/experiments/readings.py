@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import sqrt
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -64,11 +65,21 @@ class Curves:
         counts = self.frame.groupby("seed").size()
         return int((counts >= len(METHODS) * len(self.sizes)).sum())
 
-    def levels(self, metric: str, method: str, sizes: Sequence[int]) -> Any:
-        """A metric by seed, averaged over sizes: a Series. Seeds that lack one of the sizes are left out."""
-        rows = self.frame[(self.frame["method"] == method) & self.frame["size"].isin(list(sizes))]
-        by_seed = rows.groupby("seed")[metric]
-        return by_seed.mean()[by_seed.count() == len(sizes)]
+    @cached_property
+    def _by_seed(self) -> tuple[pd.Index, dict[tuple[str, str, int], Floats]]:
+        """The seeds, and by metric, method and size what each of them has; NaN where it has nothing."""
+        metrics = [name for name in JUDGED if name in self.frame]
+        wide = self.frame.pivot(index="seed", columns=["method", "size"], values=metrics).astype(np.float64)
+        return wide.index, {cast(Any, key): wide.to_numpy()[:, k] for k, key in enumerate(wide.columns)}
+
+    def levels(self, metric: str, method: str, sizes: Sequence[int]) -> pd.Series:
+        """A metric by seed, averaged over sizes. Seeds that lack one of the sizes are left out."""
+        import pandas as pd
+
+        seeds, columns = self._by_seed
+        nothing = np.full(len(seeds), np.nan)
+        levels = np.array([columns.get((metric, method, n), nothing) for n in sizes]).mean(axis=0)
+        return pd.Series(levels, index=seeds).dropna()
 
     def level(self, metric: str, method: str, sizes: Sequence[int]) -> Estimate:
         return Estimate.of(self.levels(metric, method, sizes).to_numpy())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -65,7 +66,7 @@ class SpecificationView:
     def __init__(self, world: str, rows: pd.DataFrame) -> None:
         self.worlds, self.rows = (world,), rows
 
-    @property
+    @cached_property
     def fits(self) -> pd.DataFrame:
         """A row for each fit, metrics as shares."""
         import pandas as pd
@@ -77,9 +78,12 @@ class SpecificationView:
         ]
         return shares(pd.DataFrame(lines))
 
+    @cached_property
+    def _curves(self) -> Curves:
+        return Curves(self.fits, tuple(sorted({int(n) for n in self.fits["size"]})))
+
     def curves(self, world: str) -> Curves:
-        fits = self.fits.assign(settled=False, weighting="")
-        return Curves(fits, tuple(sorted({int(n) for n in fits["size"]})))
+        return self._curves
 
     def maps(self, world: str) -> Curves:
         return Curves(self.rows, (0,), self.rows["similarity"].to_numpy(dtype=np.float64))
@@ -235,6 +239,8 @@ def _draw_readings(ax: Axes, world: str, found: list[Judged]) -> None:
 
 
 def _draw_choices(ax: Axes, levels: list[tuple[str, Any]], found: list[Judged]) -> None:
+    from matplotlib.ticker import MaxNLocator
+
     for row, (name, value) in enumerate(levels):
         there = [k for k, one in enumerate(found) if one.specification[name] == value]
         colors = [COLORS[found[k].outcome.verdict] for k in there]
@@ -246,7 +252,7 @@ def _draw_choices(ax: Axes, levels: list[tuple[str, Any]], found: list[Judged]) 
     ax.set_ylim(len(levels) - 0.5, -0.5)
     ax.set_xlabel("specifications, sorted", fontsize=9)
     ax.set_xlim(-1, len(found))
-    ax.xaxis.get_major_locator().set_params(integer=True)
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
 
 
 def tables(results: Results) -> dict[str, Table]:

@@ -112,6 +112,11 @@ class Config:
         default_factory=lambda: objectworld.Config(size=16, trajectories=(1, 5, 200), max_iter=200)
     )
 
+    @property
+    def seeds(self) -> int:
+        """At most, over the worlds."""
+        return max(seeds for _, _, seeds in self.plan)
+
 
 QUICK = Config(
     plan=(("obstacleworld", 16, 20), ("partial-expert", 20, 6), ("mountaincar", 8, 3), ("objectworld", 6, 3)),

@@ -46,7 +46,8 @@ def mean_of(rows: pd.DataFrame, setting: str, method: str) -> Mean | None:
         return None
     extrapolated = "extrapolated" in there and (there["extrapolated"] == True).any()  # noqa: E712
     about = {"searches": len(there), "load": load_column(there), "sign": "≈" if extrapolated else ""}
-    return there[[name for name in MEANS if name in there]].astype(float).mean().to_dict() | about
+    means = there[[name for name in MEANS if name in there]].astype(float).mean()
+    return {str(name): value for name, value in means.items()} | about
 
 
 def _paper_way(results: Results) -> Table:

@@ -106,9 +106,21 @@ def _outcome(claim: Claim, view: RunView) -> Outcome:
         lacking = [text for name in claim.needs for text in lacks(name, view)]
         if lacking:
             return replace(found, verdict=UNTESTED, statistic=_would_be(found, lacking))
-        return replace(found, reason=found.reason or claim.why(view)) if found.verdict == FAILS else found
     except Exception as error:
-        return Outcome(UNDECIDED, f"could not be judged: {type(error).__name__}: {' '.join(str(error).split())}")
+        return Outcome(UNDECIDED, f"could not be judged: {_in_words(error)}")
+    return replace(found, reason=found.reason or _why(claim, view)) if found.verdict == FAILS else found
+
+
+def _why(claim: Claim, view: RunView) -> str:
+    """A reason that cannot be computed does not take the verdict with it."""
+    try:
+        return claim.why(view)
+    except Exception as error:
+        return f"it could not be computed: {_in_words(error)}"
+
+
+def _in_words(error: Exception) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"
 
 
 def _would_be(found: Outcome, lacking: list[str]) -> str:
