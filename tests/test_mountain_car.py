@@ -389,3 +389,95 @@ def test_who_plans_with_a_kernel_model_arrives_if_the_drives_behind_it_covered_e
         assert kernel.unsupported is not None
         assert (kernel.unsupported < 0.3 * 10_080) == arrive
         assert (planned.drive(200, seed=0).reached.mean() > 0.8) == arrive
+
+
+# a kernel model as the world itself
+
+
+@pytest.fixture(scope="module")
+def small() -> MountainCar:
+    return mountain_car(bins=14)
+
+
+@pytest.fixture(scope="module")
+def few(small) -> Drives:
+    return small.drive(60, seed=0)
+
+
+@pytest.fixture(scope="module")
+def known(small, few) -> MountainCar:
+    return small.with_kernel_transitions(few, known=True)
+
+
+def test_a_known_estimate_is_the_same_estimate_and_the_truth(small, few, known):
+    kernel = small.with_kernel_transitions(few)
+    assert known.exact is known.mdp
+    assert known.truth.mdp is known.mdp
+    assert abs(known.mdp.transitions.matrix - kernel.mdp.transitions.matrix).max() == 0.0
+    assert known.unsupported == kernel.unsupported
+    np.testing.assert_array_equal(known.true_reward, small.true_reward)
+    np.testing.assert_array_equal(known.mdp.start(), small.mdp.start())
+
+
+def test_its_expert_is_its_soft_optimum_and_the_truth_explains_him(known):
+    """EVD of the true reward is 0; what the expert himself loses is what a soft optimum loses against a hard one."""
+    mdp, reward = known.mdp, known.true_reward
+    np.testing.assert_allclose(known.expert, rv.solve(mdp, reward).policy, atol=1e-12)
+    assert known.truth.evd(reward) == pytest.approx(0.0, abs=1e-9)
+    lost = mdp.start() @ rv.solve_hard(mdp, reward).value - rv.metrics.expected_return(mdp, reward, known.expert)
+    assert known.truth.stochastic_evd(known.expert) == pytest.approx(lost, abs=1e-9)
+    assert lost > 0.0
+
+
+def test_its_demonstrations_make_only_moves_that_the_model_has(known):
+    demos, T = known.demonstrate(30, length=50, seed=3), known.mdp.transitions.matrix
+    steps, starts = demos.steps, demos.starts
+    assert demos.n_decisions > 1000
+    assert all(T[s * 3 + a, there] > 0.0 for s, a, there in zip(steps.state, steps.action, steps.next_state))
+    assert starts is not None
+    assert (known.mdp.start()[starts > 0] > 0.0).all()
+    again = rv.simulate(known.mdp, known.expert, 30, 50, 3)
+    np.testing.assert_array_equal(demos.counts, again.counts)
+
+
+def test_it_evaluates_as_anyone_would_who_takes_the_model_for_the_truth(known):
+    demos = known.demonstrate(100, seed=0)
+    fit = rv.CCP(known.reward_model(), l2=1e-3).fit(known.mdp, demos)
+    own, given = known.evaluate(fit), rv.evaluate(fit, known.mdp, known.true_reward, demos, expert=known.expert)
+    assert dict(own) == pytest.approx(dict(given), rel=1e-9)
+
+
+def test_its_experts_can_be_changed_and_know_it_too(known):
+    best = rv.solve_hard(known.mdp, known.true_reward).policy
+    np.testing.assert_array_equal(known.with_expert("optimal").expert, best)
+
+
+def test_an_estimate_that_is_not_known_stays_one(small, few):
+    kernel = small.with_kernel_transitions(few, known=False)
+    assert kernel.exact is small.mdp
+    assert kernel.truth.mdp is small.mdp
+    np.testing.assert_array_equal(kernel.expert, small.expert)
+    drives = kernel.discretise(kernel.drive(5, 40, 2))
+    np.testing.assert_array_equal(kernel.demonstrate(5, 40, 2).counts, drives.counts)
+
+
+@pytest.mark.parametrize("expert", ["soft", "noisy", "optimal"])
+def test_an_option_makes_the_estimate_the_world(expert):
+    """Of experts who drive as the first did, and are as good on the estimate as he was on the exact model."""
+    given = {"bins": 12, "expert": expert, "noise": 0.4}
+    car = mountain_car(**given)
+    by_hand = car.with_kernel_transitions(car.drive(40, 100, seed=5), known=True).with_expert(expert, 0.4)
+    by_option = mountain_car(**given, transitions="kernel", trajectories=40, length=100, seed=5, known=True)
+    assert by_option.exact is by_option.mdp
+    assert abs(by_option.mdp.transitions.matrix - by_hand.mdp.transitions.matrix).max() == 0.0
+    np.testing.assert_array_equal(by_option.expert, by_hand.expert)
+
+
+def test_known_is_a_flag_that_only_an_estimate_has(small, few):
+    with pytest.raises(InvalidInput, match='`known` has no effect with `transitions="exact"`'):
+        mountain_car(bins=8, known=True)
+    for wrong in (1, "yes", None):
+        with pytest.raises(InvalidInput, match="`known`: expected True or False"):
+            mountain_car(bins=8, transitions="kernel", known=wrong)  # pyright: ignore[reportArgumentType]
+        with pytest.raises(InvalidInput, match="`known`: expected True or False"):
+            small.with_kernel_transitions(few, known=wrong)

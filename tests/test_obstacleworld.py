@@ -5,6 +5,7 @@ import pytest
 
 import revealed as rv
 from revealed.environments import ACTIONS, grid_transitions, obstacleworld
+from revealed.environments.obstacleworld import corridor
 from revealed.errors import InvalidInput
 from revealed.metrics import expected_return
 
@@ -155,3 +156,88 @@ def test_blanks_around_lines_do_not_matter_and_blanks_within_are_refused():
     assert obstacleworld(layout="\n  ..#\n\n  ..G  \n").layout == "..#\n..G"
     with pytest.raises(InvalidInput, match=r"`layout`.*line 1, column 2"):
         obstacleworld(layout=". G")
+
+
+# a goal that absorbs, a start in the corner, a corridor of any width
+
+
+@pytest.mark.parametrize("given", [{"size": 6, "seed": 2}, {"layout": "G..\n.#G"}, {"layout": "G"}])
+def test_who_has_reached_an_absorbing_goal_stays_and_all_else_is_as_before(given):
+    world, before = obstacleworld(**given, goal="absorbing"), obstacleworld(**given)
+    T, usual = (w.mdp.transitions.matrix.toarray() for w in (world, before))
+    goal = np.repeat(world.features[:, 2] == 1.0, 4)
+    np.testing.assert_array_equal(T[goal], np.repeat(np.eye(world.mdp.n_states), 4, axis=0)[goal])
+    np.testing.assert_array_equal(T[~goal], usual[~goal])
+    np.testing.assert_array_equal(world.true_reward, before.true_reward)
+    assert world.layout == before.layout
+    assert not world.mdp.terminal.any()
+
+
+@pytest.mark.parametrize(("discount", "scale"), [(0.95, 3.0), (0.5, 1.0), (0.99, 10.0)])
+def test_an_absorbing_goal_is_worth_its_pay_and_a_free_choice_among_four_for_ever(discount, scale):
+    """V = r + log 4 + γV, by hand; all actions do the same there, so the expert chooses at random."""
+    world = obstacleworld(5, discount=discount, scale=scale, goal="absorbing")
+    found = rv.solve(world.mdp, world.true_reward)
+    assert found.value[24] == pytest.approx((scale + np.log(4)) / (1.0 - discount), rel=1e-10)
+    np.testing.assert_allclose(world.expert[24], 0.25, rtol=1e-12)
+    visits = rv.Chain(world.mdp, world.expert).occupancy(np.eye(25)[24])
+    np.testing.assert_allclose(visits, np.eye(25)[24] / (1.0 - discount), rtol=1e-10)
+
+
+def test_walks_do_not_leave_an_absorbing_goal():
+    steps = obstacleworld(5, goal="absorbing").demonstrate(50, seed=0).steps
+    assert steps is not None
+    there = steps.state == 24
+    assert there.any()
+    assert (steps.next_state[there] == 24).all()
+
+
+@pytest.mark.parametrize("given", [{"size": 4, "seed": 1}, {"layout": "..#\n#.G"}])
+def test_all_walks_start_in_the_corner_if_asked(given):
+    world = obstacleworld(**given, start="corner")
+    np.testing.assert_array_equal(world.mdp.start(), np.eye(world.mdp.n_states)[0])
+    starts = world.demonstrate(40, seed=0).starts
+    assert starts is not None
+    np.testing.assert_array_equal(starts, 40 * np.eye(world.mdp.n_states)[0])
+    np.testing.assert_allclose(world.expert, obstacleworld(**given).expert, atol=1e-12)  # an optimum has no start
+
+
+@pytest.mark.parametrize("size", [2, 3, 8])
+@pytest.mark.parametrize("width", [1, 3, 5])
+def test_the_corridor_is_as_wide_as_asked_around_the_diagonal(size, width):
+    lines = obstacleworld(size, density=1.0, width=width).layout.split("\n")
+    for r in range(size):
+        free = [c for c in range(size) if lines[r][c] != "#"]
+        assert free == [c for c in range(size) if 2 * abs(r - c) < width]
+        assert corridor(size, width)[r].nonzero()[0].tolist() == free
+    assert corridor(20, width)[10].sum() == width
+
+
+def test_a_narrower_corridor_leaves_the_obstacles_elsewhere():
+    narrow, wide = (obstacleworld(9, seed=4, width=width).features.reshape(9, 9, 3) for width in (1, 3))
+    np.testing.assert_array_equal(narrow[~corridor(9, 3)], wide[~corridor(9, 3)])
+    assert (narrow[corridor(9, 3)] != wide[corridor(9, 3)]).any()
+    np.testing.assert_array_equal(obstacleworld(9, seed=4).features.reshape(9, 9, 3), wide)  # by default
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"width": 2}, "`width`: expected an odd number of cells: .*; got 2"),
+        ({"width": 0}, "`width`: expected a whole number, at least 1; got 0"),
+        ({"width": 1.0}, "`width`: expected a whole number"),
+        ({"goal": "terminal"}, "`goal`: expected one of ordinary, absorbing; got 'terminal'"),
+        ({"goal": "absorb"}, "Did you mean absorbing?"),
+        ({"start": "goal"}, "`start`: expected one of uniform, corner; got 'goal'"),
+        ({"start": 0}, "`start`"),
+        ({"layout": "..G", "start": "middle"}, "`start`"),
+    ],
+)
+def test_what_cannot_be_is_refused(given, words):
+    with pytest.raises(InvalidInput, match=words):
+        obstacleworld(**given)
+
+
+def test_a_drawn_map_needs_no_size_density_seed_or_width():
+    given = {"size": 0, "density": 7.0, "seed": "x", "width": 2}
+    assert obstacleworld(layout="..#\n..G", **given).layout == "..#\n..G"  # pyright: ignore[reportArgumentType]

@@ -75,7 +75,9 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "what": ("typed.value", "typed.q"),
     **dict.fromkeys(("gaps", "bad_trips", "bad"), ("typed.error",)),
     **dict.fromkeys(("horizon", "updates", "jobs"), ("int.2",)),
-    **dict.fromkeys(("json", "joint", "constants", "turns", "u_turns", "deterministic", "standardize"), ("bool.true",)),
+    **dict.fromkeys(
+        ("json", "joint", "constants", "turns", "u_turns", "deterministic", "standardize", "known"), ("bool.true",)
+    ),
 }
 
 

@@ -499,6 +499,12 @@ def _car() -> Any:
     return rv.environments.mountain_car(bins=5)
 
 
+@made("world.known")
+def _known() -> Any:
+    car = thing("world.car")
+    return car.with_kernel_transitions(car.drive(20, 30, 0), known=True)
+
+
 @made("world.bus")
 def _bus() -> Any:
     return rv.environments.rust_bus(bins=8, discount=0.9)

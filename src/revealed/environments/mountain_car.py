@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from revealed.checks import Ints, require_count, require_number, require_option
+from revealed.checks import Ints, require_count, require_flag, require_number, require_option
 from revealed.demonstrations import Demonstrations
 from revealed.environments.kernel_transitions import BANDWIDTH, Places, check_bandwidth, kernel_transitions
 from revealed.environments.world import World, check_scale, make_expert
@@ -24,6 +24,7 @@ from revealed.mdp import MDP, Floats
 from revealed.rewards.base import Reward
 from revealed.rewards.tabular import TabularReward
 from revealed.simulation import draw_actions, make_rng
+from revealed.voices import arg
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -199,6 +200,7 @@ class MountainCar(World):
         drawn on it, metrics taken on it.
         """
         _require_drives(drives)
+        require_flag("known", known)
         went = np.nonzero(drives.action >= 0)
         after = (went[0], went[1] + 1)
         origin, outcome = (
@@ -246,13 +248,15 @@ def mountain_car(
     expert: str = "soft",
     noise: float = 0.3,
     target: float = SUMMIT,
+    known: bool = False,
 ) -> MountainCar:
     """Gymnasium's car on `bins` × `bins` nodes, whose true reward is −`scale` × the distance to the goal.
 
     Places x ≥ 0.5 are terminal; drives start at rest, uniformly in [−0.6, −0.4]. `transitions="exact"` distributes the
     successor of each node over the four surrounding nodes; "kernel" estimates T from `trajectories` drives of the
     expert, of at most `length` decisions, drawn from `seed` (the paper's appendix; `bandwidth` as in
-    `kernel_transitions`).
+    `kernel_transitions`). With `known` the estimate is taken for the world itself: the expert is solved on it again,
+    `demonstrate` draws walks on it, and metrics are taken on it.
 
     The expert is solved on the exact model. With shocks of scale 1 a small reward is too weak: at `scale=1` the entropy
     of driving on pays more than the distance costs, and no expert arrives. For the same reason the distance is measured
@@ -262,6 +266,9 @@ def mountain_car(
     require_count("bins", bins, least=4)
     require_memory("bins", bins, 64 * int(bins) ** 2)
     require_option("transitions", transitions, ("exact", "kernel"))
+    require_flag("known", known)
+    if known and transitions == "exact":
+        raise InvalidInput.conflict("known", f"has no effect with `{arg('transitions', 'exact')}`: that model is known")
     require_count("trajectories", trajectories)
     require_count("length", length)
     require_memory("trajectories, length", (trajectories, length), 3 * int(trajectories) * (int(length) + 1))
@@ -285,7 +292,8 @@ def mountain_car(
     )
     if transitions == "exact":
         return car
-    return car.with_kernel_transitions(car.drive(trajectories, length, seed), bandwidth)
+    kernel = car.with_kernel_transitions(car.drive(trajectories, length, seed), bandwidth, known)
+    return kernel.with_expert(expert, noise) if known and expert != "soft" else kernel
 
 
 def _exact(nodes: Nodes) -> sp.csr_array:

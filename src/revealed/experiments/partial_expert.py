@@ -158,6 +158,8 @@ run = run_with(NAME, Config)
 def draw(results: Results) -> dict[str, Picture]:
     pictures = {}
     for reading in READINGS:
+        if not len(rows_of(results, reading)):
+            continue
         caption = (
             f"Obstacleworld, {WORDS[reading]}. Left: the partial policy; warm colours: nearly certain choices; "
             "darkest blue: uniform (policy unknown). Right: EVD (solid) and stochastic EVD (dashed) by iteration, seed "
@@ -172,7 +174,8 @@ def draw(results: Results) -> dict[str, Picture]:
 
 def _end(results: Results, case: str, reading: str) -> str:
     ends = results_at(results, case, reading).groupby("method")["stochastic_evd"].mean()
-    return f"{case}, " + ", ".join(f"{method} stochastic EVD {short(value)}" for method, value in ends.items())
+    told = ", ".join(f"{method} stochastic EVD {short(value)}" for method, value in ends.items())
+    return f"{case}, {told or 'no result'}"
 
 
 def results_at(results: Results, case: str, reading: str) -> pd.DataFrame:
@@ -199,7 +202,10 @@ def _draw(results: Results, reading: str) -> Figure:
             )
         for ax in line[1:]:
             ax.set_ylim(0.0, 1.08 * max(top, 1e-9))
-    axes[0][1].legend(fontsize=10, frameon=False)
+    for ax in axes[:, 1]:
+        if ax.lines:  # the first case may lack its results
+            ax.legend(fontsize=10, frameon=False)
+            break
     return figure
 
 
