@@ -29,7 +29,7 @@ from revealed.experiments.curves import (
     similarities,
     similarity,
 )
-from revealed.experiments.numbers import half_width, mean_and_half, share, short
+from revealed.experiments.numbers import half_width, mean_and_half, short, whole_percent
 from revealed.experiments.obstacleworld import Config
 from revealed.experiments.protocol import ALGORITHM_1, READINGS, SECTION_5
 from revealed.experiments.readings import curves_of, rows_of, shares, yardsticks
@@ -395,4 +395,4 @@ def test_a_mean_and_half_its_interval():
 
 @pytest.mark.parametrize(("value", "text"), [(0.443, "44 %"), (-0.0004, "0 %"), (-0.2, "−20 %"), (np.nan, "–")])
 def test_shares_in_percent(value, text):
-    assert share(value) == text
+    assert whole_percent(value) == text

@@ -102,6 +102,7 @@ def test_ziebart_matches_discounted_feature_counts_over_the_walks_length():
     )
     features, gamma = world.features, world.mdp.discount
     steps = demos.steps
+    assert steps is not None
     told = (gamma**steps.time) @ features[steps.state]
     state = np.zeros((13, 25))
     state[0] = demos.starts
@@ -167,12 +168,12 @@ def judged(verdict, **chosen):
 
 def test_what_flips_a_claim_is_a_choice_whose_values_differ():
     found = [judged(HOLDS)] * 6 + [judged(FAILS, weights=ALGORITHM_1)] * 6
-    assert drawn.what_flips(found) == "weights (section 5: 100 %, Algorithm 1: 0.00 %)"
+    assert drawn.what_flips(found) == "weights (section 5: 100 %, Algorithm 1: 0 %)"
     assert drawn.what_flips([judged(HOLDS)] * 6 + [judged(HOLDS, weights=ALGORITHM_1)] * 6) == ""
     few = [judged(HOLDS)] * 6 + [judged(FAILS, weights=ALGORITHM_1)] * 2  # too few to tell
     assert drawn.what_flips(few) == ""
     undecided = [judged(HOLDS)] * 6 + [judged(UNDECIDED, discount=0.9)] * 5
-    assert drawn.what_flips(undecided) == "discount (0.95: 100 %, 0.9: 0.00 %)"
+    assert drawn.what_flips(undecided) == "discount (0.95: 100 %, 0.9: 0 %)"
 
 
 def test_a_picture_has_one_mark_for_each_specification_sorted(pictures, found):

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 from revealed.estimators import CCP, MCEIRL, NPL
-from revealed.experiments import breakdown, dense_baseline, paper_way, published, time_claims, timing
+from revealed.experiments import breakdown, dense_baseline, paper_way, published, time_claims, time_tables, timing
 from revealed.experiments.cells import METHODS, Cell, Results
 from revealed.experiments.dense_baseline import (
     DenseCCP,
@@ -179,9 +179,10 @@ def test_table_2_has_a_row_for_each_setting_and_method_with_speed_ups_from_the_r
 def test_ours_stands_beside_the_papers_way_of_computing(timed):
     frame = timing.tables(timed)["ours"].frame.set_index(["Settings", "method"])
     assert len(frame) == 9
-    assert set(frame.loc["Mountain Car 12²", "dense [s]"]) == {"–"}
-    assert all(cell.startswith("≈") for cell in frame.loc["Objectworld 6², C4", "dense [s]"])
-    assert not any("≈" in cell for cell in frame.loc["Objectworld 5², C2", "dense/ours"])
+    dense = {setting: frame.loc[setting]["dense [s]"].tolist() for setting in frame.index.unique(0)}
+    assert set(dense["Mountain Car 12²"]) == {"–"}
+    assert all(cell.startswith("≈") for cell in dense["Objectworld 6², C4"])
+    assert not any("≈" in cell for cell in frame.loc["Objectworld 5², C2"]["dense/ours"].tolist())
     steps = timed.where(setting="Objectworld 5², C2", variant=paper_way.OURS).set_index("method")["step"]
     assert frame.loc[("Objectworld 5², C2", "MCE-IRL"), "CCP's steps"] == times(steps["MCE-IRL"] / steps["CCP"])
 
@@ -198,7 +199,7 @@ def test_the_papers_seconds_stand_beside_those_of_its_way_of_computing():
     assert list(grid["speed-up"]) == ["–", "×2", "×8"]
     assert len(tables["variants"].frame) == 5 * 3 * 3
     ours = tables["ours"].frame.set_index(["Settings", "method"])
-    assert list(ours.loc["Objectworld 16², C4", "dense/ours"]) == ["×3"] * 3
+    assert ours.loc["Objectworld 16², C4"]["dense/ours"].tolist() == ["×3"] * 3
     assert "Not measured" not in tables["table2"].caption
 
 
@@ -517,12 +518,12 @@ def test_why_a_speed_up_falls_is_said_where_the_table_shows_it():
 
 def test_a_step_of_mce_irl_is_told_in_steps_of_ccp():
     way = "(by the paper's way of computing ≈50)"
-    assert time_claims.cost_of_a_step(as_if_measured(timing.Config())) == (
+    assert time_tables.cost_of_a_step(as_if_measured(timing.Config())) == (
         "With sparse algebra, warm starts and reuse a step of MCE-IRL costs 8 steps of CCP on Mountain Car 100² "
         f"{way} and 8 steps of CCP on Objectworld 64², C4 {way}."
     )
     empty = as_if_measured(timing.Config())
-    assert time_claims.cost_of_a_step(replace(empty, frame=empty.frame[:0])) == ""
+    assert time_tables.cost_of_a_step(replace(empty, frame=empty.frame[:0])) == ""
     for claim in (time_claims.faster_everywhere, time_claims.grows_with_size):
         assert claim(replace(empty, frame=empty.frame[:0])).verdict == UNTESTED
 

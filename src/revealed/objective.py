@@ -362,7 +362,7 @@ class Evaluation:
     def gradient_norm(self) -> float:
         """The 2-norm of the gradient, each parameter in the objective's units (theory O5)."""
         units = self.objective.units
-        return vector_length(self.gradient if units is None else self.gradient / units)
+        return vector_length(self.gradient, 1.0 if units is None else units)
 
     @cached_property
     def hessian(self) -> Floats:
@@ -403,7 +403,9 @@ def reward_gradient(case: Case, part: SoftValue, lam: Floats) -> Floats:
     return case.rho - case.rho_state[:, None] * part.policy + part.pi_tilde * lam[:, None]
 
 
-def vector_length(vector: Floats) -> float:
-    """The 2-norm, also where squares overflow: a parameter that choices hardly see has a tiny unit."""
+def vector_length(vector: Floats, units: Floats | float = 1.0) -> float:
+    """The 2-norm in units, also where squares overflow: a parameter that choices hardly see has a tiny one."""
+    with np.errstate(over="ignore"):
+        vector = vector / units
     size = float(np.abs(vector).max(initial=0.0))
     return size * float(np.linalg.norm(vector / size)) if 0.0 < size < np.inf else size

@@ -182,7 +182,7 @@ def is_near(point: Evaluation, settings: Settings, slack: float = 1.0) -> bool:
     if can_use_hessian(objective):
         left = (2.0 * Curvature(point, floor=0.0).step(np.inf)[1]) ** 0.5  # standard errors of one decision
         return left <= SLACK * tol if near is None else left * objective.total**0.5 <= slack * near
-    return vector_length(point.gradient / units_at_end(point)) <= SLACK * tol
+    return vector_length(point.gradient, units_at_end(point)) <= SLACK * tol
 
 
 def tol_words(tol: float, asked: float) -> str:

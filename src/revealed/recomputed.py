@@ -219,10 +219,10 @@ def _require_gradient(fit: AnyFit, point: Evaluation) -> None:
         return  # π̃ that an update left is not kept
     gradient, told = point.gradient, fit.gradient_norm
     if fit.units is not None:
-        found = vector_length(gradient / fit.units)
+        found = vector_length(gradient, fit.units)
         same = np.isclose(told, found, rtol=1e-4, atol=FLAT * (ALIKE if fit.status.code == "separated" else 1.0) ** 0.5)
     else:
-        norms = [vector_length(gradient / units(point)) for units in (units_of, units_at_end)]
+        norms = [vector_length(gradient, units(point)) for units in (units_of, units_at_end)]
         found, same = norms[0], min(norms) / ALIKE - FLAT <= told <= max(norms) * ALIKE + FLAT
     if not same:
         raise ValueError(f"the gradient norm is {told:.3g}, but {found:.3g} at this estimate")

@@ -9,12 +9,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
+import numpy as np
+
 from revealed.experiments import other_claims as other
 from revealed.experiments import time_claims
 from revealed.experiments.cells import Results
 from revealed.experiments.curve_claims import agreement, behind, does_poorly, does_well, improvement, low_epic, similar
 from revealed.experiments.curves import LIMIT
 from revealed.experiments.numbers import percent
+from revealed.experiments.protocol import NIL
 from revealed.experiments.readings import JUDGED, Curves
 from revealed.experiments.rules import Outcome, all_of, join
 from revealed.mdp import Floats
@@ -43,13 +46,17 @@ class View(Protocol):
 
 @dataclass(frozen=True)
 class Claim:
-    """How a sentence is judged: from which experiments, by what, and `why` it may not come out. `readings` is False
-    where the two do not differ."""
+    """How a sentence is judged: from which experiments (or the maps of one alone), by what, and `why` it may not come
+    out. `readings` is False where the two do not differ."""
 
     judge: Callable[[View], Outcome]
     needs: tuple[str, ...]
     readings: bool = True
     why: Callable[[View], str] = field(default=lambda view: "")
+
+    @property
+    def experiments(self) -> list[str]:
+        return [name.partition(" ")[0] for name in self.needs]
 
 
 def over_worlds(view: View, curves: Callable[[str], Curves], judge: Callable[[Curves], Outcome]) -> Outcome:
@@ -64,18 +71,17 @@ def over_worlds(view: View, curves: Callable[[str], Curves], judge: Callable[[Cu
 
 
 def same_objective(curves: Curves) -> str:
-    """NPL that has settled on MCE-IRL's weights is MCE-IRL (theory E3)."""
+    """NPL that has settled on MCE-IRL's weights is MCE-IRL (theory E3); empty where that is not what is seen."""
     own, npl = (curves.frame[curves.frame["method"] == method] for method in ("MCE-IRL", "NPL"))
     both = own.merge(npl, on=["seed", "size"], suffixes=("_mce", ""))
     settled = both[(both["settled"] == True) & (both["weighting_mce"] == both["weighting"])]  # noqa: E712
-    if not len(settled):
+    apart = float((settled["stochastic_evd_mce"] - settled["stochastic_evd"]).abs().max()) if len(settled) else np.inf
+    if apart > NIL:
         return ""
-    apart = float((settled["stochastic_evd_mce"] - settled["stochastic_evd"]).abs().max())
     return (
-        f"With the same weights a settled NPL is a stationary point of MCE-IRL's own objective (theory E3): NPL "
-        f"settled in {percent(len(settled) / len(both))} of the fits, and its stochastic EVD is then within "
-        f"{percent(apart)} "
-        "of MCE-IRL's."
+        "With the same weights a settled NPL is a stationary point of MCE-IRL's own objective (theory E3): NPL "
+        f"settled in {percent(len(settled) / len(both))} of the fits, and there the two differ in stochastic EVD by at "
+        f"most {percent(apart)} of what knowing nothing costs."
     )
 
 
@@ -102,7 +108,7 @@ CLAIMS: dict[str, Claim] = {
     ),
     "car-improves": Claim(lambda v: improvement(v.curves("mountaincar"), tuple(JUDGED)), ("mountaincar",)),
     "car-alike": Claim(
-        lambda v: agreement(v.curves("mountaincar"), from_400(v.curves("mountaincar").sizes)), ("mountaincar",)
+        lambda v: agreement(v.curves("mountaincar"), *from_400(v.curves("mountaincar").sizes)), ("mountaincar",)
     ),
     "objects-few-poor": Claim(
         lambda v: does_poorly(v.curves("objectworld"), v.curves("objectworld").few), ("objectworld",)
@@ -121,7 +127,7 @@ CLAIMS: dict[str, Claim] = {
     "epic-improves": Claim(
         lambda v: over_worlds(v, v.curves, lambda curves: improvement(curves, ("epic",))), tuple(WORLDS)
     ),
-    "similar-rewards": Claim(lambda v: over_worlds(v, v.maps, similar), tuple(WORLDS)),
+    "similar-rewards": Claim(lambda v: over_worlds(v, v.maps, similar), tuple(f"{world} maps" for world in WORLDS)),
     "partial-mce-well": Claim(lambda v: other.mce_does_well(v.partial), ("partial-expert",)),
     "partial-npl-corridor": Claim(lambda v: other.npl_as_well_without_corridor(v.partial), ("partial-expert",)),
     "partial-npl-triangle": Claim(lambda v: other.npl_poor_without_triangle(v.partial), ("partial-expert",)),
@@ -132,8 +138,9 @@ CLAIMS: dict[str, Claim] = {
 }
 
 
-def from_400(sizes: Sequence[int]) -> list[int]:
-    return [n for n in sizes if n >= 400] or list(sizes[-1:])
+def from_400(sizes: Sequence[int]) -> list[list[int]]:
+    """Each size from 400 on by itself."""
+    return [[n] for n in sizes if n >= 400] or [list(sizes[-1:])]
 
 
 def improves_and_converges(curves: Curves) -> Outcome:

@@ -49,7 +49,8 @@ def behind(curves: Curves, metrics: Sequence[str]) -> Outcome:
     for metric in metrics:
         own = curves.level(metric, "MCE-IRL", curves.few)
         gaps = {a: curves.difference(metric, a, "MCE-IRL", curves.few) for a in OTHERS}
-        parts |= {f"{JUDGED[metric]}, {a}": gap.exceeds(NEGLIGIBLE * own.mean) for a, gap in gaps.items()}
+        margin = max(NEGLIGIBLE * own.mean, NIL)
+        parts |= {f"{JUDGED[metric]}, {a}": gap.exceeds(margin) for a, gap in gaps.items()}
         levels = {m: curves.level(metric, m, curves.few) for m in METHODS}
         words.append(_listed(JUDGED[metric], levels))
         means += [gap.mean for gap in gaps.values()]
@@ -81,9 +82,10 @@ def improvement(curves: Curves, metrics: Sequence[str]) -> Outcome:
     first, last = curves.sizes[:1], curves.sizes[-1:]
     parts, words, means = {}, [], []
     for metric in metrics:
-        margin = NEGLIGIBLE * _level(curves, metric)
+        margin = max(NEGLIGIBLE * _level(curves, metric), NIL)
         gains = {m: _gain(curves, metric, m, first, last) for m in METHODS}
-        parts |= {f"{JUDGED[metric]}, {m}": gain.exceeds(margin) for m, gain in gains.items()}
+        open_ = [m for m in METHODS if curves.level(metric, m, first).mean > NIL]  # else nothing is left to gain
+        parts |= {f"{JUDGED[metric]}, {m}": gains[m].exceeds(margin) for m in open_}
         words.append(_listed(JUDGED[metric], gains))
         means += [gain.mean for gain in gains.values()]
     told = f"falls: {join(words)} (from {at(first)} to {at(last)})"

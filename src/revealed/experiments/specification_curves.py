@@ -180,7 +180,8 @@ def _by_chance(holds: Floats, members: dict[str, dict[Any, Any]]) -> float:
 
 
 def _shares_by_value(holds: Floats, members: dict[Any, Any]) -> str:
-    return ", ".join(f"{_written(value)}: {whole_percent(float(holds[which].mean()))}" for value, which in members.items())
+    parts = {_written(value): float(holds[which].mean()) for value, which in members.items()}
+    return ", ".join(f"{value}: {whole_percent(part)}" for value, part in parts.items())
 
 
 def _written(value: Any) -> str:

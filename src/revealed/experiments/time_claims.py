@@ -158,7 +158,8 @@ def _why_falling(found: pd.DataFrame, methods: Sequence[str]) -> str:
         steps.append(f"{name} {after['iterations']:.0f} instead of {before['iterations']:.0f}")
         if name in methods and _beside_steps(after) > _beside_steps(before):
             shares.append(
-                f"{whole_percent(_beside_steps(after))} of {name}'s seconds instead of {whole_percent(_beside_steps(before))}"
+                f"{whole_percent(_beside_steps(after))} of {name}'s seconds instead of "
+                f"{whole_percent(_beside_steps(before))}"
             )
     if not shares or not steps[0].startswith("MCE-IRL"):
         return ""

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+EVERYWHERE = ""  # the experiment of a claim about all worlds
 TIME_RULES = {"faster": time_claims.FASTER_RULE, "speed-up-grows": time_claims.GROWS_RULE}
 
 
@@ -76,14 +77,17 @@ def judge(results: dict[str, Results]) -> list[Verdict]:
     return [
         _verdict(sentence, CLAIMS[sentence.key], views, shared.get(sentence.key))
         for sentence in SENTENCES
-        if any(name in results for name in CLAIMS[sentence.key].needs)
+        if any(name in results for name in CLAIMS[sentence.key].experiments)
     ]
 
 
 def _shares(results: dict[str, Results]) -> dict[str, Share]:
     """How the claims fare over the specifications, where there are any."""
     found = results.get(specifications.NAME)
-    return {} if found is None else specification_curves.shares_of(found)
+    try:
+        return {} if found is None else specification_curves.shares_of(found)
+    except Exception:  # the report notes what it cannot show of them; the verdicts do not depend on it
+        return {}
 
 
 def _verdict(sentence: Sentence, claim: Claim, views: dict[str, RunView], share: Share | None) -> Verdict:
@@ -91,23 +95,25 @@ def _verdict(sentence: Sentence, claim: Claim, views: dict[str, RunView], share:
     algorithm1 = _outcome(claim, views[ALGORITHM_1]) if claim.readings else None
     rule = sentence.rule or TIME_RULES[sentence.key]
     return Verdict(
-        sentence.key, sentence.experiment or claim.needs[0], sentence.claim, sentence.quote, sentence.place, rule,
+        sentence.key, sentence.experiment or EVERYWHERE, sentence.claim, sentence.quote, sentence.place, rule,
         section5, algorithm1, share,
     )  # fmt: skip
 
 
 def _outcome(claim: Claim, view: RunView) -> Outcome:
     """One that cannot be judged must not take the others with it."""
-    absent = [name for name in claim.needs if name not in view.results]
+    absent = [name for name in claim.experiments if name not in view.results]
     if absent:
         return Outcome(UNTESTED, f"The run has no {' and no '.join(absent)}.")
+    lacking: list[str] = []
     try:
-        found = claim.judge(view)
         lacking = [text for name in claim.needs for text in lacks(name, view)]
-        if lacking:
-            return replace(found, verdict=UNTESTED, statistic=_would_be(found, lacking))
+        found = claim.judge(view)
     except Exception as error:
-        return Outcome(UNDECIDED, f"could not be judged: {_in_words(error)}")
+        told = f"could not be judged: {_in_words(error)}"
+        return Outcome(UNTESTED, f"Needs {', '.join(lacking)}.") if lacking else Outcome(UNDECIDED, told)
+    if lacking:
+        return replace(found, verdict=UNTESTED, statistic=_would_be(found, lacking))
     return replace(found, reason=found.reason or _why(claim, view)) if found.verdict == FAILS else found
 
 
@@ -128,34 +134,41 @@ def _would_be(found: Outcome, lacking: list[str]) -> str:
 
 
 def lacks(name: str, view: Any) -> list[str]:
-    """What a claim about an experiment needs and this run does not have, in words."""
-    if name not in REQUIRED:
+    """What a claim about an experiment, or about its maps alone, needs and this run does not have, in words."""
+    experiment, _, maps = name.partition(" ")
+    required = REQUIRED.get(name, REQUIRED.get(experiment))
+    if required is None:
         return []
-    required, config = REQUIRED[name], view.results[name].config
+    config = view.results[experiment].config
     here = settings_of(name, config)
     found = [f"{where} (here {', '.join(here)})" for where in required.settings if where not in here]
-    sizes = () if isinstance(getattr(config, "trajectories", None), int) else getattr(config, "trajectories", ())
-    found += [f"{n} trajectories" for n in required.trajectories if n not in sizes]
+    sizes = getattr(config, "trajectories", ())
+    asked = required.trajectories[-1:] if maps else required.trajectories
+    found += [f"{n} trajectories" for n in asked if n not in sizes]
     seeds = seeds_of(name, view)
     return found + ([f"{required.seeds} seeds (here {seeds})"] if seeds < required.seeds else [])
 
 
 def settings_of(name: str, config: Any) -> list[str]:
-    """The settings of an experiment's figure."""
+    """The settings of an experiment's figure, or of its maps."""
     if name == updates.NAME:
         return list(dict.fromkeys(cell.setting for cell in updates.cells(config)))
-    if name == mountaincar.NAME:
+    if name.startswith(mountaincar.NAME):
         return [mountaincar.setting(config)]
-    return [
-        objectworld.setting(config.size, config.colors) if name == objectworld.NAME else f"Obstacleworld {config.size}²"
-    ]
+    if name.startswith(objectworld.NAME):
+        size = config.picture if name.endswith("maps") else config.size
+        return [objectworld.setting(size, config.colors)]
+    return [f"Obstacleworld {config.size}²"]
 
 
 def seeds_of(name: str, view: Any) -> int:
     """Seeds for which everything has been measured."""
-    if name in WORLDS:
-        return view.curves(name).seeds
-    if name == partial_expert.NAME:
+    experiment, _, maps = name.partition(" ")
+    if maps:
+        return len(view.maps(experiment).similarity)
+    if experiment in WORLDS:
+        return view.curves(experiment).seeds
+    if experiment == partial_expert.NAME:
         counts = view.partial.groupby("seed").size()
         return int((counts >= len(partial_expert.CASES) * len(partial_expert.METHODS)).sum())
     return min((len(after) for after in view.moved.values()), default=0)
