@@ -6,7 +6,7 @@ EVIL = "<script>alert('1')</script> & π̃"
 SAYS = "The performance of MCE-IRL is better than CCP’s when the number of trajectories is small."
 VERDICTS = [
     Verdict(
-        "less-data", "obstacleworld", "MCE-IRL needs less data.", SAYS, "Section 5.1, Figure 1", "Holds if below 0.",
+        "less-data", "obstacleworld", "MCE-IRL needs less data.", SAYS, "Figure 1, “Counts”", "Holds if below 0.",
         Outcome(HOLDS, "0.1 ± 0.01", {"NLL": HOLDS, "EPIC": FAILS}), Outcome(FAILS, "−0.2 ± 0.01"),
         Share(212, 60, 28, "Weights of the states."),
     ),

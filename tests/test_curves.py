@@ -252,7 +252,7 @@ def test_where_every_search_converged_no_mark_is_open_and_the_caption_has_no_wor
     assert "limit" not in picture.caption
     picture = curve_picture(rows_of(cut(make_results(), size=50), SECTION_5), WORLD, "Somewhere")
     assert picture is not None
-    assert "Open marks: searches that ended at the iteration limit (33 % of all)" in picture.caption
+    assert "Open marks: at least one search ended at the iteration limit (33 % of all)" in picture.caption
 
 
 def test_a_method_without_results_has_no_line():
@@ -358,7 +358,7 @@ def test_each_reading_with_results_has_a_picture_with_words_for_those_who_cannot
     pictures = reading_pictures(results, WORLD, "Somewhere", "Figure 0")
     assert [(key, picture.paper) for key, picture in pictures.items()] == [("section5", "Figure 0"), ("algorithm1", "")]
     picture = pictures["section5"]
-    assert picture.caption.startswith("Somewhere, as section 5 reads")
+    assert picture.caption.startswith("Somewhere, as “Method Dependencies” reads")
     assert "Mean over 4 seeds" in picture.caption
     rows = rows_of(results, SECTION_5)
     means = rows[rows["method"] == "MCE-IRL"].groupby("size")["evd"].mean()

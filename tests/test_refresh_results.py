@@ -30,9 +30,9 @@ def rows(tool, tmp_path) -> list[dict[str, str]]:
 
 def test_the_summary_is_a_row_for_each_claim(tool, rows):
     lines = tool.summary(rows).splitlines()
-    assert lines[0] == "| paper | claim | Section 5 | Algorithm 1 | holds in | what flips it |"
+    assert lines[0] == "| paper | claim | Method Dependencies | Algorithm 1 | holds in | what flips it |"
     assert lines[2] == (
-        "| Section 5.1, Figure 1 | MCE-IRL needs less data. | **holds** | does not hold | 212 of 300 (71 %), "
+        "| Figure 1 | MCE-IRL needs less data. | **holds** | does not hold | 212 of 300 (71 %), "
         "28 undecided | Weights of the states. |"
     )
     assert lines[4] == "| Figure 1 | All perform alike. | *not tested* | the same |  |  |"
@@ -47,7 +47,7 @@ def test_the_long_list_has_the_quotation_and_both_statistics(tool, rows):
 
 def test_a_sentence_counts_each_reading(tool, rows):
     assert tool.counts(rows) == (
-        "Of 4 claims, in the reading of section 5: 1 hold, 1 do not hold, 1 undecided, 1 not tested.\n"
+        "Of 4 claims, in the reading of “Method Dependencies”: 1 hold, 1 do not hold, 1 undecided, 1 not tested.\n"
         "With Algorithm 1 taken literally: 0 hold, 2 do not hold, 1 undecided, 1 not tested."
     )
 

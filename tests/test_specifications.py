@@ -142,7 +142,7 @@ def test_every_claim_of_the_figures_is_judged_in_every_specification(found):
     counted = Counter((one.claim, one.world) for one in found)
     plan = {world: n for world, n, _ in SMALL.plan}
     assert counted == {(key, world): plan[world] for world, keys in drawn.CLAIMS_OF.items() for key in keys}
-    timed = {"faster", "speed-up-grows"}
+    timed = {"faster", "steps-cheaper", "speed-up-grows"}
     assert {key for key, _ in counted} == {sentence.key for sentence in SENTENCES} - timed
     assert set(drawn.SCORES) == set(CLAIMS) - timed
 
@@ -168,7 +168,7 @@ def judged(verdict, **chosen):
 
 def test_what_flips_a_claim_is_a_choice_whose_values_differ():
     found = [judged(HOLDS)] * 6 + [judged(FAILS, weights=ALGORITHM_1)] * 6
-    assert drawn.what_flips(found) == "weights (section 5: 100 %, Algorithm 1: 0 %)"
+    assert drawn.what_flips(found) == "weights (Method Dependencies: 100 %, Algorithm 1: 0 %)"
     assert drawn.what_flips([judged(HOLDS)] * 6 + [judged(HOLDS, weights=ALGORITHM_1)] * 6) == ""
     few = [judged(HOLDS)] * 6 + [judged(FAILS, weights=ALGORITHM_1)] * 2  # too few to tell
     assert drawn.what_flips(few) == ""

@@ -76,8 +76,9 @@ def markdown(header: list[str], rows: list[list[str]]) -> str:
 def counts(verdicts: list[Row]) -> str:
     """A sentence for each reading."""
     literal = [v["algorithm1"] or v["verdict"] for v in verdicts]
+    first = tally([v["verdict"] for v in verdicts])
     return (
-        f"Of {len(verdicts)} claims, in the reading of section 5: {tally([v['verdict'] for v in verdicts])}.\n"
+        f"Of {len(verdicts)} claims, in the reading of “Method Dependencies”: {first}.\n"
         f"With Algorithm 1 taken literally: {tally(literal)}."
     )
 

@@ -12,7 +12,7 @@ from revealed.experiments.rules import FAILS, HOLDS, UNDECIDED, UNTESTED, Outcom
 if TYPE_CHECKING:
     import pandas as pd
 
-READINGS = {"section5": "Section 5", "algorithm1": "Algorithm 1"}
+READINGS = {"section5": "Method Dependencies", "algorithm1": "Algorithm 1"}
 COUNTED = {HOLDS: "hold", FAILS: "do not hold", UNDECIDED: "undecided", UNTESTED: "not tested"}
 SHORT = {UNTESTED: "not tested"}  # in a column of verdicts
 SAME = "the same"  # a claim in which the two readings do not differ
@@ -23,7 +23,7 @@ COLUMNS = (
 
 
 def outcome(verdict: Verdict, reading: str) -> Outcome:
-    """What came out in a reading; Algorithm 1 says what section 5 says where the two do not differ."""
+    """What came out in a reading; Algorithm 1 says what the first says where the two do not differ."""
     literal = verdict.algorithm1 if reading == "algorithm1" else None
     return literal or verdict.section5
 
@@ -54,6 +54,18 @@ def share_in_words(share: Share | None) -> str:
 def shown_where(place: str) -> str:
     """The figure or table alone: `Figures 4, 6 and 7` of `Figures 4, 6 and 7, “Discussion”`."""
     return re.split(r", (?=[“A])", place)[0]
+
+
+def in_one_reading(verdicts: list[Verdict]) -> str:
+    """How many claims hold in which reading, and that no single one gives them all, where that is so."""
+    first, second = ([outcome(v, reading).verdict == HOLDS for v in verdicts] for reading in READINGS)
+    counts = Counter(zip(first, second, strict=True))
+    told = (
+        f"{counts[True, True]} of {len(verdicts)} claims hold in both readings, {counts[True, False]} only in that of "
+        f"“Method Dependencies”, {counts[False, True]} only with Algorithm 1 taken literally, "
+        f"{counts[False, False]} in neither."
+    )
+    return told if all(first) or all(second) else f"{told} No single reading gives all that the paper says."
 
 
 def untested(verdicts: list[Verdict]) -> list[str]:

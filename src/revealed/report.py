@@ -10,11 +10,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from revealed.claim_words import COUNTED, READINGS, claims_table, count_verdicts, untested
+from revealed.claim_words import COUNTED, READINGS, claims_table, count_verdicts, in_one_reading, untested
 from revealed.claims_page import anchors, badge, counts, details, protocol_page, summary
 from revealed.drawn import file_name, keep
 from revealed.experiments.catalogue import EXPERIMENTS, SCALES
 from revealed.experiments.cells import L2, NETWORK_PATIENCE, NETWORK_TOL, TIGHTER, TOL, Table, fingerprint
+from revealed.experiments.machine import BUSY
 from revealed.experiments.rules import Verdict
 from revealed.files import prepare_folder, write_atomically
 from revealed.findings import Chapter, Findings, gather
@@ -42,7 +43,7 @@ LEAD = (
 )
 # What the two readings and the specifications are, in a reader's words, before the table of verdicts.
 READ_AS = (
-    "The paper can be read in two ways, and each claim is judged in both. Section 5 (“Method Dependencies”): MCE-IRL "
+    "The paper can be read in two ways, and each claim is judged in both. Its paragraph “Method Dependencies”: MCE-IRL "
     "sees the demonstrations, NPL and CCP what the estimated expert policy makes of them. Algorithm 1, taken "
     "literally: all methods see the estimated policy. What the paper leaves open altogether (discount, scale of the "
     "reward and more) is varied: the table tells in how many such specifications a claim holds, and which choice flips "
@@ -50,7 +51,6 @@ READ_AS = (
 )
 LONG = 12  # a table with more rows is folded away
 ALONE = "tasks of experiments that measure time ran alone, one after the other"
-BUSY = 0.25  # cores that other programs used while a task measured time; with more of them its seconds say less
 
 
 def build_report(folder: str | os.PathLike[str], jobs: int | None = None, progress: bool | None = None) -> Path:
@@ -103,7 +103,11 @@ def _anchor(name: str) -> str:
 def _summary(findings: Findings) -> list[Html]:
     """One page: what the readings are, how many claims hold, each claim, and what to know of the run."""
     judged = findings.verdicts
-    parts = [paragraph(READ_AS), counts(judged), summary(judged)] if judged else [note("No claim was judged.")]
+    parts = (
+        [paragraph(READ_AS), counts(judged), paragraph(in_one_reading(judged)), summary(judged)]
+        if judged
+        else [note("No claim was judged.")]
+    )
     parts += [*_undecidable(findings), _run(findings)]
     if findings.count("missing"):
         parts.append(note(f"This run is not finished. {_go_on(findings)} computes what is missing and keeps the rest."))
@@ -111,13 +115,14 @@ def _summary(findings: Findings) -> list[Html]:
 
 
 def _undecidable(findings: Findings) -> list[Html]:
-    """Claims that this scale cannot decide."""
+    """Claims that this run cannot decide: at the quick scale for want of the paper's settings."""
     claims = "; ".join(untested(findings.verdicts))
     if not claims:
         return []
-    remedy = " `--scale paper` does." if findings.scale == "quick" else ""
-    who = f"The {findings.scale} scale" if findings.scale in SCALES else "This run"
-    return [note(f"{who} cannot decide: {claims}.{remedy}")]
+    quick = findings.scale == "quick"
+    remedy = " `--scale paper` has what they need." if quick else ""
+    flips = " It has too few specifications to tell what flips a claim." if quick else ""
+    return [note(f"This run cannot decide (each claim says what is missing): {claims}.{remedy}{flips}")]
 
 
 def _run(findings: Findings) -> Html:
@@ -160,7 +165,7 @@ def _elsewhere(findings: Findings) -> dict[str, tuple[str, list[Html]]]:
     """A section for claims about experiments that have no chapter here."""
     here = {chapter.name for chapter in findings.chapters}
     parts = _found(findings, {verdict.experiment for verdict in findings.verdicts} - here)
-    return {"claims": ("Claims on other experiments", parts)} if parts else {}
+    return {"claims": ("Claims about all worlds, and about experiments that were not run", parts)} if parts else {}
 
 
 def _chapter(chapter: Chapter, findings: Findings) -> list[Html]:

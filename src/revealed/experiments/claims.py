@@ -134,6 +134,7 @@ CLAIMS: dict[str, Claim] = {
     "partial-npl-reward": Claim(lambda v: other.npl_misses_reward(v.partial), ("partial-expert",)),
     "settled-after-three": Claim(lambda v: other.comes_to_rest(v.moved), ("updates",), readings=False),
     "faster": Claim(lambda v: time_claims.faster_everywhere(v.results["timing"]), ("timing",), readings=False),
+    "steps-cheaper": Claim(lambda v: time_claims.cheaper_steps(v.results["timing"]), ("timing",), readings=False),
     "speed-up-grows": Claim(lambda v: time_claims.grows_with_size(v.results["timing"]), ("timing",), readings=False),
 }
 

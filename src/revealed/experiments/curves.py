@@ -39,7 +39,7 @@ STYLE = {
 # every method with every kind of weights that a reading gives it
 FITS = tuple(dict.fromkeys((method, used) for reading in READINGS.values() for method, used in reading.weights.items()))
 WORDS = {
-    SECTION_5: "as section 5 reads (MCE-IRL's weights from the demonstrations, the others' from the estimated policy)",
+    SECTION_5: "as “Method Dependencies” reads (MCE-IRL's weights from walks, the others' from the estimated policy)",
     ALGORITHM_1: "Algorithm 1 taken literally (all weights from the estimated policy)",
 }
 LIMIT = "iteration_limit"
@@ -129,12 +129,12 @@ def draw_recovered(results: Results, world: World, rows: pd.DataFrame) -> Figure
 
 
 def recovered_picture(results: Results, world: World, sample: str, paper: str = "", prefix: str = "") -> Picture:
-    """What was recovered from the largest `sample` (in words), seed 0, in the reading of section 5."""
+    """What was recovered from the largest `sample` (in words), seed 0, in the first reading."""
     rows = rows_of(results, SECTION_5, prefix)
     rows = rows[(rows["arrays"] == True) & (rows["seed"] == 0)]  # noqa: E712
     caption = (
-        f"Rewards recovered from {sample} (seed 0), with the policies that go with them, each on its own scale: "
-        "choices do not tell a reward's size."
+        f"Rewards recovered from {sample} (seed 0), with the policies that go with them, weights as “Method "
+        "Dependencies” reads, each on its own scale: choices do not tell a reward's size."
     )
     alt = "Four maps: the true reward and those of MCE-IRL, NPL and CCP, with red arrows for policies."
     return Picture(draw_recovered(results, world, rows), caption, alt, paper)
@@ -180,7 +180,7 @@ def curve_picture(rows: pd.DataFrame, world: World, what: str, paper: str = "") 
     if not len(rows):
         return None
     cut = float((rows["status"] == LIMIT).mean())
-    ended = f" Open marks: searches that ended at the iteration limit ({percent(cut)} of all)." if cut else ""
+    ended = f" Open marks: at least one search ended at the iteration limit ({percent(cut)} of all)." if cut else ""
     caption = (
         f"{what}. Mean over {rows['seed'].nunique()} seeds with its 95 % band (Student's t); lower is better. "
         f"NLL is the expected one under the true expert less its entropy, per decision.{ended}"

@@ -47,7 +47,7 @@ ABOUT = (
     "the goal, times a scale. An expert drives the continuous car; transitions are estimated from these drives with "
     "kernels (where no drive came near, they are the nearest drive's), and this model is the known world: its soft "
     "optimum is the expert, walks are drawn on it, metrics are taken on it. The seed draws the walks; smaller samples "
-    "are the first walks of the largest. The real car is run beside it."
+    "are the first walks of the largest. At the paper's scale the real car is run beside it."
 )
 REAL = {
     "real car, kernel estimate, ": "the real car: drives of the continuous dynamics, planning with "
@@ -180,7 +180,9 @@ def draw(results: Results) -> dict[str, Picture]:
     pictures = reading_pictures(results, car, f"{setting(config)}{whose}", "Figure 2")
     for prefix, words in REAL.items():
         rows = rows_of(results, SECTION_5, prefix)
-        drawn = curve_picture(rows, exact_car(config)[0], f"{setting(config)}, {words}")
+        drawn = curve_picture(
+            rows, exact_car(config)[0], f"{setting(config)}, {words}; weights as “Method Dependencies” reads"
+        )
         pictures |= {_key(prefix): drawn} if drawn else {}
     sample = f"{max(config.trajectories)} walks"
     return pictures | {"recovered": recovered_picture(results, car, sample, "Figure 7")}

@@ -46,8 +46,8 @@ class Share:
 @dataclass(frozen=True)
 class Verdict:
     """A sentence of the paper, judged. `claim` says it in a few words, `quote` is the sentence and `place` where it
-    stands; `rule` decides. `section5` is the reading of its section 5, `algorithm1` its Algorithm 1 taken literally
-    (None where the two do not differ), `share` how it fares over the specifications (None where none were run)."""
+    stands; `rule` decides. `section5` is the reading of its “Method Dependencies”, `algorithm1` its Algorithm 1 taken
+    literally (None where the two do not differ), `share` how it fares over the specifications (None where none ran)."""
 
     key: str
     experiment: str

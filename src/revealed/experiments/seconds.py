@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from math import floor, log10
 from typing import TYPE_CHECKING, Any
 
-from revealed.experiments.cells import Results
 from revealed.experiments.machine import BUSY
 
 if TYPE_CHECKING:
@@ -40,12 +39,6 @@ def load_column(rows: pd.DataFrame) -> str:
     """The mark of what was measured beside other work: "+0.9" cores; empty where the machine was ours."""
     load = load_of(rows)
     return f"+{load:.1f}" if load >= BUSY else ""
-
-
-def beside_other_work(results: Results) -> int:
-    """How many measurements were made while other work took a quarter of a core or more."""
-    frame = results.frame
-    return int((frame["other_work"].astype(float) >= BUSY).sum()) if "other_work" in frame else 0
 
 
 def with_load(lines: list[dict[str, str]]) -> list[dict[str, str]]:

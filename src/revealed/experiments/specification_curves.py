@@ -15,7 +15,7 @@ from revealed.experiments.numbers import percent, short, whole_percent
 from revealed.experiments.protocol import SENTENCES
 from revealed.experiments.readings import Curves, shares
 from revealed.experiments.rules import FAILS, HOLDS, UNDECIDED, Outcome, Share
-from revealed.experiments.specification_grid import CHOICES, VALUES, WORDS
+from revealed.experiments.specification_grid import CHOICES, VALUES, WORDS, specifications
 from revealed.mdp import Floats
 
 if TYPE_CHECKING:
@@ -199,7 +199,7 @@ def pictures(results: Results) -> dict[str, Picture]:
     made = {}
     for (claim, world), found in groups.items():
         key = claim if claim not in ANY_WORLD else f"{claim}-{world}"
-        made[key] = _picture(claim, world, sorted(found, key=lambda one: _score(one)))
+        made[key] = _picture(results, claim, world, sorted(found, key=lambda one: _score(one)))
     return made
 
 
@@ -207,20 +207,35 @@ def _score(one: Judged) -> float:
     return one.outcome.score if np.isfinite(one.outcome.score) else np.inf
 
 
-def _picture(claim: str, world: str, found: list[Judged]) -> Picture:
+def _picture(results: Results, claim: str, world: str, found: list[Judged]) -> Picture:
     share = _share(found)
     where = f" ({WORLDS[world]} alone)" if claim in ANY_WORLD else ""
     caption = (
         f"{SHORT[claim]}{where} {len(found)} specifications, one mark each, sorted by the statistic: the claim holds "
         f"in {share.holds} ({percent(share.holds / share.of)}), does not hold in {share.fails}, is undecided in "
         f"{share.undecided}. Below: the value of every choice; large rings: the two readings with all other choices as "
-        "in the protocol."
+        f"in the protocol. {_setting(results, world)}"
     )
     flips = f" What flips it: {share.flips}." if share.flips else ""
     alt = f"Sorted marks from {short(_score(found[0]))} to {short(_score(found[-1]))} above a matrix of dots: "
     return Picture(
         _draw(claim, world, found), caption + flips, f"{alt}{SCORES[claim]}, {share.holds} of {share.of} hold."
     )
+
+
+def _setting(results: Results, world: str) -> str:
+    """On what, with how many seeds, and what was left out."""
+    config = results.config
+    n, seeds = next((n, seeds) for name, n, seeds in config.plan if name == world)
+    where = {
+        "obstacleworld": f"Obstacleworld {config.obstacleworld.size}²",
+        "partial-expert": f"Obstacleworld {config.partial.size}², each maximum found by the library's own optimiser",
+        "mountaincar": f"Mountain Car {config.mountaincar.bins}²",
+        "objectworld": f"Objectworld {config.objectworld.size}², at most {config.objectworld.max_iter} iterations",
+    }[world]
+    whole = int((results.where(setting=world).groupby("size").size() == seeds).sum())
+    left_out = f" {n - whole} specifications without all their seeds are left out." if whole < n else ""
+    return f"{where}; {seeds} seeds each.{left_out}"
 
 
 def _draw(claim: str, world: str, found: list[Judged]) -> Figure:
@@ -251,13 +266,11 @@ def _draw_marks(ax: Axes, claim: str, found: list[Judged]) -> None:
 
 def _draw_readings(ax: Axes, world: str, found: list[Judged]) -> None:
     """A ring around the two specifications that are the readings themselves."""
-    first = {name: values[0] for name, values in CHOICES[world].items()}
+    first = specifications(world, 2)
     for k, one in enumerate(found):
-        if {name: value for name, value in one.specification.items() if name != "weights"} == {
-            name: value for name, value in first.items() if name != "weights"
-        } and one.specification["weights"] in ("section 5", "Algorithm 1"):
+        if one.specification in first:
             ax.plot(k, one.outcome.score, marker="o", markersize=11, markerfacecolor="none", color="black")
-            ax.annotate(one.specification["weights"], (k, one.outcome.score), xytext=(7, 5),
+            ax.annotate(_written(one.specification["weights"]), (k, one.outcome.score), xytext=(7, 5),
                         textcoords="offset points", fontsize=8)  # fmt: skip
 
 

@@ -1,6 +1,6 @@
 """The choices that the paper leaves open, and the specifications that are run: one value for every choice.
 
-The two readings come first, then every specification that differs from the reading of section 5 in one choice, then
+The two readings come first, then every specification that differs from the first reading in one choice, then
 random ones from the whole grid, each value about as often as the others.
 """
 
@@ -83,6 +83,7 @@ WORDS = {
     "learning_rate": "learning rate",
 }
 VALUES = {
+    SECTION_5: READINGS[SECTION_5].title,
     ALL_SAMPLE: "all from the walks",
     ZIEBART: "Ziebart's counts",
     "frequency": "uniform where unseen",

@@ -18,7 +18,8 @@ ALONE = False
 ABOUT = (
     "The paper does not give the discount, the scale of the reward, the density of obstacles and more. Here the "
     "statistic and the rule of each claim are applied to many specifications, each with its own value of every such "
-    "choice and a few seeds of its own."
+    "choice and seeds of its own, on smaller worlds where fits take long. What flips a claim are choices whose values "
+    "differ in how often it holds by more than chance."
 )
 _COST = {"obstacleworld": 0.6, "partial-expert": 0.3, "mountaincar": 2.5, "objectworld": 6.0}
 

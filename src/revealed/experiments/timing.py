@@ -14,7 +14,6 @@ from revealed.experiments.cells import METHODS, TIGHTER, Cell, Measured, Picture
 from revealed.experiments.dense_baseline import DenseModel, fit_dense
 from revealed.experiments.paper_way import ALL, COSTS, OURS, WHOLE, measure_costs, paper_way
 from revealed.experiments.published import PLATFORM, TRAINING_SECONDS
-from revealed.experiments.seconds import beside_other_work as beside_other_work
 from revealed.experiments.seconds import draw_marks, in_seconds, legend, log_axis
 from revealed.experiments.steps import seconds_of_a_step
 from revealed.experiments.time_tables import SEARCHES, mean_of, settings_of
@@ -40,7 +39,6 @@ ABOUT = (
     "time, linear algebra on one thread. Thresholds were fixed before any timing and are the same for all methods."
 )
 OWN = "lbfgs"  # the library's own choice for a weight per state; for networks, where that is Adam, the alternative
-VARIANTS = (*SEARCHES, WHOLE, COSTS)
 OFFSETS = tuple(zip((-0.24, 0.0, 0.24), METHODS))  # where a method's marks stand within its setting
 
 

@@ -31,7 +31,11 @@ if TYPE_CHECKING:
 
 
 EVERYWHERE = ""  # the experiment of a claim about all worlds
-TIME_RULES = {"faster": time_claims.FASTER_RULE, "speed-up-grows": time_claims.GROWS_RULE}
+TIME_RULES = {
+    "faster": time_claims.FASTER_RULE,
+    "steps-cheaper": time_claims.STEPS_RULE,
+    "speed-up-grows": time_claims.GROWS_RULE,
+}
 
 
 class RunView:
