@@ -50,6 +50,23 @@ def test_a_quotation_stands_in_the_paper(what, text):
         place = found + len(piece)
 
 
+NAMED = [(one.quote, title) for one in (*CHOICES, *SENTENCES) for title in re.findall("“([^”]+)”", one.place)]
+NAMED += [(one.quote, {"B": "app:B", "C": "app:C", "D": "app:D"}[letter]) for one in (*CHOICES, *SENTENCES)
+          for letter in re.findall(r"Appendix (\w)$", one.place)]  # fmt: skip
+
+
+@pytest.mark.parametrize(("quote", "title"), NAMED)
+def test_a_quotation_stands_in_the_section_that_its_place_names(quote, title, text):
+    heads = [found.start() for found in re.finditer(r"\\(?:sub)?section\{", text)]
+    if title.startswith("app:"):
+        heads = [found.start() for found in re.finditer(r"\\section\{", text)]
+        begin = max(head for head in heads if head < text.index("\\label{" + title + "}"))
+    else:
+        begin = next(head for head in heads if title in text[head : head + 200])
+    end = min((head for head in heads if head > begin), default=len(text))
+    assert quote.split(" … ")[0] in text[begin:end]
+
+
 def test_a_quotation_that_the_paper_does_not_have_is_noticed(text):
     assert "MCE-IRL performs poorly on all metrics" not in text
 

@@ -71,6 +71,15 @@ def test_the_grid_is_what_the_code_ran(results):
     assert row["span"] == pytest.approx(yard["span"])
 
 
+@pytest.mark.parametrize(("world", "name"), [(world, name) for world in CHOICES for name in CHOICES[world]])
+def test_every_value_of_every_choice_reaches_the_fits(world, name):
+    """A choice whose name nothing knows would leave the fits what they are."""
+    small = replace(SMALL, objectworld=objectworld.Config(size=9, trajectories=(1, 4), max_iter=3))
+    first = {key: values[0] for key, values in CHOICES[world].items()}
+    fits = [str(MEASURES[world](small, first | {name: value}, 0)["fits"]) for value in CHOICES[world][name]]
+    assert len(set(fits)) == len(fits)
+
+
 @pytest.mark.parametrize("world", CHOICES)
 def test_the_readings_come_first_then_one_choice_at_a_time(world):
     first = {name: values[0] for name, values in CHOICES[world].items()}

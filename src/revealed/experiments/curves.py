@@ -128,9 +128,9 @@ def draw_recovered(results: Results, world: World, rows: pd.DataFrame) -> Figure
     return figure
 
 
-def recovered_picture(results: Results, world: World, sample: str, paper: str = "", prefix: str = "") -> Picture:
+def recovered_picture(results: Results, world: World, sample: str, paper: str) -> Picture:
     """What was recovered from the largest `sample` (in words), seed 0, in the first reading."""
-    rows = rows_of(results, SECTION_5, prefix)
+    rows = rows_of(results, SECTION_5)
     rows = rows[(rows["arrays"] == True) & (rows["seed"] == 0)]  # noqa: E712
     caption = (
         f"Rewards recovered from {sample} (seed 0), with the policies that go with them, weights as “Method "

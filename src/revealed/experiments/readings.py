@@ -99,8 +99,7 @@ def rows_of(results: Results, reading: str, prefix: str = "") -> pd.DataFrame:
     return frame[np.logical_or.reduce(chosen)]
 
 
-def curves_of(results: Results, reading: str, prefix: str = "", similarity: Floats | None = None) -> Curves:
+def curves_of(results: Results, reading: str) -> Curves:
     """What a reading sees of an experiment's rows."""
-    frame = shares(rows_of(results, reading, prefix))
     sizes = tuple(sorted(int(n) for n in results.config.trajectories))
-    return Curves(frame, sizes, np.empty(0) if similarity is None else similarity)
+    return Curves(shares(rows_of(results, reading)), sizes)
