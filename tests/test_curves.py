@@ -125,7 +125,7 @@ def test_an_unrelated_reward_has_epic_share_one():
 
 def test_curves_are_means_by_seed_and_differences_are_paired():
     results = make_results()
-    curves = curves_of(results, SECTION_5, similarity=np.array([0.5]))
+    curves = replace(curves_of(results, SECTION_5), similarity=np.array([0.5]))
     frame = shares(rows_of(results, SECTION_5))
     assert (curves.sizes, curves.few, curves.seeds) == (SIZES, [2], 4)
     by_seed = {m: frame[frame["method"] == m].pivot(index="seed", columns="size", values="evd") for m in METHODS}
