@@ -56,7 +56,10 @@ SCORES = {
     "partial-npl-triangle": "NPL above MCE-IRL, share",
     "partial-npl-reward": "NPL's EVD, share",
 }
-LOGARITHMIC = ("settled-after-three", "more-data-converge", "car-alike", "objects-no-difference", "objects-improve")
+LOGARITHMIC = (
+    "settled-after-three", "few-mce-well", "few-others-poor", "more-data-converge", "car-alike",
+    "objects-no-difference", "objects-improve",
+)  # fmt: skip
 
 
 class SpecificationView:
@@ -277,10 +280,13 @@ def _draw_readings(ax: Axes, world: str, found: list[Judged]) -> None:
 def _draw_choices(ax: Axes, levels: list[tuple[str, Any]], found: list[Judged]) -> None:
     from matplotlib.ticker import MaxNLocator
 
+    dense = len(found) > 60
     for row, (name, value) in enumerate(levels):
         there = [k for k, one in enumerate(found) if one.specification[name] == value]
         colors = [COLORS[found[k].outcome.verdict] for k in there]
-        ax.scatter(there, [row] * len(there), s=5, c=colors, marker="|" if len(found) > 60 else "o", linewidths=1.2)
+        ax.scatter(
+            there, [row] * len(there), s=16 if dense else 5, c=colors, marker="|" if dense else "o", linewidths=1.2
+        )
     starts = [row for row, (name, _) in enumerate(levels) if row and levels[row - 1][0] != name]
     for row in starts:
         ax.axhline(row - 0.5, color="0.85", linewidth=0.7)
