@@ -8,6 +8,9 @@ import pytest
 
 from judged import SAYS, VERDICTS
 from revealed.claim_words import claims_table
+from revealed.experiments.protocol import SENTENCES
+
+ROOT = Path(__file__).parents[1]
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +51,9 @@ def test_the_long_list_has_the_quotation_and_both_statistics(tool, rows):
 def test_a_sentence_counts_each_reading(tool, rows):
     assert tool.counts(rows) == (
         "Of 4 claims, in the reading of “Method Dependencies”: 1 hold, 1 do not hold, 1 undecided, 1 not tested.\n"
-        "With Algorithm 1 taken literally: 0 hold, 2 do not hold, 1 undecided, 1 not tested."
+        "With Algorithm 1 taken literally: 0 hold, 2 do not hold, 1 undecided, 1 not tested.\n\n"
+        "0 of 4 claims hold in both readings, 1 only in that of “Method Dependencies”, 0 only with Algorithm 1 taken "
+        "literally, 3 in neither. No single reading gives all that the paper says."
     )
 
 
@@ -65,3 +70,18 @@ def test_figures_that_a_run_does_not_have_stay_as_they_are(tool, tmp_path):
     tool.copy_images(figures, images)
     assert (images / "reproduced.png").read_bytes() == b"new"
     assert (images / "specifications.png").read_bytes() == b"old"
+
+
+def test_the_readme_shows_the_verdicts_of_the_run_that_is_kept(tool):
+    """README.md and docs/reproduce.md were written from docs/verdicts.csv, by the tool and not by hand."""
+    kept = tool.read_verdicts(ROOT / "docs" / "verdicts.csv")
+    readme, page = ((ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "docs/reproduce.md"))
+    for name, block in {"counts": tool.counts(kept), "verdicts": tool.summary(kept)}.items():
+        assert f"<!-- {name}: begin -->\n{block}\n<!-- {name}: end -->" in readme
+    assert f"<!-- findings: begin -->\n{tool.findings(kept)}\n<!-- findings: end -->" in page
+
+
+def test_the_verdicts_that_are_kept_are_those_of_the_protocol(tool):
+    kept = tool.read_verdicts(ROOT / "docs" / "verdicts.csv")
+    told = [(sentence.key, sentence.claim, sentence.quote, sentence.place) for sentence in SENTENCES]
+    assert [(v["key"], v["claim"], v["quote"], v["place"]) for v in kept] == told

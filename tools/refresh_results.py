@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from revealed.claim_words import COUNTED, READINGS, SAME, shown_where
+from revealed.claim_words import COUNTED, READINGS, SAME, in_one_reading, shown_where
 from revealed.experiments.catalogue import EXPERIMENTS
 from revealed.experiments.rules import FAILS, HOLDS, UNDECIDED, UNTESTED
 from revealed.experiments.runner import results_of
@@ -77,9 +77,10 @@ def counts(verdicts: list[Row]) -> str:
     """A sentence for each reading."""
     literal = [v["algorithm1"] or v["verdict"] for v in verdicts]
     first = tally([v["verdict"] for v in verdicts])
+    holding = [[one == HOLDS for one in found] for found in ([v["verdict"] for v in verdicts], literal)]
     return (
         f"Of {len(verdicts)} claims, in the reading of “Method Dependencies”: {first}.\n"
-        f"With Algorithm 1 taken literally: {tally(literal)}."
+        f"With Algorithm 1 taken literally: {tally(literal)}.\n\n{in_one_reading(*holding)}"
     )
 
 

@@ -56,12 +56,17 @@ def shown_where(place: str) -> str:
     return re.split(r", (?=[“A])", place)[0]
 
 
-def in_one_reading(verdicts: list[Verdict]) -> str:
-    """How many claims hold in which reading, and that no single one gives them all, where that is so."""
+def holding(verdicts: list[Verdict]) -> tuple[list[bool], list[bool]]:
+    """Which claims hold, in either reading."""
     first, second = ([outcome(v, reading).verdict == HOLDS for v in verdicts] for reading in READINGS)
+    return first, second
+
+
+def in_one_reading(first: list[bool], second: list[bool]) -> str:
+    """How many claims hold in which reading, and that no single one gives them all, where that is so."""
     counts = Counter(zip(first, second, strict=True))
     told = (
-        f"{counts[True, True]} of {len(verdicts)} claims hold in both readings, {counts[True, False]} only in that of "
+        f"{counts[True, True]} of {len(first)} claims hold in both readings, {counts[True, False]} only in that of "
         f"“Method Dependencies”, {counts[False, True]} only with Algorithm 1 taken literally, "
         f"{counts[False, False]} in neither."
     )

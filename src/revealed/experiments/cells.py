@@ -12,6 +12,7 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -143,7 +144,12 @@ def fingerprint(config: Any) -> str:
 
     How many seeds (or specifications) there are is left out: more of them leave each cell what it is.
     """
-    shared = [__version__, L2, NETWORK_PATIENCE]
+    return _fingerprint(config, __version__)
+
+
+@lru_cache(maxsize=64)
+def _fingerprint(config: Any, version: str) -> str:
+    shared = [version, L2, NETWORK_PATIENCE]
     text = json.dumps([*shared, type(config).__module__, _without_seeds(asdict(config))], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
