@@ -77,10 +77,10 @@ def counts(verdicts: list[Row]) -> str:
     """A sentence for each reading."""
     literal = [v["algorithm1"] or v["verdict"] for v in verdicts]
     first = tally([v["verdict"] for v in verdicts])
-    holding = [[one == HOLDS for one in found] for found in ([v["verdict"] for v in verdicts], literal)]
+    pairs = [(v["verdict"], v["algorithm1"] or v["verdict"]) for v in verdicts]
     return (
         f"Of {len(verdicts)} claims, in the reading of “Method Dependencies”: {first}.\n"
-        f"With Algorithm 1 taken literally: {tally(literal)}.\n\n{in_one_reading(*holding)}"
+        f"With Algorithm 1 taken literally: {tally(literal)}.\n\n{in_one_reading(pairs)}"
     )
 
 

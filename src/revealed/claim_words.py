@@ -56,21 +56,23 @@ def shown_where(place: str) -> str:
     return re.split(r", (?=[“A])", place)[0]
 
 
-def holding(verdicts: list[Verdict]) -> tuple[list[bool], list[bool]]:
-    """Which claims hold, in either reading."""
-    first, second = ([outcome(v, reading).verdict == HOLDS for v in verdicts] for reading in READINGS)
-    return first, second
+def both_readings(verdicts: list[Verdict]) -> list[tuple[str, str]]:
+    """The verdict of each claim, in either reading."""
+    return [(verdict.section5.verdict, outcome(verdict, "algorithm1").verdict) for verdict in verdicts]
 
 
-def in_one_reading(first: list[bool], second: list[bool]) -> str:
-    """How many claims hold in which reading, and that no single one gives them all, where that is so."""
-    counts = Counter(zip(first, second, strict=True))
+def in_one_reading(found: list[tuple[str, str]]) -> str:
+    """How many of the claims that were tested hold in which reading, and that no single one gives them all, where that
+    is so."""
+    tested = [pair for pair in found if UNTESTED not in pair]
+    counts = Counter((first == HOLDS, second == HOLDS) for first, second in tested)
+    whose = f"{len(found)} claims" if len(tested) == len(found) else f"the {len(tested)} claims that were tested"
     told = (
-        f"{counts[True, True]} of {len(first)} claims hold in both readings, {counts[True, False]} only in that of "
-        f"“Method Dependencies”, {counts[False, True]} only with Algorithm 1 taken literally, "
-        f"{counts[False, False]} in neither."
+        f"Of {whose}, {counts[True, True]} hold in both readings, {counts[True, False]} only in that of “Method "
+        f"Dependencies”, {counts[False, True]} only with Algorithm 1 taken literally, {counts[False, False]} in neither."
     )
-    return told if all(first) or all(second) else f"{told} No single reading gives all that the paper says."
+    whole = not counts[False, False] and 0 in (counts[True, False], counts[False, True])
+    return told if whole else f"{told} No single reading gives all that the paper says."
 
 
 def untested(verdicts: list[Verdict]) -> list[str]:

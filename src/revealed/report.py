@@ -10,7 +10,15 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from revealed.claim_words import COUNTED, READINGS, claims_table, count_verdicts, holding, in_one_reading, untested
+from revealed.claim_words import (
+    COUNTED,
+    READINGS,
+    both_readings,
+    claims_table,
+    count_verdicts,
+    in_one_reading,
+    untested,
+)
 from revealed.claims_page import anchors, badge, counts, details, protocol_page, summary
 from revealed.drawn import file_name, keep
 from revealed.experiments.catalogue import EXPERIMENTS, SCALES
@@ -104,7 +112,7 @@ def _summary(findings: Findings) -> list[Html]:
     """One page: what the readings are, how many claims hold, each claim, and what to know of the run."""
     judged = findings.verdicts
     parts = (
-        [paragraph(READ_AS), counts(judged), paragraph(in_one_reading(*holding(judged))), summary(judged)]
+        [paragraph(READ_AS), counts(judged), paragraph(in_one_reading(both_readings(judged))), summary(judged)]
         if judged
         else [note("No claim was judged.")]
     )
