@@ -52,8 +52,8 @@ def test_a_sentence_counts_each_reading(tool, rows):
     assert tool.counts(rows) == (
         "Of 4 claims, in the reading of “Method Dependencies”: 1 hold, 1 do not hold, 1 undecided, 1 not tested.\n"
         "With Algorithm 1 taken literally: 0 hold, 2 do not hold, 1 undecided, 1 not tested.\n\n"
-        "Of the 3 claims that were tested, 0 hold in both readings, 1 only in that of “Method Dependencies”, 0 only with "
-        "Algorithm 1 taken literally, 2 in neither. No single reading gives all that the paper says."
+        "Of the 3 claims that were tested, 0 hold in both readings, 1 only in that of “Method Dependencies”, 0 only "
+        "with Algorithm 1 taken literally, 2 in neither. No single reading gives all that the paper says."
     )
 
 

@@ -133,7 +133,7 @@ def minutes(rows: pd.DataFrame, scale: str) -> str:
          f"{spent['sum'][name] / 60:.1f}"]
         for name, experiment in EXPERIMENTS.items() if name in spent.index
     ]  # fmt: skip
-    return markdown(["paper", "command", "cells", "minutes of one core"], lines)
+    return markdown(["paper", "command", "tasks", "minutes of one core"], lines)
 
 
 def machine(about: dict, rows: pd.DataFrame) -> str:

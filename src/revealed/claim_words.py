@@ -69,7 +69,8 @@ def in_one_reading(found: list[tuple[str, str]]) -> str:
     whose = f"{len(found)} claims" if len(tested) == len(found) else f"the {len(tested)} claims that were tested"
     told = (
         f"Of {whose}, {counts[True, True]} hold in both readings, {counts[True, False]} only in that of “Method "
-        f"Dependencies”, {counts[False, True]} only with Algorithm 1 taken literally, {counts[False, False]} in neither."
+        f"Dependencies”, {counts[False, True]} only with Algorithm 1 taken literally, {counts[False, False]} in "
+        "neither."
     )
     whole = not counts[False, False] and 0 in (counts[True, False], counts[False, True])
     return told if whole else f"{told} No single reading gives all that the paper says."
