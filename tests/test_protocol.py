@@ -36,6 +36,9 @@ def text():
     plain = re.sub(r"\\(?:emph|textbf|textit)\{([^{}]*)\}", r"\1", files[0].read_text(encoding="utf-8"))
     plain = re.sub(r"\{\\bf ([^{}]*)\}", r"\1", plain)
     plain = re.sub(r"\\[;,!]|~", " ", plain)
+    for formula, sign in {"$\\approx 400$": "≈ 400", r"$\tilde{\pi}$": "π̃"}.items():
+        plain = plain.replace(formula, sign)
+    plain = re.sub(r"\$(K=\d+)\$", r"\1", plain)
     return " ".join(plain.split())
 
 
@@ -78,7 +81,7 @@ def test_the_numbers_that_are_required_are_the_papers(text):
     assert obstacleworld.Config().trajectories == (1, 3, 5, 10, 20, 30, 50)
     assert mountaincar.Config().trajectories == (100, 200, 400, 500, 700, 1000)
     assert objectworld.Config().trajectories == (1, 3, 5, 10, 20, 30, 50, 100, 150, 200)
-    assert "we set $K=10$ while in Objectworld, we set $K=5$" in text
+    assert "we set K=10 while in Objectworld, we set K=5" in text
     assert (obstacleworld.Config().updates, mountaincar.Config().updates, objectworld.Config().updates) == (10, 10, 5)
     assert partial_expert.Config().updates == 10
 

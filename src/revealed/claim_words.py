@@ -47,6 +47,8 @@ def share_in_words(share: Share | None) -> str:
     run."""
     if not share or not share.of:
         return ""
+    if share.by_world:  # none of them is of all worlds
+        return "; ".join(f"{name}: {share_in_words(own)}" for name, own in share.by_world.items())
     undecided = f", {share.undecided} undecided" if share.undecided else ""
     return f"{share.holds} of {share.of} ({percent(share)}){undecided}"
 

@@ -136,7 +136,8 @@ def _reading(name: str, found: Outcome) -> Html:
     said = [tag("p", found.statistic)] if found.statistic else []
     apart = [(part, verdict) for part, verdict in found.parts.items() if verdict != found.verdict]
     listed = (tag("li", badge(verdict), f" {part}") for part, verdict in apart)
-    said += [tag("p", "Parts that come out otherwise:", class_="soft"), tag("ul", join(listed))] if apart else []
+    title = "Part by part, at this scale:" if found.verdict == UNTESTED else "Parts that come out otherwise:"
+    said += [tag("p", title, class_="soft"), tag("ul", join(listed))] if apart else []
     said += [tag("p", tag("em", "Likely reason:"), " ", found.reason, class_="reason")] if found.reason else []
     head = tag("p", tag("span", name, class_="name"), " ", badge(found.verdict))
     return tag("div", head, tag("div", join(said)), class_="reading")
@@ -147,6 +148,7 @@ def _specifications(share: Share | None) -> list[Html]:
         return []
     words = f" Holds in {share.holds} of {share.of} specifications ({percent(share)}), does not hold in {share.fails}, "
     words += f"undecided in {share.undecided}."
+    words = f" Specifications in which it holds, by world: {share_in_words(share)}." if share.by_world else words
     flips = f" What flips it: {share.flips.rstrip('.')}." if share.flips else ""
     return [tag("p", _bar(share), f"{words}{flips}", class_="share")]
 
@@ -155,7 +157,7 @@ def protocol_page() -> list[Html]:
     """The sentences of the paper that fix the protocol, and what is done."""
     parts = []
     for reading in protocol.READINGS.values():
-        parts += [tag("h3", reading.name[:1].upper() + reading.name[1:]), paragraph(reading.about)]
+        parts += [tag("h3", reading.title), paragraph(reading.about)]
         parts += _quotation(reading.quote, reading.place)
     rows = [[one.what, f"“{one.quote}”", one.place, one.done.replace("`", "")] for one in protocol.CHOICES]
     header = ["what", "the paper", "where", "here"]

@@ -55,7 +55,9 @@ READ_AS = (
     "sees the demonstrations, NPL and CCP what the estimated expert policy makes of them. Algorithm 1, taken "
     "literally: all methods see the estimated policy. What the paper leaves open altogether (discount, scale of the "
     "reward and more) is varied: the table tells in how many such specifications a claim holds, and which choice flips "
-    "it. A claim links to its quotation, statistics and rule."
+    "it (in brackets: the share of the specifications with that value in which it holds). Specifications are of "
+    "smaller worlds and fewer seeds, so that many are undecided, and the columns need not agree. A claim links to its "
+    "quotation, statistics and rule."
 )
 LONG = 12  # a table with more rows is folded away
 ALONE = "tasks of experiments that measure time ran alone, one after the other"
@@ -141,7 +143,7 @@ def _run(findings: Findings) -> Html:
         "Scale": findings.scale,
         "Experiments": f"{len(findings.chapters)} of {len(EXPERIMENTS)}",
         "Seeds per experiment": " to ".join(dict.fromkeys(str(n) for n in (*seeds[:1], *seeds[-1:]))) or "none",
-        "Cells": _progress(findings.count("done"), findings.count("failed"), findings.count("missing")),
+        "Tasks": _progress(findings.count("done"), findings.count("failed"), findings.count("missing")),
         "Computing time, all tasks together": duration(findings.seconds),
         "Machine": ", ".join(
             filter(None, (str(machine.get("processor", "")), _amount(machine, "cores", "cores"), _memory(machine)))
@@ -172,8 +174,10 @@ def _busy(findings: Findings) -> list[str]:
 def _elsewhere(findings: Findings) -> dict[str, tuple[str, list[Html]]]:
     """A section for claims about experiments that have no chapter here."""
     here = {chapter.name for chapter in findings.chapters}
-    parts = _found(findings, {verdict.experiment for verdict in findings.verdicts} - here)
-    return {"claims": ("Claims about all worlds, and about experiments that were not run", parts)} if parts else {}
+    others = {verdict.experiment for verdict in findings.verdicts} - here
+    parts = _found(findings, others)
+    title = "Claims about all worlds" + (", and about experiments that were not run" if others - {""} else "")
+    return {"claims": (title, parts)} if parts else {}
 
 
 def _chapter(chapter: Chapter, findings: Findings) -> list[Html]:
@@ -251,7 +255,7 @@ def _failures(chapter: Chapter) -> list[Html]:
         return []
     columns = ["setting", "method", "variant", "size", "seed", "message"]
     rows = [[str(cell) for cell in row] for row in chapter.results.failed[columns].itertuples(index=False)]
-    inside = table([*columns[:-1], "reason"], rows, "Cells that could not be computed.")
+    inside = table([*columns[:-1], "reason"], rows, "Tasks that could not be computed.")
     return [
         tag("h3", f"Failed tasks: {chapter.failed}"),
         foldable("Which, and why", inside) if len(rows) > LONG else inside,
@@ -268,7 +272,7 @@ def _configuration(findings: Findings) -> list[Html]:
     }
     machine = [[_words(name), str(value)] for name, value in findings.machine.items()]
     processors = _processors(findings)
-    mixed = f"Cells were computed on different processors: {', '.join(processors)}."
+    mixed = f"Tasks were computed on different processors: {', '.join(processors)}."
     return [
         tag("h3", "Common to all experiments"),
         facts(common),
@@ -290,7 +294,7 @@ def _experiments(findings: Findings) -> Html:
         cells.append([name, fingerprint(config), *counts, duration(chapter.seconds)])
         settings += [[name, *pair] for pair in flat(asdict(config)).items()]
     header = ["experiment", "configuration", "seeds", "done", "failed", "missing", "time"]
-    caption = "Cells by experiment; results of other configurations are kept apart."
+    caption = "Tasks by experiment; results of other configurations are kept apart."
     every = table(["experiment", "setting", "value"], settings, "All settings.")
     return join([table(header, cells, caption), foldable("Every setting of every experiment", every)], "\n")
 

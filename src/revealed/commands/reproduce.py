@@ -267,7 +267,7 @@ def _claims(verdicts: Iterable[Verdict]) -> Table:
         found = (one.section5.verdict, one.algorithm1.verdict if one.algorithm1 else SAME)
         words = [Text(SHORT.get(verdict, verdict), style=STYLES.get(verdict, "")) for verdict in found]
         claim = f"{one.claim.rstrip('.')} ({shown_where(one.place)})" if one.place else one.claim
-        held = share_in_words(one.share).partition(",")[0]  # the undecided are in the report
+        held = "by world" if one.share and one.share.by_world else share_in_words(one.share).partition(",")[0]
         table.add_row(Text(claim), *words, held)
     return table
 

@@ -134,7 +134,7 @@ def recovered_picture(results: Results, world: World, sample: str, paper: str) -
     rows = rows[(rows["arrays"] == True) & (rows["seed"] == 0)]  # noqa: E712
     caption = (
         f"Rewards recovered from {sample} (seed 0), with the policies that go with them, weights as “Method "
-        "Dependencies” reads, each on its own scale: choices do not tell a reward's size."
+        "Dependencies” reads, each on its own scale: choices do not identify its scale."
     )
     alt = "Four maps: the true reward and those of MCE-IRL, NPL and CCP, with red arrows for policies."
     return Picture(draw_recovered(results, world, rows), caption, alt, paper)
@@ -183,7 +183,8 @@ def curve_picture(rows: pd.DataFrame, world: World, what: str, paper: str = "") 
     ended = f" Open marks: at least one search ended at the iteration limit ({percent(cut)} of all)." if cut else ""
     caption = (
         f"{what}. Mean over {rows['seed'].nunique()} seeds with its 95 % band (Student's t); lower is better. "
-        f"NLL is the expected one under the true expert less its entropy, per decision.{ended}"
+        f"NLL is the expected one under the true expert less its entropy, per decision. Dotted: the expert's own "
+        f"stochastic EVD. Upper left: the world of seed 0, arrows for the expert's policy.{ended}"
     )
     alt = f"Six panels, {what}: the true reward as a picture, and curves over trajectories of " + ", ".join(
         _in_words(rows, metric) for metric in METRICS

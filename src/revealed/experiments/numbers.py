@@ -53,7 +53,7 @@ def short_percent(value: float) -> str:
     """A share in percent without the sign: two digits that count, but at most two after the point."""
     if not isfinite(value):
         return short(value)
-    places = 0 if abs(value) >= 0.0995 else 1 if abs(value) >= 0.00995 else 2
+    places = 0 if value == 0.0 or abs(value) >= 0.0995 else 1 if abs(value) >= 0.00995 else 2
     return f"{100 * value:.{places}f}".replace("-0.00", "0.00").replace("-", "−")
 
 

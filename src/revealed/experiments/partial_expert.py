@@ -166,7 +166,8 @@ def draw(results: Results) -> dict[str, Picture]:
             continue
         caption = (
             f"Obstacleworld, {SEEN[reading]}. Left: the partial policy; warm colours: nearly certain choices; "
-            "darkest blue: uniform (policy unknown). Right: EVD (solid) and stochastic EVD (dashed) by iteration, seed "
+            "darkest: uniform, because unknown (or at the goal, which absorbs). Right: EVD (solid) and stochastic EVD "
+            "(dashed) by iteration, seed "
             f"0; dotted: the expert's own stochastic EVD; grey vertical lines: updates of π̃. {_cut(results, reading)}"
         )
         alt = "Two rows, corridor and triangle: the partial policy, and the EVDs of MCE-IRL and NPL against "

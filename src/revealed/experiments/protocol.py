@@ -32,8 +32,9 @@ READINGS = {
     SECTION_5: Reading(
         SECTION_5,
         "Method Dependencies",
-        "MCE-IRL takes its weights from the demonstrations. NPL and CCP take weights and π̃ from the estimated expert "
-        "policy, uniform where nobody walked.",
+        "MCE-IRL takes its weights from the demonstrations (its feature counts are “estimated from expert data”, says "
+        "the section on MCE-IRL). NPL and CCP take weights and π̃ from the estimated expert policy, uniform where "
+        "nobody walked.",
         "the MCE-IRL gradient … depends on the expert policy estimate … only through the expected feature count "
         "estimate … On the other hand, the NPL (or CCP) gradient … depends on the expert policy estimate for "
         "estimating a state's importance relative to others (i.e., state occupancies under the estimated expert "
@@ -113,7 +114,7 @@ CHOICES = (
     ),
     Choice(
         "NPL's updates",
-        "In Obstacleworld and MountainCar, we set … while in Objectworld, we set",
+        "In Obstacleworld and MountainCar, we set K=10 while in Objectworld, we set K=5.",
         "Appendix D",
         "K = 10, 10 and 5.",
     ),
@@ -162,19 +163,19 @@ _NOTHING = (
 )
 _AHEAD = (
     f"Differences from MCE-IRL, paired by seed. Holds if all intervals lie above 0 and all means are at least "
-    f"{NEGLIGIBLE:.0%} of MCE-IRL's (or {NIL:.0%} of what knowing nothing costs, where that is more); does not hold if "
-    "one interval lies below that bound."
+    f"{NEGLIGIBLE:.0%} of MCE-IRL's own value (or {NIL:.0%} of what knowing nothing costs, where that is more); does "
+    "not hold if one interval lies below that bound."
 )
 _ALIKE = (
     "Differences from MCE-IRL, averaged over the sizes in brackets: holds if all intervals lie within "
-    f"± {ALIKE:.0%} of the level with the least data (or ± {NIL:.0%} of what knowing nothing costs, where that is "
-    "more); does not hold if one lies outside."
+    f"± {ALIKE:.0%} of the methods' mean level with the least data (or ± {NIL:.0%} of what knowing nothing costs, "
+    "where that is more); does not hold if one lies outside."
 )
 _IMPROVES = (
     f"Fall from the least to the most data: holds if all intervals lie above 0 and all means are at least "
-    f"{NEGLIGIBLE:.0%} of the level with the least data (or {NIL:.0%} of what knowing nothing costs, where that is "
-    "more); does not hold if one interval lies below that bound. A metric that is below that with the least data has "
-    "nothing to gain, and is left out."
+    f"{NEGLIGIBLE:.0%} of the methods' mean level with the least data (or {NIL:.0%} of what knowing nothing costs, "
+    "where that is more); does not hold if one interval lies below that bound. A metric that is below that with the "
+    "least data has nothing to gain, and is left out."
 )
 _DOES_WELL = f"{_NOTHING} Holds if all intervals lie below {WELL:.0%}; does not hold if one lies above."
 _DOES_POORLY = f"{_NOTHING} Holds if all intervals lie above {WELL:.0%}; does not hold if one lies below."
@@ -224,8 +225,8 @@ SENTENCES = (
         "car-alike",
         "mountaincar",
         "On Mountain Car all methods are alike from about 400 trajectories on.",
-        "around the same number of trajectories … all methods perform equally well, with a similar range of values "
-        "across all metrics",
+        "around the same number of trajectories (≈ 400) all methods perform equally well, with a similar range of "
+        "values across all metrics",
         "Figure 2, “Correlation of Feature Counts and Expert Policy Estimates”",
         f"{_ALIKE} Each size from 400 on is judged by itself; how well the methods do is not part of it.",
     ),
@@ -324,7 +325,7 @@ SENTENCES = (
         "settled-after-three",
         "updates",
         "π̃ does not change after K = 3.",
-        "Empirically, we observe that … does not change after",
+        "Empirically, we observe that π̃ does not change after K=3.",
         "Appendix D",
         f"Total variation between successive π̃, averaged over the states that the demonstrations visit, in updates 4 "
         f"and later: holds if at most {MOVED} in at least {CALM:.0%} of the seeds of every world; does not hold if in "
@@ -351,7 +352,7 @@ SENTENCES = (
         "timing",
         "The speed-up of NPL and CCP grows with the size of the grid.",
         "Numbers in brackets correspond to the speed up against MCE-IRL.",
-        "Table 2, As its numbers read, in no sentence: ×8 and ×13 at 16², ×31 and ×103 at 64²",
+        "Table 2, As its numbers read (no sentence says so): ×8 and ×13 at 16², ×31 and ×103 at 64²",
         "",
     ),
 )

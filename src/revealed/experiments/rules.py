@@ -31,12 +31,14 @@ class Outcome:
 @dataclass(frozen=True)
 class Share:
     """Over a grid of choices that the paper leaves open: in how many specifications a claim holds, fails or is
-    undecided, and which choices `flips` it."""
+    undecided, and which choices `flips` it. For a claim about several worlds `by_world` has the share of each: one
+    specification is of one world."""
 
     holds: int
     fails: int
     undecided: int
     flips: str = ""
+    by_world: dict[str, Share] = field(default_factory=dict)
 
     @property
     def of(self) -> int:

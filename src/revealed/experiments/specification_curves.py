@@ -141,15 +141,9 @@ def _share(found: list[Judged]) -> Share:
     worlds = dict.fromkeys(one.world for one in found)
     if len(worlds) == 1:
         return Share(*counts, flips=what_flips(found))
-    by_world = {world: [one for one in found if one.world == world] for world in worlds}
-    parts = {world: f"{WORLDS[world]} {_holding(own)} of {len(own)}" for world, own in by_world.items()}
-    flips = {world: what_flips(own) for world, own in by_world.items()}
-    told = [f"{parts[world]}: {flip}" if flip else parts[world] for world, flip in flips.items()]
-    return Share(*counts, flips=f"by world ({'; '.join(told)})")
-
-
-def _holding(found: list[Judged]) -> int:
-    return sum(one.outcome.verdict == HOLDS for one in found)
+    by_world = {WORLDS[world]: _share([one for one in found if one.world == world]) for world in worlds}
+    flips = "; ".join(f"{name}: {share.flips}" for name, share in by_world.items() if share.flips)
+    return Share(*counts, flips=flips, by_world=by_world)
 
 
 def what_flips(found: list[Judged]) -> str:

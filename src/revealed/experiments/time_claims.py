@@ -27,8 +27,8 @@ GRIDS = tuple(f"Objectworld {size}², C4" for size in (16, 32, 64))  # those tha
 RUNS = 2  # the paper averages "across multiple runs"
 MUCH = 10.0  # so many times as long is "much"
 WAY = (
-    "By the paper's way of computing (dense) on this machine; ≈ where whole searches are too long, as steps × the time "
-    "of a step."
+    "By the paper's way of computing (dense) on this machine; ≈ where whole searches are too long: steps × the time "
+    "of a step, and what is computed once and once for each π̃."
 )
 FASTER_RULE = (
     f"{WAY} Holds if NPL and CCP take less time than MCE-IRL for every seed at every setting, does not hold if one "

@@ -64,8 +64,8 @@ def _paper_way(results: Results) -> Table:
     caption = (
         "Training time by the paper's way of computing (Algorithms 1 and 2 with dense value iteration, inverses and "
         f"tensors), on this machine: seconds until the threshold, Adam, mean over {_range(seeds)} seeds. “≈”: too long "
-        "for a whole search, so steps × the time of a step; dense and sparse searches take the same steps, so they are "
-        "those of ours. The speed-up is against MCE-IRL; “CCP's steps”: so many steps of CCP are one step of this "
+        "for a whole search, so steps × the time of a step, and what is computed once and once for "
+        "each π̃; dense and sparse searches take the same steps, so they are those of ours. The speed-up is against MCE-IRL; “CCP's steps”: so many steps of CCP are one step of this "
         "method. * where not every search reached the threshold. The paper's columns are from another machine "
         f"({PLATFORM}) and from searches of unknown length: it gives no threshold, and speaks of thousands of "
         f"steps.{_not_measured(results, found)} {LOAD}"
@@ -229,7 +229,7 @@ def _aimed(words: str, mean: Mean | None, paper: float, aim: int) -> dict[str, s
         return {f"{words} [s]": NONE, f"{words}, ratio": NONE}
     ratio = paper / mean["seconds"]
     mark = " ✓" if ratio >= aim else ""
-    return {f"{words} [s]": in_seconds(mean["seconds"]), f"{words}, ratio": times(ratio) + mark}
+    return {f"{words} [s]": in_seconds(mean["seconds"]) + _star(mean), f"{words}, ratio": times(ratio) + mark}
 
 
 def cost_of_a_step(results: Results) -> str:

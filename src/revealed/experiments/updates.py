@@ -47,7 +47,7 @@ ABOUT = (
     "change of any probability; by how much θ has changed relative to its length; and the metrics. NPL ends early once "
     "no probability changes by more than 1e-9."
 )
-MOVES = {"average": "mean change (total variation) over visited states", "largest": "largest change of a probability"}
+MOVES = {"average": "mean change over visited states", "largest": "largest change of a probability"}
 NO_MOVE = 1e-9  # smaller moves are drawn as this one: NPL takes them for rest
 COLORS = ("#0072b2", "#d55e00", "#009e73")
 
