@@ -262,6 +262,7 @@ WORK = """
     try:
         for k in each(slow, [(folder, k) for k in range(6)], jobs=2):
             done.append(k)
+            (folder / f"{k}.done").touch()
     except KeyboardInterrupt:
         print("stopped", sorted(done), flush=True)
         sys.exit(130)
@@ -340,7 +341,7 @@ def test_parquet_is_not_written_where_duckdb_would_find_no_room(monkeypatch):
 @pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="no such signals here")
 def test_ctrl_c_is_for_this_process_and_not_for_its_workers(tmp_path):
     run = python(WORK, tmp_path)
-    wait_for(lambda: len(list(tmp_path.glob("*.started"))) >= 4)
+    wait_for(lambda: len(list(tmp_path.glob("*.started"))) >= 4 and len(list(tmp_path.glob("*.done"))) == 2)
     os.killpg(run.pid, signal.SIGINT)
     out, said = run.communicate(timeout=60)
     assert (run.returncode, out.strip(), said) == (130, "stopped [0, 1]", "")
