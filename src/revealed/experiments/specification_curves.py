@@ -267,7 +267,7 @@ def _draw_readings(ax: Axes, world: str, found: list[Judged]) -> None:
     for k, one in enumerate(found):
         if one.specification in first:
             ax.plot(k, one.outcome.score, marker="o", markersize=11, markerfacecolor="none", color="black")
-            ax.annotate(_written(one.specification["weights"]), (k, one.outcome.score), xytext=(7, 5),
+            ax.annotate(_written(one.specification["weights"]), (k, one.outcome.score), xytext=(0, -16), ha="center",
                         textcoords="offset points", fontsize=8)  # fmt: skip
 
 
