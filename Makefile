@@ -35,7 +35,7 @@ types: setup ## basedpyright
 reproduce: setup ## the paper's experiments: figures, tables and verdicts in one report, in results/ (ARGS="--scale paper")
 	$(ONE_THREAD) $(BIN)/revealed reproduce $(ARGS)
 
-results: setup ## the paper's scale, and its figures and verdicts into README.md and docs/ (about 50 minutes)
+results: setup ## the paper's scale, and its figures and verdicts into README.md and docs/ (up to an hour)
 	$(ONE_THREAD) $(BIN)/revealed reproduce --scale paper --out results/paper
 	$(BIN)/python tools/refresh_results.py results/paper
 

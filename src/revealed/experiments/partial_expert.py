@@ -119,15 +119,8 @@ def partial_policy(world: Obstacleworld, case: str, width: int = 1) -> Floats:
 def estimator_of(config: Config, world: Obstacleworld, cell: Cell, **options: Any) -> Estimator:
     """A method whose π̂_E is the partial policy; with sample weights it counts the walks instead."""
     policy = partial_policy(world, cell.setting, config.width)
-    return make_estimator(
-        cell.method,
-        world.reward_model(),
-        config.updates,
-        weighting=cell.variant,
-        first_step=policy,
-        tol=config.tol,
-        **options,
-    )
+    options = {"weighting": cell.variant, "first_step": policy, "tol": config.tol} | options
+    return make_estimator(cell.method, world.reward_model(), config.updates, **options)
 
 
 def measure(config: Config, cell: Cell) -> Measured:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -88,18 +87,14 @@ def _moved(problem: Problem, chosen: Specification, demos: Demonstrations, trail
     return float(moves(demos, first, problem.reward.init(), trail.last)["average"][3:].max(initial=0.0))
 
 
-@lru_cache(maxsize=2)
-def _obstacles(config: obstacleworld.Config, seed: int) -> Problem:
-    world, demos, _ = obstacleworld.problem(config, seed)
-    return _problem(world, demos, config, world.reward_model(), {"tol": config.tol})
-
-
 def _problem(world: World, demos: Demonstrations, config: Any, reward: Reward, options: dict[str, Any]) -> Problem:
     return Problem(world, demos, config.trajectories, config.updates, reward, options, lambda n: demos.subset(range(n)))
 
 
 def _measure_obstacles(config: Config, chosen: Specification, seed: int) -> dict[str, Any]:
-    return _measure_curves(_obstacles(_with(config.obstacleworld, chosen), seed), chosen)
+    own = _with(config.obstacleworld, chosen)
+    world, demos, _ = obstacleworld.problem(own, seed)
+    return _measure_curves(_problem(world, demos, own, world.reward_model(), {"tol": own.tol}), chosen)
 
 
 def _with(config: Any, chosen: Specification) -> Any:
@@ -142,13 +137,9 @@ def _measure_partial(config: Config, chosen: Specification, seed: int) -> dict[s
     for case in partial_expert.CASES:
         for method in partial_expert.METHODS:
             used = WEIGHTS[chosen["weights"]][method]
-            weighting = OCCUPANCY if used == POPULATION else used
-            cell = Cell(partial_expert.NAME, case, method, own.trajectories, seed, weighting)
-            estimator = partial_expert.estimator_of(own, world, cell)
-            if used == POPULATION:
-                estimator = make_estimator(method, world.reward_model(), own.updates, weighting=weighting,
-                                           first_step=world.expert, tol=own.tol)  # fmt: skip
-            fit = estimator.fit(world.mdp, demos)
+            cell = Cell(partial_expert.NAME, case, method, own.trajectories, seed, used)
+            exact = {"weighting": OCCUPANCY, "first_step": world.expert} if used == POPULATION else {}
+            fit = partial_expert.estimator_of(own, world, cell, **exact).fit(world.mdp, demos)
             fits.append({"method": method, "setting": case} | _scores(world.evaluate(fit), fit.status.code))
     return {"fits": fits, **yard}
 

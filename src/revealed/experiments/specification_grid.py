@@ -24,28 +24,25 @@ WEIGHTS: dict[str, dict[str, str]] = {
     ZIEBART: READINGS[SECTION_5].weights | {"MCE-IRL": ZIEBART},
     POPULATION: READINGS[SECTION_5].weights | {"MCE-IRL": POPULATION},
 }
+_OBSTACLES: dict[str, tuple[Any, ...]] = {
+    "discount": (0.95, 0.9, 0.99),
+    "scale": (3.0, 1.0, 10.0),
+    "density": (0.3, 0.1, 0.5),
+    "length": (30, 15, 60),
+    "goal": ("absorbing", "ordinary"),
+    "start": ("uniform", "corner"),
+    "width": (1, 3),
+}
 # Choices by world, the first value of each being that of the protocol
 CHOICES: dict[str, dict[str, tuple[Any, ...]]] = {
     "obstacleworld": {
         "weights": (SECTION_5, ALGORITHM_1, ALL_SAMPLE, ZIEBART),
-        "discount": (0.95, 0.9, 0.99),
-        "scale": (3.0, 1.0, 10.0),
-        "density": (0.3, 0.1, 0.5),
-        "length": (30, 15, 60),
-        "goal": ("absorbing", "ordinary"),
-        "start": ("uniform", "corner"),
-        "width": (1, 3),
+        **_OBSTACLES,
         "unseen": ("frequency", "smoothed", "kernel"),
     },
     "partial-expert": {
         "weights": (SECTION_5, ALGORITHM_1, ALL_SAMPLE, POPULATION),
-        "discount": (0.95, 0.9, 0.99),
-        "scale": (3.0, 1.0, 10.0),
-        "density": (0.3, 0.1, 0.5),
-        "length": (30, 15, 60),
-        "goal": ("absorbing", "ordinary"),
-        "start": ("uniform", "corner"),
-        "width": (1, 3),
+        **_OBSTACLES,
         "trajectories": (50, 10),
     },
     "mountaincar": {

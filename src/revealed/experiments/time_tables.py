@@ -148,15 +148,15 @@ def _ours(results: Results) -> Table:
             }
             lines.append(line)
     caption = (
-        f"{cost_of_a_step(results)} "
-        "What sparse algebra, warm starts and reuse leave of that gap: the same searches by this library, mean over "
+        f"{cost_of_a_step(results)} What sparse algebra, warm starts and reuse leave of that gap: the same "
+        "searches by this library, mean over "
         f"{_range(ours.groupby(['setting', 'method'])['seed'].count())} seeds, beside the paper's dense way of "
         "computing on the same machine. “CCP's steps”: so many steps of CCP are one step of this method. “EVD share” "
         "shows how far a search had come: EVD as a share of what the uniform policy loses. The threshold is the same "
         "number at every size, and on larger grids it is met by networks that have learnt less; the table of all "
         f"searches has the tighter one. * where not every search reached the threshold. {LOAD}"
     )
-    return Table(pd.DataFrame(with_load(lines)), caption)
+    return Table(pd.DataFrame(with_load(lines)), caption.strip())
 
 
 def _beside(dense: Mean | None, mean: Mean) -> str:
